@@ -1,0 +1,40 @@
+# Everything needs `make setup` and runs it by itself. PYTHON chooses the interpreter of the environment.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-detection bench-report bench-scale gold clean
+
+help:            ## show this list
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
+
+setup: .venv/.stamp
+
+.venv/.stamp: pyproject.toml tools/setup.sh
+	@PYTHON=$(PYTHON) bash tools/setup.sh
+	@touch $@
+
+demo: setup      ## simulate a job, collect it over real SSH, analyse it
+	@bash tools/system_packages.sh ssh
+	@$(BIN)/python -m demo
+
+test: setup      ## the whole test suite, lint and types
+	@bash tools/system_packages.sh ssh slurm browser
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "slow or not slow"
+
+test-fast: setup ## what a developer runs all the time
+	$(BIN)/pytest
+
+lint: setup      ## style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup    ## put the code into its form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:           ## remove what setup, the demo and the tests made
+	rm -rf .venv build demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

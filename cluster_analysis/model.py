@@ -1,0 +1,141 @@
+"""The values that cross modules of the analysis: what was found on disk, and what was read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from cluster_run.ids import DeviceId, HostId, Rank, Step
+
+#: Who wrote a capture, and in which form; shown as `run.sources` of findings.json.
+SourceKind = Literal[
+    "ascend_pt/text",
+    "ascend_pt/db",
+    "ascend_ms/text",
+    "ascend_ms/db",
+    "mindspore_r1/text",
+    "prof/text",
+    "prof/db",
+]
+#: What a communication group is for.
+GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
+Confidence = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that could not be used, and why. Empty strings and None mean "does not apply"."""
+
+    reason: str
+    file: str = ""
+    rank: Rank | None = None
+    host: HostId | None = None
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class RankSource:
+    """One capture of one rank on disk. `files` maps a role (`step_trace`, `communication`, …) to a path."""
+
+    rank: Rank
+    kind: SourceKind
+    files: Mapping[str, str]
+    size_bytes: int
+    host: HostId | None = None
+    device: DeviceId | None = None
+    capture: str = ""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Everything discovery found for one window of one job. `addresses` maps hosts to real names."""
+
+    sources: tuple[RankSource, ...]
+    expected_ranks: tuple[Rank, ...]
+    problems: tuple[Problem, ...] = ()
+    hosts: Mapping[Rank, HostId] = field(default_factory=dict)
+    devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
+    addresses: Mapping[HostId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ParallelSizes:
+    """Degrees of parallelism; 0 where unknown."""
+
+    tp: int = 0
+    pp: int = 0
+    dp: int = 0
+    cp: int = 0
+    ep: int = 0
+
+
+@dataclass(frozen=True)
+class DeclaredGroup:
+    """A communication group as one rank's metadata declares it; `group` is the hash of operator names."""
+
+    group: str
+    name: str
+    global_ranks: tuple[Rank, ...]
+
+
+@dataclass(frozen=True)
+class RankMetadata:
+    """What a capture says about itself."""
+
+    parallel: ParallelSizes = ParallelSizes()
+    world_size: int = 0
+    groups: tuple[DeclaredGroup, ...] = ()
+    host_name: str = ""
+    profiler_level: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RankTables:
+    """One rank, read: tables of `schema`, metadata, and what could not be read."""
+
+    rank: Rank
+    steps: pa.Table
+    collectives: pa.Table
+    links: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    metadata: RankMetadata = RankMetadata()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """A communication group with its global members: `ranks[i]` is local rank i."""
+
+    group: str
+    role: GroupRole
+    ranks: tuple[Rank, ...]
+    name: str = ""
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Who sits where and talks to whom. Mappings lack ranks of which nothing is known."""
+
+    ranks: tuple[Rank, ...]
+    hosts: Mapping[Rank, HostId]
+    devices: Mapping[Rank, DeviceId]
+    groups: Mapping[str, Group]
+    parallel: ParallelSizes
+    stages: Mapping[Rank, int]
+    tp_index: Mapping[Rank, int] = field(default_factory=dict)
+    dp_index: Mapping[Rank, int] = field(default_factory=dict)
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a capture to analyse; None means all of it."""
+
+    steps: frozenset[Step] | None = None
+    ranks: frozenset[Rank] | None = None

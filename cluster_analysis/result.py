@@ -1,0 +1,27 @@
+"""The outcome of an analysis: the only thing that reports get to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from cluster_analysis.findings import FindingsDocument
+from cluster_analysis.model import Topology
+from cluster_run.ids import HostId
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """Findings and the tables behind them.
+
+    `tables` has the keys `ranks`, `steps`, `matched`, `rank_times`, `links` and `operators`, with the
+    schemas RANKS, STEPS, MATCHED, RANK_TIMES, LINK_SUMMARY and OPERATORS of `cluster_analysis.schema`.
+    `addresses` is empty unless real host names were asked for.
+    """
+
+    document: FindingsDocument
+    topology: Topology
+    tables: Mapping[str, pa.Table]
+    addresses: Mapping[HostId, str] = field(default_factory=dict)

@@ -1,0 +1,177 @@
+"""The tables that everything in the analysis speaks: column names, types and units.
+
+Times are microseconds in float64 (`_us`), time stamps nanoseconds in int64 (`_ns`, they do not fit a
+float64), sizes bytes in float64 (`_bytes`). Ranks are global unless the name says `local`.
+A missing value is null, never 0.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+#: One row a rank and step, as step_trace_time.csv has it.
+STEPS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("computing_us", pa.float64()),
+        ("communication_not_overlapped_us", pa.float64()),
+        ("overlapped_us", pa.float64()),
+        ("communication_us", pa.float64()),
+        ("free_us", pa.float64()),
+        ("stage_us", pa.float64()),
+        ("bubble_us", pa.float64()),
+        ("communication_not_overlapped_exclude_receive_us", pa.float64()),
+        ("preparing_us", pa.float64()),
+    ]
+)
+
+#: One row a communication operator, rank and step, as communication.json has it (without totals).
+#: `group` is the decimal hash after the `@`; `op_name` the text before it; `op_type` the lower-case
+#: operation (`allreduce`, `reducescatter`, `batchsendrecv`, `send`, …); `op_index` its running number
+#: in the group, -1 where the name has none.
+COLLECTIVES = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("group", _TEXT),
+        ("op_name", pa.string()),
+        ("op_type", _TEXT),
+        ("op_index", pa.int32()),
+        ("is_p2p", pa.bool_()),
+        ("start_ns", pa.int64()),
+        ("elapse_us", pa.float64()),
+        ("transit_us", pa.float64()),
+        ("wait_us", pa.float64()),
+        ("synchronization_us", pa.float64()),
+        ("idle_us", pa.float64()),
+        ("hccs_bytes", pa.float64()),
+        ("hccs_us", pa.float64()),
+        ("rdma_bytes", pa.float64()),
+        ("rdma_us", pa.float64()),
+        ("pcie_bytes", pa.float64()),
+        ("pcie_us", pa.float64()),
+        ("sio_bytes", pa.float64()),
+        ("sio_us", pa.float64()),
+    ]
+)
+
+#: One row a link entry of communication_matrix.json. `rank` wrote it. `variant` is `top1`, `middle`,
+#: `bottom1`…, `total`, or `op` in files with one entry an operator. `src_rank` and `dst_rank` are
+#: global and null until the group's members are known.
+LINKS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("group", _TEXT),
+        ("is_p2p", pa.bool_()),
+        ("op_type", _TEXT),
+        ("variant", _TEXT),
+        ("op_name", pa.string()),
+        ("src_local", pa.int32()),
+        ("dst_local", pa.int32()),
+        ("src_rank", pa.int32()),
+        ("dst_rank", pa.int32()),
+        ("transport", _TEXT),
+        ("size_bytes", pa.float64()),
+        ("time_us", pa.float64()),
+    ]
+)
+
+#: One row a rank and kind of kernel, as op_statistic.csv has it, over all its steps.
+OPERATORS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("op_type", _TEXT),
+        ("core_type", _TEXT),
+        ("n_calls", pa.int64()),
+        ("total_us", pa.float64()),
+        ("min_us", pa.float64()),
+        ("avg_us", pa.float64()),
+        ("max_us", pa.float64()),
+    ]
+)
+
+#: One row a rank, step, transport and packet size: the summed `Size Distribution`.
+PACKETS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("transport", _TEXT),
+        ("packet_bytes", pa.float64()),
+        ("n_packets", pa.int64()),
+        ("total_us", pa.float64()),
+    ]
+)
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """Return a table of `schema` without rows."""
+    return schema.empty_table()
+
+
+# What the reduction makes of the tables above; reports read these and nothing else.
+
+#: One row a rank: where it runs and its place in the job; null where unknown.
+RANKS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("host", pa.string()),
+        ("device", pa.int32()),
+        ("stage", pa.int32()),
+        ("tp_index", pa.int32()),
+        ("dp_index", pa.int32()),
+    ]
+)
+
+#: One row a communication operator and step, matched over the ranks of its group.
+#: `transfer_us` is the shortest elapse, a rank's wait its elapse above that; `last_rank` waited least.
+#: `ordinal` counts the operators of a group in a step.
+MATCHED = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("group", _TEXT),
+        ("role", _TEXT),
+        ("op_type", _TEXT),
+        ("op_name", pa.string()),
+        ("ordinal", pa.int32()),
+        ("n_ranks", pa.int32()),
+        ("n_expected", pa.int32()),
+        ("size_bytes", pa.float64()),
+        ("transfer_us", pa.float64()),
+        ("max_wait_us", pa.float64()),
+        ("total_wait_us", pa.float64()),
+        ("last_rank", pa.int32()),
+    ]
+)
+
+#: One row a rank and step: its sums over communication operators, and the local time between them.
+RANK_TIMES = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("wait_us", pa.float64()),
+        ("transfer_us", pa.float64()),
+        ("gap_us", pa.float64()),
+    ]
+)
+
+#: One row a directed link, transport and kind of operator. `class_bandwidth_gbps` is the median of
+#: the links it is compared with (null with fewer than three); `excess_share` how much longer it takes
+#: for the same bytes (0.5 = half as long again).
+LINK_SUMMARY = pa.schema(
+    [
+        ("src_rank", pa.int32()),
+        ("dst_rank", pa.int32()),
+        ("transport", _TEXT),
+        ("op_type", _TEXT),
+        ("n_observations", pa.int32()),
+        ("size_bytes", pa.float64()),
+        ("time_us", pa.float64()),
+        ("bandwidth_gbps", pa.float64()),
+        ("class_bandwidth_gbps", pa.float64()),
+        ("excess_share", pa.float64()),
+    ]
+)

@@ -1,0 +1,55 @@
+"""What to collect from where: the values that the inventory makes and the transfer uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cluster_run.ids import HostId, ServerId
+
+TransportName = Literal["asyncssh", "paramiko", "local"]
+
+
+@dataclass(frozen=True)
+class HostSpec:
+    """One host of the inventory. Paths are on that host; unset SSH values come from `~/.ssh/config`.
+
+    `local` names a directory of a shared file system that is read instead of connecting.
+    `password` never shows in a repr.
+    """
+
+    host: HostId
+    server_id: ServerId
+    address: str = ""
+    port: int | None = None
+    user: str | None = None
+    identity_file: str | None = None
+    known_hosts: str | None = None
+    profiler_root: str = ""
+    device_regex: str | None = None
+    output_dir: str | None = None
+    jump: str | None = None
+    prepare: str | None = None
+    local: str | None = None
+    transport: TransportName = "asyncssh"
+    bandwidth_bytes_per_s: int | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class CollectOptions:
+    """How to collect. Times are seconds; `None` means no limit."""
+
+    what: tuple[str, ...] = ("analysis",)
+    n_jobs: int = 32
+    n_handshakes_per_gateway: int = 5
+    connect_deadline_s: float = 15.0
+    login_deadline_s: float = 30.0
+    listing_deadline_s: float = 120.0
+    progress_deadline_s: float = 60.0
+    n_attempts: int = 5
+    bandwidth_bytes_per_s: int | None = None
+    min_free_bytes: int = 256 * 1024 * 1024
+    accept_new_host_keys: bool = False
+    dry_run: bool = False
+    check: bool = False

@@ -1,0 +1,85 @@
+"""Errors that both halves raise, and the exit codes every command shares.
+
+    ClusterError
+    ├── UsageError          a command line that cannot be meant            (2)
+    ├── InputError          a file or directory that cannot be used        (1)
+    │   └── SchemaError     an artefact of another schema version          (1)
+    └── InterruptedRunError  stopped by the user or the scheduler       (130)
+
+Errors take positional arguments only and carry nothing but strings, so that they survive the
+pickling that Dask does between processes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command's exit status says. `worst` decides where several hold."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    INCOMPLETE = 3
+    FINDINGS = 4
+    INTERRUPTED = 130
+
+
+#: Where several exit codes hold, the first one of these is reported.
+_PRECEDENCE = (
+    ExitCode.INTERRUPTED,
+    ExitCode.USAGE,
+    ExitCode.FAILED,
+    ExitCode.FINDINGS,
+    ExitCode.INCOMPLETE,
+    ExitCode.DONE,
+)
+
+
+def worst(*codes: ExitCode) -> ExitCode:
+    """Return the code to exit with when all of `codes` hold; DONE for none."""
+    return next((code for code in _PRECEDENCE if code in codes), ExitCode.DONE)
+
+
+class ClusterError(Exception):
+    """Base of every error that a command reports as one line instead of a traceback.
+
+    The message is the first argument and says what is wrong; the optional second one is the advice:
+    what the reader can do about it.
+    """
+
+    exit_code = ExitCode.FAILED
+
+    @property
+    def message(self) -> str:
+        """What is wrong, with the file, host or rank it is about."""
+        return str(self.args[0]) if self.args else type(self).__name__
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; empty when the message says it all."""
+        return str(self.args[1]) if len(self.args) > 1 else ""
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.advice})" if self.advice else self.message
+
+
+class UsageError(ClusterError):
+    """The command line or the inventory asks for something that cannot be meant."""
+
+    exit_code = ExitCode.USAGE
+
+
+class InputError(ClusterError):
+    """A file or directory is missing, unreadable or not what it should be."""
+
+
+class SchemaError(InputError):
+    """An artefact was written with another schema version than this program reads."""
+
+
+class InterruptedRunError(ClusterError):
+    """Stopped by Ctrl-C or SIGTERM; what was done so far is kept."""
+
+    exit_code = ExitCode.INTERRUPTED

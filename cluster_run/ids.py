@@ -1,0 +1,54 @@
+"""Identifiers, and the compact notation for sets of numbers (`0-7,12`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NewType
+
+from cluster_run.errors import UsageError
+
+#: Global rank of one process of the job, from 0.
+Rank = NewType("Rank", int)
+#: Number of a training step, as the profiler wrote it.
+Step = NewType("Step", int)
+#: Number of an accelerator on its host.
+DeviceId = NewType("DeviceId", int)
+#: Mapped name of a host in one run directory: "1", "2", … in inventory order. Safe to publish.
+HostId = NewType("HostId", str)
+#: A host's name in the rank table, often its address. Not to be published unasked.
+ServerId = NewType("ServerId", str)
+
+#: No cluster has more ranks or steps than this; a larger range is a typing error.
+MAX_RANGE_LENGTH = 10_000_000
+
+
+def parse_number_ranges(text: str) -> frozenset[int]:
+    """Parse `0-7,12` into a set of numbers.
+
+    Raises:
+        UsageError: the text is not a comma-separated list of numbers and `first-last` ranges.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise UsageError(f"not a list of numbers: {text!r}", "write it like 0-7,12")
+        begin, end = int(first), int(last or first)
+        if end < begin or end - begin >= MAX_RANGE_LENGTH:
+            raise UsageError(f"not a range: {part.strip()!r}", "write the smaller number first")
+        numbers.update(range(begin, end + 1))
+    return frozenset(numbers)
+
+
+def format_number_ranges(numbers: Iterable[int]) -> str:
+    """Format numbers as `0-7,12`; the inverse of `parse_number_ranges` for a non-empty set."""
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return ""
+    breaks = [right for left, right in pairwise(ordered) if right != left + 1]
+    starts = [ordered[0], *breaks]
+    ends = [left for left, right in pairwise(ordered) if right != left + 1] + [ordered[-1]]
+    return ",".join(
+        str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)
+    )

@@ -1,0 +1,36 @@
+"""Where things lie in a run directory: every name is spelled here and nowhere else.
+
+run1/
+├── hccl.json                    the rank table; any name that ends in .json
+├── host_ips_mapping.txt         "<server_id> <N>", N from 1 in inventory order
+├── manifest.json                written last
+└── cluster_profiler/<N>/profiler/…
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_run.ids import HostId
+
+MANIFEST_NAME = "manifest.json"
+MAPPING_NAME = "host_ips_mapping.txt"
+RANK_TABLE_NAME = "hccl.json"
+PROFILER_TREE_NAME = "cluster_profiler"
+HOST_PROFILER_NAME = "profiler"
+ANALYSIS_OUTPUT_NAME = "cluster_analysis_output"
+FINDINGS_NAME = "findings.json"
+REPORT_NAME = "report.html"
+TABLES_NAME = "tables"
+TRUTH_NAME = "truth.json"
+
+#: Directory name endings of PyTorch and MindSpore captures.
+PYTORCH_SUFFIX = "_ascend_pt"
+MINDSPORE_SUFFIX = "_ascend_ms"
+#: The directory of a capture that holds its parsed files.
+PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
+
+
+def host_directory(run: Path, host: HostId) -> Path:
+    """Return the directory that holds what was collected from `host`."""
+    return run / PROFILER_TREE_NAME / host / HOST_PROFILER_NAME

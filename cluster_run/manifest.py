@@ -1,0 +1,101 @@
+"""manifest.json: what was collected, from where, and how each host fared.
+
+Schema history:
+    cluster-run/1   first version
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cluster_run.errors import InputError, SchemaError
+from cluster_run.ids import HostId, ServerId
+
+SCHEMA = "cluster-run/1"
+
+#: `stored` whole and verified; `unstable` stored, but it changed while it was read;
+#: `skipped` on purpose (a link, a device, an unsafe name); `failed` could not be fetched.
+FileState = Literal["stored", "unstable", "skipped", "failed"]
+#: `complete` all files stored; `partial` some; `failed` none, or the host was never reached.
+HostState = Literal["complete", "partial", "failed"]
+
+
+@dataclass(frozen=True)
+class CollectedFile:
+    """One file of one host. `path` is relative to the run directory, with `/` between its parts."""
+
+    path: str
+    source: str
+    size_bytes: int
+    mtime_ns: int
+    sha256: str
+    state: FileState
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class HostOutcome:
+    """How collecting from one host ended; a failure is a value with a reason and an advice."""
+
+    host: HostId
+    server_id: ServerId
+    state: HostState
+    files: tuple[CollectedFile, ...] = ()
+    reason: str = ""
+    advice: str = ""
+    clock_offset_ms: float | None = None
+    seconds: float = 0.0
+    wire_bytes: int = 0
+
+    @property
+    def n_stored(self) -> int:
+        """Number of files that are in the run directory."""
+        return sum(file.state in ("stored", "unstable") for file in self.files)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Size of the files that are in the run directory."""
+        return sum(file.size_bytes for file in self.files if file.state in ("stored", "unstable"))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The whole collection. `what` is the selection that was asked for."""
+
+    what: tuple[str, ...]
+    hosts: tuple[HostOutcome, ...]
+    tool_version: str
+    finished_at: str = ""
+
+
+def manifest_to_json(manifest: Manifest) -> str:
+    """Return the manifest as JSON text."""
+    return json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1, ensure_ascii=True) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        InputError: the file is missing, or not a manifest.
+        SchemaError: it has another schema version.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        found = document.pop("schema")
+        if found != SCHEMA:
+            raise SchemaError(f"{path}: schema {found!r} found, {SCHEMA!r} wanted")
+        return _manifest_from_document(document)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not a readable manifest: {error}") from error
+
+
+def _manifest_from_document(document: dict[str, Any]) -> Manifest:
+    hosts = tuple(
+        HostOutcome(**{**host, "files": tuple(CollectedFile(**file) for file in host["files"])})
+        for host in document["hosts"]
+    )
+    return Manifest(**{**document, "hosts": hosts, "what": tuple(document["what"])})

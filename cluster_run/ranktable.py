@@ -1,0 +1,124 @@
+"""Rank tables (hccl.json) and the host mapping: which rank runs on which device of which host.
+
+Three forms of rank table are read: version 1.0 and 1.2 (`server_list[].device[]`) and the older
+`group_list[].instance_list[].devices[]`. Numbers may be written as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_run.errors import InputError
+from cluster_run.ids import DeviceId, HostId, Rank, ServerId
+
+
+@dataclass(frozen=True)
+class RankPlace:
+    """Where one rank runs. `super_pod` is empty where the table knows none."""
+
+    rank: Rank
+    server_id: ServerId
+    device: DeviceId
+    super_pod: str = ""
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """All places of a job, ordered by rank."""
+
+    places: tuple[RankPlace, ...]
+
+    @property
+    def server_ids(self) -> tuple[ServerId, ...]:
+        """The hosts in order of their first rank."""
+        return tuple(dict.fromkeys(place.server_id for place in self.places))
+
+    def rank_of(self, server_id: ServerId, device: DeviceId) -> Rank | None:
+        """Return the rank on a device, or None where the table has none."""
+        return self._by_device().get((server_id, device))
+
+    def _by_device(self) -> Mapping[tuple[ServerId, DeviceId], Rank]:
+        return {(place.server_id, place.device): place.rank for place in self.places}
+
+
+def parse_rank_table(text: str, name: str) -> RankTable:
+    """Parse the text of a rank table; `name` is the file's name for messages.
+
+    Raises:
+        InputError: not a rank table of a known form, not completed, or a rank or device twice.
+    """
+    try:
+        document = json.loads(text.removeprefix("\ufeff"))
+        if not isinstance(document, dict):
+            raise InputError(f"{name}: not a rank table: the top level is not an object")
+        if document.get("status", "completed") != "completed":
+            raise InputError(
+                f"{name}: the rank table has status {document['status']!r}",
+                "it was taken before the job had all its devices; take it again",
+            )
+        places = _places(document, name)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{name}: not a readable rank table: {error!r}") from error
+    _refuse_duplicates(places, name)
+    return RankTable(tuple(sorted(places, key=lambda place: place.rank)))
+
+
+def _places(document: dict[str, Any], name: str) -> list[RankPlace]:
+    if "server_list" in document:
+        pods = {
+            server["server_id"]: str(pod["super_pod_id"])
+            for pod in document.get("super_pod_list", [])
+            for server in pod["server_list"]
+        }
+        return [
+            RankPlace(
+                Rank(int(device["rank_id"])),
+                ServerId(str(server["server_id"])),
+                DeviceId(int(device["device_id"])),
+                pods.get(server["server_id"], ""),
+            )
+            for server in document["server_list"]
+            for device in server["device"]
+        ]
+    if "group_list" in document:
+        instances = [one for group in document["group_list"] for one in group["instance_list"]]
+        return [
+            RankPlace(
+                Rank(int(instance.get("rank_id", number))),
+                ServerId(str(instance.get("server_id") or instance["pod_name"])),
+                DeviceId(int(device["device_id"])),
+            )
+            for number, instance in enumerate(instances)
+            for device in instance["devices"]
+        ]
+    raise InputError(f"{name}: not a rank table: neither server_list nor group_list is in it")
+
+
+def _refuse_duplicates(places: list[RankPlace], name: str) -> None:
+    for what, keys in (
+        ("rank", [(place.rank,) for place in places]),
+        ("device", [(place.server_id, place.device) for place in places]),
+    ):
+        seen: set[tuple[object, ...]] = set()
+        for key in keys:
+            if key in seen:
+                raise InputError(f"{name}: {what} {'/'.join(map(str, key))} appears twice")
+            seen.add(key)
+
+
+def parse_host_mapping(text: str) -> dict[ServerId, HostId]:
+    """Parse host_ips_mapping.txt; the first line of a host wins, blank and short lines are passed over."""
+    mapping: dict[ServerId, HostId] = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) >= 2:
+            mapping.setdefault(ServerId(fields[0]), HostId(fields[1]))
+    return mapping
+
+
+def format_host_mapping(mapping: Mapping[ServerId, HostId]) -> str:
+    """Return the text of host_ips_mapping.txt, one `<server_id> <N>` a line."""
+    return "".join(f"{server_id} {host}\n" for server_id, host in mapping.items())

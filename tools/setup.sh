@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes .venv with everything that the demo and the tests import. Uses uv where it is, else venv and pip.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+  echo "setup: Python 3.10 or newer is needed; '$python' is not (set PYTHON=/path/to/python3)" >&2
+  exit 1
+fi
+if [ ! -x .venv/bin/python ]; then
+  if command -v uv >/dev/null; then
+    uv venv --quiet --python "$python" .venv
+  else
+    # Debian ships venv apart from Python; without it `-m venv` fails half-way.
+    "$python" -c 'import ensurepip' 2>/dev/null || bash tools/system_packages.sh venv
+    "$python" -m venv .venv
+  fi
+fi
+if command -v uv >/dev/null; then
+  uv pip install --quiet --python .venv/bin/python --editable '.[dev]'
+else
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+fi

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs the system packages of the named sets that are missing, where this user may; otherwise says what is
+# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser]
+set -euo pipefail
+
+missing=()
+need() { # need COMMAND PACKAGE...
+  local command=$1
+  shift
+  PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null || missing+=("$@")
+}
+
+for set_name in "$@"; do
+  case $set_name in
+    venv) missing+=(python3-venv) ;;
+    ssh) need sshd openssh-server; need ssh openssh-client; need zstd zstd ;;
+    slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge ;;
+    browser) need chromium chromium ;;
+    *) echo "system_packages: unknown set '$set_name'" >&2; exit 2 ;;
+  esac
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "installing system packages: ${missing[*]}" >&2
+  # Packages must not start their services: the tests start their own, on loopback, and end them.
+  policy=/usr/sbin/policy-rc.d
+  [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy; chmod +x $policy; trap 'rm -f $policy' EXIT; }
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/dev/null ||
+    { echo "system_packages: could not install: ${missing[*]}" >&2; exit 1; }
+else
+  echo "missing system packages: ${missing[*]}" >&2
+  echo "  as root: apt-get install ${missing[*]}" >&2
+fi
