@@ -1,0 +1,127 @@
+"""What the analysis knows about a job once its ranks are read: one value a step, one for all steps.
+
+`StepEvidence` comes out of `reduction.reduce_step`, one a step, in any order and from any process;
+`merge_steps` puts them together sorted by step, so that neither scheduling nor partitioning shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.model import Topology
+from cluster_analysis.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
+from cluster_run.ids import Step
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class StepOperators:
+    """The communication operators of one step as a graph that can be replayed.
+
+    A *visit* is one rank's part in one operator; the visits of a rank stand in program order. The
+    local time before a visit is its gap, taken on the rank's own clock. `visit_after` is the visit
+    (same rank) whose end the gap counts from, -1 for the begin of the step; a visit on a second
+    stream counts from the main stream's visit that had ended when it began.
+
+    Shapes: (R,) ranks, (V,) visits, (O,) operators. Times in µs.
+    """
+
+    ranks: IntArray
+    step_us: FloatArray
+    tail_us: FloatArray
+    visit_rank: IntArray
+    visit_operator: IntArray
+    visit_after: IntArray
+    visit_gap_us: FloatArray
+    visit_elapse_us: FloatArray
+    visit_is_sender: BoolArray
+    visit_is_side: BoolArray
+    operator_group: IntArray
+    operator_type: IntArray
+    operator_ordinal: IntArray
+    operator_is_p2p: BoolArray
+    operator_bytes: FloatArray
+    operator_transfer_us: FloatArray
+    groups: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @property
+    def n_visits(self) -> int:
+        """Number of visits."""
+        return len(self.visit_rank)
+
+
+@dataclass(frozen=True)
+class StepEvidence:
+    """One step of all ranks. `links` holds the usable rows of LINKS with global ranks."""
+
+    step: Step
+    steps: pa.Table
+    matched: pa.Table
+    rank_times: pa.Table
+    links: pa.Table
+    operators: StepOperators | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobEvidence:
+    """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any."""
+
+    steps: tuple[Step, ...]
+    step_table: pa.Table
+    matched: pa.Table
+    rank_times: pa.Table
+    links: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    step_operators: tuple[StepOperators | None, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def merge_steps(
+    parts: Sequence[StepEvidence], topology: Topology, operators: pa.Table, packets: pa.Table
+) -> JobEvidence:
+    """Put the steps together; the order of `parts` does not matter.
+
+    Args:
+        parts: one value a step.
+        topology: who sits where; ranks that it does not know are dropped from nothing, only noted.
+        operators: OPERATORS of all ranks, or an empty table.
+        packets: PACKETS of all ranks, or an empty table.
+    """
+    ordered = sorted(parts, key=lambda part: part.step)
+    seen = {rank for part in ordered for rank in part.steps["rank"].to_pylist()}
+    silent = sorted(set(topology.ranks) - seen)
+    notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
+    if silent and ordered:
+        notes.append(f"{len(silent)} of {len(topology.ranks)} ranks have no step times")
+    return JobEvidence(
+        steps=tuple(part.step for part in ordered),
+        step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),
+        matched=_sorted([part.matched for part in ordered], MATCHED, ()),
+        rank_times=_sorted([part.rank_times for part in ordered], RANK_TIMES, ("step", "rank")),
+        links=_sorted([part.links for part in ordered], LINKS, ()),
+        operators=operators.sort_by([("rank", "ascending")]) if operators.num_rows else empty(OPERATORS),
+        packets=packets.sort_by([("rank", "ascending"), ("step", "ascending")])
+        if packets.num_rows
+        else empty(PACKETS),
+        step_operators=tuple(part.operators for part in ordered),
+        notes=tuple(notes),
+    )
+
+
+def _sorted(tables: Sequence[pa.Table], schema: pa.Schema, keys: tuple[str, ...]) -> pa.Table:
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return empty(schema)
+    table = pa.concat_tables(filled).unify_dictionaries()
+    return table.sort_by([(key, "ascending") for key in keys]) if keys else table

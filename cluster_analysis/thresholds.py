@@ -1,0 +1,42 @@
+"""Every number that decides whether something is reported, in one place, with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Defaults measured on real captures and on the benchmark; see docs/detection.md."""
+
+    #: False-discovery rate inside each family of tests.
+    false_discovery_rate: float = 0.01
+    #: With fewer peers than this a rank is not compared, only described.
+    min_peers: int = 3
+    #: Scale floors: peers agree to 0.05-1 % in healthy jobs, a tighter scale would be luck.
+    floor_computing: float = 0.002
+    floor_free_share_of_step: float = 0.002
+    floor_preparing_share_of_step: float = 0.001
+    floor_single_step: float = 0.01
+    #: Smallest effects worth a line: a device's computing time, a link's time, local time as share of step.
+    device_effect: float = 0.02
+    link_effect: float = 0.10
+    local_effect_share_of_step: float = 0.005
+    #: Steps on the slow side that make it persistent; events that make it intermittent; steps for a trend.
+    persistent_share: float = 0.8
+    min_events: int = 2
+    event_effect: float = 0.03
+    min_steps_intermittent: int = 5
+    min_steps_trend: int = 8
+    #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.
+    own_share: float = 0.5
+    #: Share of a host's ranks that must be slow for the host to be named.
+    host_share: float = 0.5
+    host_share_computing: float = 0.75
+    #: Replay error from which a warning is noted, and from which no milliseconds are quoted.
+    replay_warn: float = 0.02
+    replay_refuse: float = 0.05
+    #: Rows below the cost of a warning that are listed at most.
+    max_info: int = 5
+    #: Spread of computing between stages that is worth explaining.
+    stage_effect: float = 0.05
