@@ -1,0 +1,83 @@
+"""The findings as Markdown, to be pasted into a ticket."""
+
+from __future__ import annotations
+
+import re
+
+from cluster_analysis.findings import Finding
+from cluster_analysis.reports import wording
+from cluster_analysis.result import AnalysisResult
+
+#: Characters that Markdown or the HTML around it would read as markup.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def render(result: AnalysisResult) -> str:
+    """Return the whole report as GitHub-flavoured Markdown; ends with a newline."""
+    document = result.document
+    lines = [
+        f"## {document.verdict.capitalize()}",
+        "",
+        _escaped(wording.verdict_sentence(document)),
+        "",
+        _escaped(wording.run_line(document)),
+        "",
+    ]
+    if document.findings:
+        lines += _findings_table(result)
+        for number, finding in enumerate(document.findings, start=1):
+            lines += _details(number, finding, result)
+    lines += _problems(result)
+    if document.notes:
+        lines += ["### What could not be judged", "", *(f"- {_escaped(note)}" for note in document.notes), ""]
+    lines.append(f"<sub>cluster-analyse {_escaped(document.tool_version)}</sub>")
+    return "\n".join(lines) + "\n"
+
+
+def _findings_table(result: AnalysisResult) -> list[str]:
+    rows = [
+        "| # | severity | what | who | cost a step | share | saved so far |",
+        "| ---: | --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for number, finding in enumerate(result.document.findings, start=1):
+        cells = (
+            str(number),
+            finding.severity,
+            wording.KIND_NAMES[finding.kind],
+            _escaped(wording.culprit(finding, result)),
+            wording.format_ms(finding.cost_ms_per_step),
+            wording.format_share(finding.cost_share),
+            wording.format_ms(finding.cumulative_saving_ms),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return [*rows, ""]
+
+
+def _details(number: int, finding: Finding, result: AnalysisResult) -> list[str]:
+    lines = [f"### {number}. {_escaped(finding.summary)}", "", f"Next: {_escaped(finding.next_check)}", ""]
+    if finding.evidence:
+        lines += ["| metric | value | median of peers | MAD | peers |", "| --- | ---: | ---: | ---: | ---: |"]
+        lines += [
+            f"| {_escaped(one.metric)} | {wording.format_number(one.value)} | "
+            f"{wording.format_number(one.peers_median)} | {wording.format_number(one.peers_mad)} | "
+            f"{one.n_peers} |"
+            for one in finding.evidence
+        ]
+        lines.append("")
+    if finding.chain:
+        lines += [f"{position}. {_escaped(link)}" for position, link in enumerate(finding.chain, start=1)]
+        lines.append("")
+    facts = f"{finding.pattern}, cause {finding.cause}, confidence {finding.confidence}"
+    return [*lines, f"{facts[0].upper()}{facts[1:]}.", ""]
+
+
+def _problems(result: AnalysisResult) -> list[str]:
+    problems = result.document.problems
+    if not problems:
+        return []
+    lines = [f"- {_escaped(wording.problem_line(result, index))}" for index in range(len(problems))]
+    return ["### Problems", "", *lines, ""]
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", wording.plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")

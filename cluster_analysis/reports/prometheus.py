@@ -1,0 +1,86 @@
+"""A text file for the textfile collector of node_exporter.
+
+Format: Prometheus text exposition format 0.0.4. Metric names end in their base unit (seconds, ratio).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cluster_analysis.reports import wording
+from cluster_analysis.result import AnalysisResult
+
+_PREFIX = "cluster_analysis"
+_VERDICTS = ("healthy", "degraded", "unknown")
+_SEVERITIES = ("info", "warning", "critical")
+
+
+def render(result: AnalysisResult, finished_at_s: float, job: str = "") -> str:
+    """Return all metrics of one analysis.
+
+    Args:
+        result: what was found.
+        finished_at_s: end of the analysis in seconds since 1970; the age is `time() -` this metric.
+        job: name of the analysed job, the label `job_name` of every metric when it is not empty.
+    """
+    return "\n".join(_lines(result, finished_at_s, {"job_name": job} if job else {})) + "\n"
+
+
+def _lines(result: AnalysisResult, finished_at_s: float, common: Mapping[str, str]) -> Iterator[str]:
+    document = result.document
+    run = document.run
+
+    def sample(name: str, value: float, **labels: str) -> str:
+        return f"{_PREFIX}_{name}{_labels({**common, **labels})} {value!r}"
+
+    yield from _head("verdict", "1 for the verdict that holds, 0 for the others.")
+    for verdict in _VERDICTS:
+        yield sample("verdict", int(document.verdict == verdict), verdict=verdict)
+    yield from _head("finished_timestamp_seconds", "When the analysis ended.")
+    yield sample("finished_timestamp_seconds", finished_at_s)
+    if run.step_ms is not None:
+        yield from _head("step_seconds", "Mean time of a training step.")
+        yield sample("step_seconds", run.step_ms / 1000)
+    yield from _head("ranks", "Ranks that were analysed.")
+    yield sample("ranks", run.ranks)
+    yield from _head("expected_ranks", "Ranks that the job has.")
+    yield sample("expected_ranks", run.expected_ranks)
+    yield from _head("problems", "Hosts, ranks and files that could not be used.")
+    yield sample("problems", len(document.problems))
+    yield from _head("findings", "Findings by severity.")
+    for severity in _SEVERITIES:
+        yield sample(
+            "findings", sum(one.severity == severity for one in document.findings), severity=severity
+        )
+    saving_ms = wording.best_saving_ms(document)
+    if saving_ms is not None:
+        yield from _head("lost_seconds", "What a step would save if all findings were put right.")
+        yield sample("lost_seconds", saving_ms / 1000)
+    costed = [one for one in document.findings if one.cost_ms_per_step is not None]
+    if costed:
+        yield from _head("finding_cost_seconds", "What one finding costs the mean step.")
+        for finding in costed:
+            assert finding.cost_ms_per_step is not None
+            yield sample(
+                "finding_cost_seconds",
+                finding.cost_ms_per_step / 1000,
+                finding=finding.id,
+                kind=finding.kind,
+                severity=finding.severity,
+                hosts=",".join(finding.hosts),
+            )
+
+
+def _head(name: str, text: str) -> tuple[str, str]:
+    return f"# HELP {_PREFIX}_{name} {text}", f"# TYPE {_PREFIX}_{name} gauge"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    inner = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{inner}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

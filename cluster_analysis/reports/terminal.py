@@ -1,0 +1,100 @@
+"""The verdict and up to ten lines worth reading, for a terminal. The only module that knows rich's tables."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cluster_analysis.findings import Finding
+from cluster_analysis.reports import wording
+from cluster_analysis.result import AnalysisResult
+
+_VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
+#: Healthy, degraded and unknown differ by sign too: colour alone is not enough.
+_VERDICT_SIGNS = {"healthy": "✓", "degraded": "▲", "unknown": "?"}
+_SEVERITY_STYLES = {"critical": "red", "warning": "yellow", "info": "dim"}
+_SEVERITY_SIGNS = {"critical": "■", "warning": "▲", "info": "·"}
+#: Ten lines are read; a hundred are scrolled away.
+MAX_FINDINGS = 5
+MAX_PROBLEMS = 3
+_MIN_WIDTH = 40
+
+
+def render(result: AnalysisResult, width: int, colour: bool) -> str:
+    """Return the text for a terminal of `width` columns, with colours where `colour`; ends with a newline."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=max(width, _MIN_WIDTH),
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    document = result.document
+    style = _VERDICT_STYLES[document.verdict]
+    verdict = Text(f"{_VERDICT_SIGNS[document.verdict]} {wording.verdict_sentence(document)}", style=style)
+    console.print(verdict)
+    console.print(Text(wording.run_line(document), style="dim"))
+    if document.findings:
+        console.print()
+        console.print(_findings_table(result, console.width))
+        console.print(_next_check(document.findings[0]))
+    _print_problems(result, console)
+    # rich pads cells of a table to its width; trailing blanks are noise in a log.
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")) + "\n"
+
+
+def _findings_table(result: AnalysisResult, width: int) -> Table:
+    findings = result.document.findings
+    table = Table(box=None, show_header=True, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("", no_wrap=True)
+    table.add_column("a step", justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    wide = width >= 100
+    if wide:
+        table.add_column("what", no_wrap=True)
+    table.add_column("finding", overflow="fold")
+    for finding in findings[:MAX_FINDINGS]:
+        style = _SEVERITY_STYLES[finding.severity]
+        cells = [
+            Text(_SEVERITY_SIGNS[finding.severity], style=style),
+            Text(wording.format_ms(finding.cost_ms_per_step)),
+            Text(wording.format_share(finding.cost_share)),
+        ]
+        if wide:
+            cells.append(Text(wording.KIND_NAMES[finding.kind], style=style))
+        table.add_row(*cells, Text(wording.plain(finding.summary)))
+    if len(findings) > MAX_FINDINGS:
+        more = f"{len(findings) - MAX_FINDINGS} more in findings.json and report.html"
+        table.add_row(*[Text("")] * (4 if wide else 3), Text(more, style="dim"))
+    return table
+
+
+def _next_check(finding: Finding) -> Padding:
+    text = Text.assemble(("Next: ", "bold"), wording.plain(finding.next_check))
+    return Padding(text, (1, 0, 0, 0))
+
+
+def _print_problems(result: AnalysisResult, console: Console) -> None:
+    document = result.document
+    if document.problems:
+        console.print()
+        heading = f"{wording.count(len(document.problems), 'problem')}: the analysis did without these"
+        console.print(Text(heading, style="magenta"))
+        for index in range(min(MAX_PROBLEMS, len(document.problems))):
+            console.print(Padding(Text(wording.problem_line(result, index)), (0, 0, 0, 2)))
+        if len(document.problems) > MAX_PROBLEMS:
+            console.print(Text(f"  and {len(document.problems) - MAX_PROBLEMS} more", style="dim"))
+    # An unknown verdict already starts with the first note.
+    notes = document.notes[1:] if document.verdict == "unknown" else document.notes
+    for note in notes[:2]:
+        console.print(Text(f"Note: {wording.plain(note)}", style="dim"))

@@ -1,0 +1,180 @@
+"""How numbers, ranks, hosts and verdicts are written, the same in every report for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from cluster_analysis.findings import Finding, FindingsDocument, Link
+from cluster_analysis.result import AnalysisResult
+from cluster_run.ids import HostId, format_number_ranges
+
+#: What kind of trouble a finding is, in two words.
+KIND_NAMES = {
+    "slow_rank": "slow rank",
+    "slow_host": "slow host",
+    "slow_link": "slow link",
+    "slow_nic": "slow network card",
+    "slow_host_pair": "slow pair of hosts",
+    "slow_uplink": "slow uplink",
+    "stage_imbalance": "uneven stages",
+    "data_imbalance": "uneven data",
+    "expert_imbalance": "uneven experts",
+    "small_packets": "small packets",
+    "retransmission": "retransmissions",
+    "periodic_pause": "periodic pause",
+    "input_bound": "input bound",
+    "host_bound": "host bound",
+}
+
+#: Control characters of a name would move the cursor or break a table.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """Return `text` on one line, without characters that steer a terminal or reverse its writing."""
+    return _CONTROL.sub(" ", text)
+
+
+def format_ms(value_ms: float | None) -> str:
+    """Format a time: `12.3 ms`, `1.24 s`, `410 µs`; `unknown` for None."""
+    if value_ms is None:
+        return "unknown"
+    size = abs(value_ms)
+    if size >= 10_000:
+        return f"{value_ms / 1000:.1f} s"
+    if size >= 1000:
+        return f"{value_ms / 1000:.2f} s"
+    if size >= 100:
+        return f"{value_ms:.0f} ms"
+    if size >= 1 or size == 0:
+        return f"{value_ms:.1f} ms"
+    return f"{value_ms * 1000:.0f} µs"
+
+
+def format_share(share: float | None) -> str:
+    """Format a share of the step: `4.4 %`; `?` for None."""
+    return "?" if share is None else f"{100 * share:.1f} %"
+
+
+def format_number(value: float) -> str:
+    """Format a measured number with four significant digits and grouped thousands."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return `1 rank`, `2 ranks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_ranks(ranks: Iterable[int]) -> str:
+    """Return `rank 15` or `ranks 8-15`."""
+    ordered = sorted(set(ranks))
+    noun = "rank" if len(ordered) == 1 else "ranks"
+    return f"{noun} {format_number_ranges(ordered)}" if ordered else ""
+
+
+def format_link(link: Link) -> str:
+    """Return `3 → 11 (RDMA)`."""
+    return f"{link.src} → {link.dst} ({plain(link.transport)})"
+
+
+def host_name(host: HostId, result: AnalysisResult) -> str:
+    """Return the address of a host where it may be shown, else its mapped number."""
+    address = result.addresses.get(host)
+    return f"host {plain(host)} ({plain(address)})" if address else f"host {plain(host)}"
+
+
+def culprit(finding: Finding, result: AnalysisResult) -> str:
+    """Return who a finding is about: hosts, links or ranks, at most three of them by name."""
+    if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
+        return _listed([host_name(host, result) for host in finding.hosts])
+    if finding.links:
+        return _listed([format_link(link) for link in finding.links])
+    if finding.ranks:
+        return format_ranks(finding.ranks)
+    return _listed([host_name(host, result) for host in finding.hosts])
+
+
+def verdict_sentence(document: FindingsDocument) -> str:
+    """Return the verdict in one sentence. Healthy and unknown never look alike."""
+    run = document.run
+    step = f"a step takes {format_ms(run.step_ms)}" if run.step_ms is not None else "no step time"
+    if document.verdict == "unknown":
+        reason = plain(document.notes[0]) if document.notes else _first_reason(document)
+        return f"Could not tell: {reason}"
+    if document.verdict == "healthy":
+        return f"Healthy: {count(run.ranks, 'rank')} on {count(run.hosts, 'host')} keep pace, {step}."
+    worst = document.findings[0] if document.findings else None
+    total_ms = best_saving_ms(document)
+    if worst is None or total_ms is None or run.step_ms is None:
+        return f"Degraded: {plain(worst.summary) if worst else step + ', and no single cause stands out.'}"
+    share = format_share(total_ms / run.step_ms) if run.step_ms > 0 else "?"
+    largest = "all" if len(document.findings) == 1 else format_ms(worst.cost_ms_per_step)
+    lost = f"{format_ms(total_ms)} ({share}) of it is lost"
+    return f"Degraded: {step}; {lost}, {largest} of that to {subject(worst)}."
+
+
+def subject(finding: Finding) -> str:
+    """Return what a finding blames, to follow "lost to": `slow rank 5`, `the slow link 2 → 10`."""
+    hosts = _listed([plain(host) for host in finding.hosts]).replace(", ", " and ", 1)
+    link = finding.links[0] if finding.links else None
+    subjects = {
+        "slow_rank": f"slow {format_ranks(finding.ranks)}",
+        "slow_host": f"slow host {hosts}",
+        "slow_link": f"the slow link {link.src} → {link.dst}" if link else "a slow link",
+        "slow_nic": f"a slow network card of host {hosts}",
+        "slow_host_pair": f"the slow connection of hosts {hosts}",
+        "slow_uplink": f"a slow uplink of host {hosts}",
+    }
+    return subjects.get(finding.kind, KIND_NAMES[finding.kind])
+
+
+def best_saving_ms(document: FindingsDocument) -> float | None:
+    """Return what a step would save if every finding were put right, as the last cumulative saving says."""
+    savings = [one.cumulative_saving_ms for one in document.findings if one.cumulative_saving_ms is not None]
+    return max(savings) if savings else None
+
+
+def problem_line(result: AnalysisResult, index: int) -> str:
+    """Return problem number `index` of the document as one line: where, and why."""
+    problem = result.document.problems[index]
+    where = [
+        host_name(problem.host, result) if problem.host is not None else "",
+        f"rank {problem.rank}" if problem.rank is not None else "",
+        plain(problem.file),
+    ]
+    place = ", ".join(part for part in where if part)
+    advice = f" ({plain(problem.advice)})" if problem.advice else ""
+    return f"{place + ': ' if place else ''}{plain(problem.reason)}{advice}"
+
+
+def run_line(document: FindingsDocument) -> str:
+    """Return what was analysed, in one line."""
+    run = document.run
+    ranks = count(run.ranks, "rank")
+    if run.expected_ranks > run.ranks:
+        ranks = f"{run.ranks:,} of {count(run.expected_ranks, 'rank')}"
+    sizes = run.parallel
+    named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
+    parallel = " × ".join(f"{name} {size}" for name, size in named if size)
+    steps = (
+        f"{count(len(run.steps), 'step')} ({format_number_ranges(run.steps)})" if run.steps else "no steps"
+    )
+    parts = [ranks, count(run.hosts, "host"), steps, parallel, ", ".join(map(plain, run.sources))]
+    return " · ".join(part for part in parts if part)
+
+
+def _first_reason(document: FindingsDocument) -> str:
+    if document.problems:
+        return f"{plain(document.problems[0].reason)}."
+    return "there is not enough data to compare ranks."
+
+
+def _listed(names: Sequence[str], limit: int = 3) -> str:
+    shown = ", ".join(names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown

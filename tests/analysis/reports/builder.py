@@ -1,0 +1,303 @@
+"""Results of analyses, built by hand: a job with a slow rank and a slow link, healthy, or not to be judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis import schema
+from cluster_analysis.findings import Evidence, Finding, FindingsDocument, Link, RunInfo
+from cluster_analysis.model import Group, GroupRole, ParallelSizes, Problem, Topology
+from cluster_analysis.result import AnalysisResult
+from cluster_run.ids import DeviceId, HostId, Rank, Step
+
+DEVICES_PER_HOST = 8
+SLOW_RANK = Rank(5)
+SLOW_LINK = (Rank(2), Rank(10))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Sizes of a job; ranks are ordered TP fastest, then DP, then PP, eight to a host."""
+
+    tp: int = 8
+    dp: int = 2
+    pp: int = 2
+    n_steps: int = 6
+    is_faulty: bool = True
+
+    @property
+    def n_ranks(self) -> int:
+        """World size."""
+        return self.tp * self.dp * self.pp
+
+    def place(self, rank: int) -> tuple[int, int, int]:
+        """Return (stage, dp index, tp index) of a rank."""
+        return rank // (self.tp * self.dp), rank // self.tp % self.dp, rank % self.tp
+
+
+def degraded(job: Job | None = None) -> AnalysisResult:
+    """A job in which rank 5 computes 22 % slower and the link 2 → 10 carries a third of its class."""
+    job = job or Job()
+    step_ms = _step_ms(job)
+    findings = (_slow_rank(job, step_ms), _slow_link(step_ms))
+    return _result(job, "degraded", findings)
+
+
+def healthy(job: Job | None = None) -> AnalysisResult:
+    """The same job without faults."""
+    return _result(replace(job or Job(), is_faulty=False), "healthy", ())
+
+
+def unknown() -> AnalysisResult:
+    """A job of which two of 32 ranks could be read."""
+    job = Job(tp=2, dp=1, pp=1, n_steps=1, is_faulty=False)
+    result = _result(job, "unknown", ())
+    document = replace(
+        result.document,
+        run=replace(result.document.run, expected_ranks=32, hosts=1),
+        problems=(
+            Problem(
+                "truncated at byte 1048576",
+                "communication.json",
+                Rank(7),
+                HostId("1"),
+                "collect this host again",
+            ),
+            Problem("no answer within 30 s", host=HostId("3")),
+            Problem("30 of 32 ranks are missing"),
+        ),
+        notes=(
+            "only 2 of 32 ranks could be read, too few to compare.",
+            "No link was judged: no matrix file.",
+        ),
+    )
+    return replace(result, document=document)
+
+
+def with_hostile_names(result: AnalysisResult) -> AnalysisResult:
+    """The same result with real host names that try to be markup."""
+    addresses = {host: f"<script>alert({host})</script>" for host in set(result.topology.hosts.values())}
+    problem = Problem("not JSON: <img src=x onerror=alert(1)>", "</script><b>x", Rank(1), HostId("1"))
+    return replace(
+        result,
+        addresses=addresses,
+        document=replace(result.document, problems=(problem,), notes=("<i>note</i>",)),
+    )
+
+
+def _step_ms(job: Job) -> float:
+    return 282.7 if job.is_faulty else 268.1
+
+
+def _slow_rank(job: Job, step_ms: float) -> Finding:
+    host = HostId(str(SLOW_RANK // DEVICES_PER_HOST + 1))
+    n_peers = job.tp * job.dp - 1
+    return Finding(
+        id=f"slow_rank-{SLOW_RANK}",
+        kind="slow_rank",
+        severity="warning",
+        ranks=(SLOW_RANK,),
+        hosts=(host,),
+        links=(),
+        cause="compute",
+        pattern="persistent",
+        steps=tuple(Step(10 + i) for i in range(job.n_steps)),
+        cost_ms_per_step=12.3,
+        cost_share=12.3 / step_ms,
+        cumulative_saving_ms=12.3,
+        confidence="high",
+        evidence=(
+            Evidence("computing_us", 201000.0, 165000.0, 900.0, n_peers),
+            Evidence("wait_us", 1200.0, 33000.0, 1500.0, n_peers),
+        ),
+        summary=f"Rank {SLOW_RANK} computes 22 % slower than its {n_peers} peers of stage 0 in every step.",
+        next_check=f"Compare the AI Core frequency and temperature of host {host}, device 5 with the others.",
+        chain=(
+            f"Rank {SLOW_RANK} arrives 36.0 ms late at the all-reduce of its TP group (ranks 0-7).",
+            "Stage 1 waits for the activations of stage 0.",
+            "The gradient all-reduce of all ranks ends 12.3 ms later.",
+        ),
+    )
+
+
+def _slow_link(step_ms: float) -> Finding:
+    src, dst = SLOW_LINK
+    return Finding(
+        id=f"slow_link-{src}-{dst}",
+        kind="slow_link",
+        severity="warning",
+        ranks=(src, dst),
+        hosts=(HostId("1"), HostId("2")),
+        links=(Link(src, dst, "RDMA"), Link(dst, src, "RDMA")),
+        cause="bandwidth",
+        pattern="persistent",
+        steps=(),
+        cost_ms_per_step=4.1,
+        cost_share=4.1 / step_ms,
+        cumulative_saving_ms=15.8,
+        confidence="medium",
+        evidence=(Evidence("bandwidth_gbps", 7.1, 21.4, 0.3, 31),),
+        summary=f"Link {src} → {dst} (RDMA) carries 7.1 GB/s; the 31 links of its class carry 21.4 GB/s.",
+        next_check="Look at the error counters of the network cards of rank 2 and rank 10.",
+    )
+
+
+def _result(job: Job, verdict: str, findings: tuple[Finding, ...]) -> AnalysisResult:
+    topology = _topology(job)
+    run = RunInfo(
+        ranks=job.n_ranks,
+        expected_ranks=job.n_ranks,
+        hosts=-(-job.n_ranks // DEVICES_PER_HOST),
+        steps=tuple(Step(10 + i) for i in range(job.n_steps)),
+        step_ms=_step_ms(job),
+        sources=("ascend_pt/text",),
+        parallel=topology.parallel,
+    )
+    document = FindingsDocument("0.1.0", run, verdict, findings, ())  # type: ignore[arg-type]
+    return AnalysisResult(document, topology, _tables(job, topology))
+
+
+def _topology(job: Job) -> Topology:
+    ranks = tuple(Rank(i) for i in range(job.n_ranks))
+    members: dict[tuple[GroupRole, tuple[int, ...]], list[Rank]] = {}
+    for rank in ranks:
+        stage, dp, tp = job.place(rank)
+        members.setdefault(("tp", (stage, dp)), []).append(rank)
+        members.setdefault(("dp", (stage, tp)), []).append(rank)
+        members.setdefault(("pp", (dp, tp)), []).append(rank)
+    groups = {
+        f"{number:019d}": Group(f"{number:019d}", role, tuple(group), f"{role}_{'_'.join(map(str, key))}")
+        for number, ((role, key), group) in enumerate(members.items(), start=1)
+    }
+    return Topology(
+        ranks=ranks,
+        hosts={rank: HostId(str(rank // DEVICES_PER_HOST + 1)) for rank in ranks},
+        devices={rank: DeviceId(rank % DEVICES_PER_HOST) for rank in ranks},
+        groups=groups,
+        parallel=ParallelSizes(tp=job.tp, pp=job.pp, dp=job.dp),
+        stages={rank: job.place(rank)[0] for rank in ranks},
+        tp_index={rank: job.place(rank)[2] for rank in ranks},
+        dp_index={rank: job.place(rank)[1] for rank in ranks},
+    )
+
+
+def _tables(job: Job, topology: Topology) -> dict[str, pa.Table]:
+    random = np.random.default_rng(7)
+    n, s = job.n_ranks, job.n_steps
+    places = np.array([job.place(rank) for rank in range(n)])
+    rank = np.repeat(np.arange(n), s)
+    step = np.tile(10 + np.arange(s), n)
+    computing = random.normal(165_000, 900, n * s) * np.where(places[:, 0] == 1, 1.08, 1.0)[rank]
+    if job.is_faulty:
+        computing[rank == SLOW_RANK] *= 1.22
+    free = random.normal(9_000, 300, n * s)
+    overlapped = 0.12 * computing
+    bubble = np.where(places[:, 0] == 1, 21_000.0, 14_000.0)[rank]
+    total = np.array([_step_ms(job) * 1000 + 400 * i for i in range(s)])[step - 10]
+    exposed = total - computing - free
+    steps = {
+        "rank": rank,
+        "step": step,
+        "computing_us": computing,
+        "communication_not_overlapped_us": exposed,
+        "overlapped_us": overlapped,
+        "communication_us": exposed + overlapped,
+        "free_us": free,
+        "stage_us": total - bubble,
+        "bubble_us": bubble,
+        "communication_not_overlapped_exclude_receive_us": exposed - bubble,
+        "preparing_us": np.full(n * s, 800.0),
+    }
+    wait = exposed * 0.55 + random.normal(0, 300, n * s)
+    times = {
+        "rank": rank,
+        "step": step,
+        "wait_us": wait,
+        "transfer_us": exposed - wait,
+        "gap_us": computing + free,
+    }
+    ranks = {
+        "rank": np.arange(n),
+        "host": [topology.hosts[one] for one in topology.ranks],
+        "device": [topology.devices[one] for one in topology.ranks],
+        "stage": places[:, 0],
+        "tp_index": places[:, 2],
+        "dp_index": places[:, 1],
+    }
+    return {
+        "ranks": _table(ranks, schema.RANKS),
+        "steps": _table(steps, schema.STEPS),
+        "rank_times": _table(times, schema.RANK_TIMES),
+        "links": _links(job, topology, random),
+        "matched": _matched(job, topology, random),
+        "operators": _operators(job, random),
+    }
+
+
+def _links(job: Job, topology: Topology, random: np.random.Generator) -> pa.Table:
+    rows: dict[str, list[object]] = {name: [] for name in schema.LINK_SUMMARY.names}
+    for group in topology.groups.values():
+        ring = [(a, group.ranks[(i + 1) % len(group.ranks)]) for i, a in enumerate(group.ranks)]
+        both = [*ring, *((dst, src) for src, dst in ring)] if len(group.ranks) > 2 else ring
+        op_type = {"tp": "allreduce", "dp": "reducescatter", "pp": "batchsendrecv"}[group.role]
+        for src, dst in both:
+            near = topology.hosts[src] == topology.hosts[dst]
+            normal_gbps = 24.8 if near else 21.4
+            slow = job.is_faulty and {src, dst} == set(SLOW_LINK)
+            gbps = float(normal_gbps * random.normal(1, 0.012) / (3.0 if slow else 1.0))
+            size = 3.2e8 if group.role == "tp" else 1.1e8
+            values = (
+                src,
+                dst,
+                "HCCS" if near else "RDMA",
+                op_type,
+                12,
+                size,
+                size / gbps / 1000,
+                gbps,
+                normal_gbps,
+            )
+            for name, value in zip(rows, (*values, normal_gbps / gbps - 1), strict=True):
+                rows[name].append(value)
+    return _table(rows, schema.LINK_SUMMARY)
+
+
+def _matched(job: Job, topology: Topology, random: np.random.Generator) -> pa.Table:
+    rows: dict[str, list[object]] = {name: [] for name in schema.MATCHED.names}
+    op_types = {"tp": "allreduce", "dp": "reducescatter", "pp": "batchsendrecv"}
+    for group in topology.groups.values():
+        for step in range(job.n_steps):
+            for ordinal in range(4 if group.role == "tp" else 2):
+                slow = job.is_faulty and SLOW_RANK in group.ranks
+                wait = float(abs(random.normal(36_000 if slow else 900, 250)))
+                op_type = op_types[group.role]
+                last = SLOW_RANK if slow else group.ranks[int(random.integers(len(group.ranks)))]
+                name = f"hcom_{op_type}__{group.group[-3:]}_{ordinal}_1"
+                values = (
+                    10 + step, group.group, group.role, op_type, name, ordinal,
+                    len(group.ranks), len(group.ranks), 8e7, float(random.normal(4200, 60)),
+                    wait, wait * 0.8 * len(group.ranks), last,
+                )  # fmt: skip
+                for column, value in zip(rows, values, strict=True):
+                    rows[column].append(value)
+    return _table(rows, schema.MATCHED)
+
+
+def _operators(job: Job, random: np.random.Generator) -> pa.Table:
+    kinds = ("MatMulV2", "FlashAttentionScore", "RmsNorm", "SwiGlu", "Cast")
+    rows: dict[str, list[object]] = {name: [] for name in schema.OPERATORS.names}
+    for rank in range(job.n_ranks):
+        factor = 1.22 if job.is_faulty and rank == SLOW_RANK else 1.0
+        for weight, kind in enumerate(reversed(kinds), start=1):
+            average = float(random.normal(40 * weight**2, weight)) * factor
+            values = (rank, kind, "AI_CORE", 960, average * 960, average * 0.9, average, average * 1.4)
+            for name, value in zip(rows, values, strict=True):
+                rows[name].append(value)
+    return _table(rows, schema.OPERATORS)
+
+
+def _table(columns: dict[str, object] | dict[str, list[object]], wanted: pa.Schema) -> pa.Table:
+    return pa.table({name: pa.array(columns[name], wanted.field(name).type) for name in wanted.names}, wanted)
