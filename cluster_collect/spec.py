@@ -8,6 +8,8 @@ from typing import Literal
 from cluster_run.ids import HostId, ServerId
 
 TransportName = Literal["asyncssh", "paramiko", "local"]
+#: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
+Compression = Literal["auto", "zstd", "gzip", "none"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class HostSpec:
     """One host of the inventory. Paths are on that host; unset SSH values come from `~/.ssh/config`.
 
     `local` names a directory of a shared file system that is read instead of connecting.
-    `password` never shows in a repr.
+    `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
+    `~/.ssh/config`. `password` and `passphrase` (of `identity_file`) never show in a repr.
     """
 
     host: HostId
@@ -34,6 +37,9 @@ class HostSpec:
     transport: TransportName = "asyncssh"
     bandwidth_bytes_per_s: int | None = None
     password: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    certificate_file: str | None = None
+    ssh_config: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,13 +48,20 @@ class CollectOptions:
 
     what: tuple[str, ...] = ("analysis",)
     n_jobs: int = 32
+    n_connecting: int = 100
     n_handshakes_per_gateway: int = 5
     connect_deadline_s: float = 15.0
     login_deadline_s: float = 30.0
+    prepare_deadline_s: float = 3600.0
     listing_deadline_s: float = 120.0
     progress_deadline_s: float = 60.0
     n_attempts: int = 5
+    backoff_first_s: float = 1.0
+    backoff_most_s: float = 60.0
     bandwidth_bytes_per_s: int | None = None
+    compression: Compression = "auto"
+    remote_niceness: int = 19
+    max_entries_per_host: int = 500_000
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False
     dry_run: bool = False

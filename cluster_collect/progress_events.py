@@ -1,0 +1,58 @@
+"""What the transfer tells whoever watches it. All calls come from the event loop's thread."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cluster_run.ids import HostId
+from cluster_run.manifest import HostOutcome
+
+
+class ProgressListener(Protocol):
+    """Watches a collection. Implementations must return quickly: the transfer waits for them."""
+
+    def host_started(self, host: HostId) -> None:
+        """Connecting to `host` begins."""
+
+    def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
+        """`host` has been listed: this many files and bytes are still to come (none twice)."""
+
+    def bytes_received(self, host: HostId, n_bytes: int) -> None:
+        """`n_bytes` more of file content (unpacked) have arrived."""
+
+    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+        """One file is whole and verified; `path` is relative to the run directory."""
+
+    def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
+        """An attempt failed for `reason`; the next one starts in `wait_s`."""
+
+    def noted(self, host: HostId, text: str) -> None:
+        """Something worth a line with `-v`: the transfer method, a fallback, a new host key."""
+
+    def host_finished(self, outcome: HostOutcome) -> None:
+        """`outcome.host` is done, one way or the other."""
+
+
+class SilentListener:
+    """Watches nothing."""
+
+    def host_started(self, host: HostId) -> None:
+        """Ignore it."""
+
+    def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
+        """Ignore it."""
+
+    def bytes_received(self, host: HostId, n_bytes: int) -> None:
+        """Ignore it."""
+
+    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+        """Ignore it."""
+
+    def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
+        """Ignore it."""
+
+    def noted(self, host: HostId, text: str) -> None:
+        """Ignore it."""
+
+    def host_finished(self, outcome: HostOutcome) -> None:
+        """Ignore it."""
