@@ -1,0 +1,40 @@
+"""The simulator for other tests and benchmarks: jobs with known faults, as arrays, tables or files.
+
+    from cluster_analysis.simulation.api import JobSpec, parse_scenario, simulate, tables, topology, truth, write_run
+
+    spec = JobSpec(tp=4, pp=4, dp=4, steps=5)
+    job = simulate(spec, [parse_scenario("slow_rank:1.25@5")], seed=1)
+    by_rank = tables(job)                # {rank: RankTables}, as a reader makes them of files; no file is written
+    where = topology(job)                # Topology with high confidence, as metadata would give it
+    answer = truth(job)                  # Truth: faults with their true cost by re-simulation
+    write_run(job, Path("run1"), form="text", framework="pt")     # run directory; truth in run1.truth.json beside it
+
+A fault without a place is given one by the seed; `job.faults` has it filled in. The same spec, faults and
+seed give the same job; a fault changes only what it slows: all random numbers stay as they were.
+"""
+
+from __future__ import annotations
+
+from cluster_analysis.simulation.events import simulate
+from cluster_analysis.simulation.faults import Fault, parse_scenario
+from cluster_analysis.simulation.job import SimulatedJob
+from cluster_analysis.simulation.rundir import write_run
+from cluster_analysis.simulation.spec import Healthy, JobSpec, Noise
+from cluster_analysis.simulation.tables import tables, topology
+from cluster_analysis.simulation.truth import Truth, truth, truth_path
+
+__all__ = [
+    "Fault",
+    "Healthy",
+    "JobSpec",
+    "Noise",
+    "SimulatedJob",
+    "Truth",
+    "parse_scenario",
+    "simulate",
+    "tables",
+    "topology",
+    "truth",
+    "truth_path",
+    "write_run",
+]

@@ -1,0 +1,147 @@
+"""What a simulated job is: its parallel layout, its work, what varies in it though nothing is broken.
+
+Defaults follow what was measured on real captures: 20 ms of forward computing a stage and micro-batch,
+16 MB tensor-parallel all-reduces, 21 MB between stages, 600 MB of gradients a rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cluster_run.errors import UsageError
+
+#: How neighbours of the pipeline exchange activations. `eager`: the sender goes on at once;
+#: `rendezvous`: the send lasts until the receiver is there; `batch`: one blocking batchSendRecv.
+P2pMode = Literal["eager", "rendezvous", "batch"]
+#: `flat`: gradients are reduced after the last backward; `overlap`: in buckets beside it, on a second
+#: stream; `zero3`: parameters are gathered for each layer too, on the second stream.
+DpMode = Literal["flat", "overlap", "zero3"]
+#: `lognormal`: independent draws; `ar1`: steps correlated in time, Student-t tails, racks that drift
+#: together, congestion that depends on simultaneous flows, records that are missing.
+NoiseFamily = Literal["lognormal", "ar1"]
+#: How profilers fill the wait fields of communication.json: all of them, everything in Idle, or both.
+WaitFields = Literal["full", "idle", "mixed"]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much measurements scatter; sigmas are relative."""
+
+    family: NoiseFamily = "lognormal"
+    microbatch_sigma: float = 0.018
+    step_sigma: float = 0.005
+    free_cv: float = 0.3
+    host_free_sigma: float = 0.15
+    link_sigma: float = 0.004
+    link_step_sigma: float = 0.01
+    link_op_sigma: float = 0.005
+    exit_jitter_us: float = 12.0
+    preparing_ms: float = 2.0
+    hosts_per_rack: int = 2
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """What varies in a job that has no fault. Shares are of all (rank, step) or all link uses.
+
+    `stage_work` multiplies the work of each stage (empty: all equal). Sequence and expert sigmas are of
+    lognormals shared by the ranks that work on the same data. `missing_records` is the share of
+    operators that a rank's files lack, `uneven_counts` ranks lack one operator of one step.
+    """
+
+    stage_work: tuple[float, ...] = ()
+    sequence_sigma: float = 0.0
+    expert_sigma: float = 0.0
+    expert_step_sigma: float = 0.0
+    silicon_sigma: float = 0.003
+    silicon_tail: float = 0.01
+    hiccup_share: float = 0.004
+    hiccup_ms: tuple[float, float] = (20.0, 120.0)
+    gc_every: int = 0
+    gc_ms: float = 60.0
+    checkpoint_every: int = 0
+    checkpoint_ms: float = 400.0
+    inner_halves: bool = False
+    congestion_share: float = 0.025
+    congestion_slowdown: float = 1.0 / 0.6
+    clock_sigma_ms: float = 2.0
+    drift_ppm: float = 5.0
+    missing_ranks: tuple[int, ...] = ()
+    missing_steps: tuple[int, ...] = ()
+    missing_records: float = 0.0
+    uneven_counts: int = 0
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A job. Rank = tp + TP * (cp + CP * (dp + DP * pp)), as Megatron counts; host = rank // ranks_per_host.
+
+    `segments` is the number of (compute, tensor-parallel collective) pairs in a forward pass of one
+    model chunk; a backward pass has as many, each twice as long. `dp_buckets` splits the gradients.
+    """
+
+    tp: int = 4
+    pp: int = 4
+    dp: int = 4
+    cp: int = 1
+    ep: int = 1
+    vpp: int = 1
+    microbatches: int = 8
+    steps: int = 5
+    first_step: int = 10
+    ranks_per_host: int = 8
+    segments: int = 2
+    forward_ms: float = 20.0
+    optimizer_ms: float = 12.0
+    free_share: float = 0.03
+    tp_mb: float = 16.0
+    pp_mb: float = 21.0
+    dp_mb: float = 600.0
+    cp_mb: float = 8.0
+    ep_mb: float = 12.0
+    dp_buckets: int = 1
+    tied_embeddings_mb: float = 0.0
+    sequence_parallel: bool = False
+    p2p: P2pMode = "eager"
+    dp_mode: DpMode = "flat"
+    wait_fields: WaitFields = "full"
+    noise: Noise = field(default_factory=Noise)
+    healthy: Healthy = field(default_factory=Healthy)
+
+    def __post_init__(self) -> None:
+        """Refuse layouts that cannot be run."""
+        for name in ("tp", "pp", "dp", "cp", "ep", "vpp", "microbatches", "steps", "ranks_per_host", "segments"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"--{name.replace('_', '-')} is {getattr(self, name)}", "it has to be 1 or more")
+        if self.dp % self.ep:
+            raise UsageError(f"--ep {self.ep} does not divide --dp {self.dp}", "experts are spread over data-parallel ranks")
+        if self.vpp > 1 and (self.pp == 1 or self.microbatches % self.pp):
+            raise UsageError(
+                f"--vpp {self.vpp} needs --pp above 1 and --microbatches that --pp divides",
+                f"use --microbatches {self.pp * 2}",
+            )
+        if self.healthy.stage_work and len(self.healthy.stage_work) != self.pp:
+            raise UsageError(f"{len(self.healthy.stage_work)} stage weights for {self.pp} stages", "give one a stage")
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks of the job."""
+        return self.tp * self.pp * self.dp * self.cp
+
+    @property
+    def n_hosts(self) -> int:
+        """Number of hosts; the last one may be partly used."""
+        return -(-self.n_ranks // self.ranks_per_host)
+
+    @property
+    def stage_ranks(self) -> int:
+        """Number of ranks of one pipeline stage; those of stage p are consecutive from p * stage_ranks."""
+        return self.n_ranks // self.pp
+
+    @property
+    def nominal_step_ms(self) -> float:
+        """About how long a step lasts, for severities that are shares of the step."""
+        work = max(self.healthy.stage_work or (1.0,))
+        passes = self.microbatches + (self.pp - 1) / self.vpp
+        return passes * 3.0 * self.forward_ms * work * (1.0 + self.free_share) * 1.15 + self.optimizer_ms + self.dp_mb / 12.0
