@@ -59,6 +59,8 @@ class Capture:
     hosts: Mapping[Rank, HostId] = field(default_factory=dict)
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
     addresses: Mapping[HostId, str] = field(default_factory=dict)
+    #: What the reader should know though nothing is missing: which of several captures was taken, and such.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class RankTables:
     packets: pa.Table
     metadata: RankMetadata = RankMetadata()
     problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
