@@ -94,11 +94,12 @@ OPERATORS = pa.schema(
     ]
 )
 
-#: One row a rank, step, transport and packet size: the summed `Size Distribution`.
+#: One row a rank, step, group, transport and packet size: the summed `Size Distribution`.
 PACKETS = pa.schema(
     [
         ("rank", pa.int32()),
         ("step", pa.int64()),
+        ("group", _TEXT),
         ("transport", _TEXT),
         ("packet_bytes", pa.float64()),
         ("n_packets", pa.int64()),
