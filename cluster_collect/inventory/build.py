@@ -1,0 +1,218 @@
+"""From entries as written to the hosts to collect from: node sets expanded, defaults filled in, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from cluster_collect.inventory.draft import Draft
+from cluster_collect.inventory.keys import Entry, size_of
+from cluster_collect.inventory.located import Located
+from cluster_collect.inventory.nodesets import MAX_NODES, expand
+from cluster_collect.spec import HostSpec, TransportName
+from cluster_run.errors import InputError, UsageError
+from cluster_run.ids import HostId, ServerId
+
+#: Addresses reach the commands of `~/.ssh/config` (`ProxyCommand … %h`), so nothing else may be in one.
+_ADDRESS = re.compile(r"[\w.:%+-]+")
+_MAX_PORT = 65535
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The hosts to collect from, in inventory order, and what the inventory says about the run.
+
+    `groups` holds server ids. Paths are absolute or relative to the working directory.
+    """
+
+    name: str
+    specs: tuple[HostSpec, ...]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rank_table: Path | None = None
+    output: Path | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def build_inventory(draft: Draft, name: str, base: Path, secret_of: Callable[[str], str | None]) -> Inventory:
+    """Return the inventory of a draft.
+
+    Args:
+        draft: the entries as written.
+        name: what messages call the inventory.
+        base: directory that the paths in it are relative to.
+        secret_of: the value of an environment variable, None where it is not set.
+
+    Raises:
+        UsageError: a host twice, no hosts, a value that cannot be meant.
+        InputError: a password's variable is not set, or a key file is missing.
+    """
+    builder = _Builder(draft, base, secret_of)
+    specs = tuple(builder.specs())
+    if not specs:
+        raise UsageError(f"{name}: no hosts", "list them below 'hosts', or give --hosts")
+    return Inventory(
+        name=name,
+        specs=specs,
+        groups=builder.groups(specs),
+        rank_table=_path(draft.rank_table, base),
+        output=_path(draft.output, base),
+        warnings=draft.warnings,
+    )
+
+
+class _Builder:
+    def __init__(self, draft: Draft, base: Path, secret_of: Callable[[str], str | None]) -> None:
+        self._draft = draft
+        self._base = base
+        self._secret_of = secret_of
+        self._server_ids: dict[str, Located] = {}
+        self._places: dict[tuple[object, ...], Located] = {}
+
+    def specs(self) -> Iterator[HostSpec]:
+        number = 0
+        for written in self._draft.entries:
+            entry = written.over(self._draft.defaults)
+            for target, server_id in self._targets(entry):
+                number += 1
+                if number > MAX_NODES:
+                    raise entry.where.wrong(f"more than {MAX_NODES} hosts")
+                yield self._spec(entry, HostId(str(number)), target, server_id)
+
+    def groups(self, specs: tuple[HostSpec, ...]) -> Mapping[str, tuple[str, ...]]:
+        """Return the server ids of each group; a name is looked up among server ids and addresses."""
+        by_name: dict[str, list[str]] = {}
+        for spec in specs:
+            for known in {spec.server_id, spec.address} - {""}:
+                by_name.setdefault(known, []).append(spec.server_id)
+        groups = {}
+        for group, where in self._draft.groups.items():
+            names = _expand(where, where.text(f"group {group!r}"))
+            for one in names:
+                if one not in by_name:
+                    raise where.wrong(f"group {group!r} names {one!r}, which is no host of the inventory")
+            groups[group] = tuple(server_id for one in names for server_id in by_name[one])
+        return groups
+
+    def _targets(self, entry: Entry) -> list[tuple[str, str]]:
+        """Return (address or local directory, server id) of each host that an entry stands for."""
+        address, local = entry.text("address"), entry.text("local")
+        if (address is None) == (local is None):
+            what = "neither 'address' nor 'local'" if address is None else "both 'address' and 'local'"
+            raise entry.where.wrong(f"a host with {what}", "one of them says where its data is")
+        if address is not None:
+            targets = _expand(entry.values["address"], address)
+        else:
+            targets = _expand(entry.values["local"], local or "") if "[" in (local or "") else (local or "",)
+        server_id = entry.text("server_id")
+        if server_id is None:
+            if address is None:
+                raise entry.where.wrong(
+                    "'local' without 'server_id'", "server_id is the host's name in the rank table"
+                )
+            return [(target, target) for target in targets]
+        server_ids = _expand(entry.values["server_id"], server_id)
+        if len(server_ids) != len(targets):
+            raise entry.values["server_id"].wrong(
+                f"'server_id' stands for {len(server_ids)} hosts, the entry for {len(targets)}",
+                "a node set of as many names, or leave it out",
+            )
+        return list(zip(targets, server_ids, strict=True))
+
+    def _spec(self, entry: Entry, host: HostId, target: str, server_id: str) -> HostSpec:
+        self._refuse_duplicate(entry, target, server_id)
+        local = entry.text("local") is not None
+        root = entry.text("profiler_root")
+        if not local:
+            self._check_connection(entry, target, root)
+        return HostSpec(
+            host=host,
+            server_id=ServerId(server_id),
+            address="" if local else target,
+            port=entry.number("port"),
+            user=entry.text("user"),
+            identity_file=None if local else self._identity_file(entry),
+            known_hosts=_text_path(entry.text("known_hosts"), self._base),
+            profiler_root=root or "",
+            device_regex=entry.text("device_regex"),
+            output_dir=entry.text("output_dir"),
+            jump=entry.text("jump"),
+            prepare=entry.text("prepare"),
+            local=_text_path(target, self._base) if local else None,
+            transport="local" if local else cast("TransportName", entry.text("transport") or "asyncssh"),
+            bandwidth_bytes_per_s=size_of(entry.values["bandwidth"], "'bandwidth'")
+            if "bandwidth" in entry.values
+            else None,
+            password=None if local else self._password(entry, target),
+            passphrase=None if local else self._secret(entry, "passphrase_env", "the passphrase of the key"),
+            certificate_file=_text_path(entry.text("certificate_file"), self._base),
+            ssh_config=_text_path(entry.text("ssh_config"), self._base),
+        )
+
+    def _refuse_duplicate(self, entry: Entry, target: str, server_id: str) -> None:
+        first = self._server_ids.setdefault(server_id, entry.where)
+        place = (target, entry.number("port"), entry.text("profiler_root"), entry.text("device_regex"))
+        same = self._places.setdefault(place, entry.where)
+        if first is not entry.where or same is not entry.where:
+            other = first if first is not entry.where else same
+            raise entry.where.wrong(
+                f"host {server_id!r} is listed twice", f"the first one is in line {other.line}"
+            )
+
+    def _check_connection(self, entry: Entry, address: str, root: str | None) -> None:
+        where = entry.values["address"]
+        if not _ADDRESS.fullmatch(address) or address.startswith("-"):
+            raise where.wrong(
+                f"not a host name or address: {address!r}", "a user goes into 'user', a port into 'port'"
+            )
+        port = entry.number("port")
+        if port is not None and not 0 < port <= _MAX_PORT:
+            raise entry.values["port"].wrong(f"'port' is {port}", f"a port is 1 to {_MAX_PORT}")
+        if root is None:
+            raise entry.where.wrong(
+                f"no 'profiler_root' for {address}",
+                "say below 'defaults' (or with --profiler-root) where the data is",
+            )
+
+    def _identity_file(self, entry: Entry) -> str | None:
+        path = _text_path(entry.text("identity_file"), self._base)
+        if path is not None and not any(Path(path + end).is_file() for end in ("", ".pub")):
+            where = entry.values["identity_file"]
+            raise InputError(
+                f"{where.file}:{where.line}: 'identity_file' {path} does not exist", "check the path"
+            )
+        return path
+
+    def _password(self, entry: Entry, address: str) -> str | None:
+        given = self._secret(entry, "password_env", f"the password of {address}")
+        return given or self._draft.passwords.get(address)
+
+    def _secret(self, entry: Entry, key: str, what: str) -> str | None:
+        variable = entry.text(key)
+        if variable is None:
+            return None
+        secret = self._secret_of(variable)
+        if not secret:
+            where = entry.values[key]
+            raise InputError(
+                f"{where.file}:{where.line}: environment variable {variable} is not set; it holds {what}",
+                f"read -rs {variable} && export {variable}",
+            )
+        return secret
+
+
+def _expand(where: Located, text: str) -> tuple[str, ...]:
+    try:
+        return expand(text)
+    except UsageError as error:
+        raise where.wrong(error.message, error.advice) from error
+
+
+def _path(text: str | None, base: Path) -> Path | None:
+    return None if text is None else base / Path(text).expanduser()
+
+
+def _text_path(text: str | None, base: Path) -> str | None:
+    return None if text is None else str(_path(text, base))

@@ -1,0 +1,66 @@
+"""Hosts on the command line: `--hosts 'trainer@node[01-16]:2222,10.0.0.9'` and `--hosts ^FILE`.
+
+Slurm's host lists (`$SLURM_JOB_NODELIST`) are node sets. A file has one host or node set a line;
+words behind it (`slots=8`) and comments are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cluster_collect.inventory.keys import Entry
+from cluster_collect.inventory.located import Located
+from cluster_collect.inventory.nodesets import split_list
+from cluster_run.errors import InputError, UsageError
+
+#: How messages call the command line.
+COMMAND_LINE = "--hosts"
+
+_HOST = re.compile(
+    r"(?:(?P<user>[^@\s]+)@)?(?P<address>\[[0-9A-Fa-f:.%\w]*:[^\]]*\]|.+?)(?::(?P<port>\d{1,5}))?"
+)
+
+
+def read_hosts(text: str) -> tuple[Entry, ...]:
+    """Read the value of --hosts.
+
+    Raises:
+        UsageError: not a list of hosts.
+        InputError: the file after `^` cannot be read.
+    """
+    if text.startswith("^"):
+        return _read_file(Path(text[1:]))
+    return tuple(_entry(part.strip(), COMMAND_LINE, 1) for part in _parts(text))
+
+
+def _read_file(path: Path) -> tuple[Entry, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the list of hosts cannot be read: {error}") from error
+    words = [(number, line.partition("#")[0].split()) for number, line in enumerate(lines, start=1)]
+    return tuple(
+        _entry(part, str(path), number) for number, found in words if found for part in split_list(found[0])
+    )
+
+
+def _parts(text: str) -> list[str]:
+    # The operators need the whole expression; in a plain list each part may have a user and a port.
+    return [text] if re.search(r"[!&^](?![^\[]*\])", text) else split_list(text)
+
+
+def _entry(part: str, file: str, line: int) -> Entry:
+    where = Located(part, file, line)
+    match = _HOST.fullmatch(part)
+    if match is None:
+        raise UsageError(f"{file}: not a list of hosts: {part!r}", "write it like node[01-16]")
+    address, port = match["address"], match["port"]
+    if port and address.count(":") >= 1 and not address.startswith("["):
+        address, port = f"{address}:{port}", None  # an IPv6 address; with a port it is [address]:port
+    values = {"address": Located(address, file, line)}
+    if match["user"]:
+        values["user"] = Located(match["user"], file, line)
+    if port:
+        values["port"] = Located(int(port), file, line)
+    return Entry(where, values)

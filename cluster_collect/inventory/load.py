@@ -1,0 +1,81 @@
+"""One way in: whatever form an inventory has, and whatever the command line adds to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cluster_collect.inventory.account import is_account, read_account, refuse_public
+from cluster_collect.inventory.ansible import is_ansible, read_ansible
+from cluster_collect.inventory.build import Inventory, build_inventory
+from cluster_collect.inventory.draft import Draft
+from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
+from cluster_collect.inventory.keys import Entry, check_entry
+from cluster_collect.inventory.located import Located, parse_json, parse_yaml
+from cluster_collect.inventory.native import read_native
+from cluster_run.errors import InputError, UsageError
+
+#: An inventory of 65 536 hosts with every key takes less.
+MAX_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class InventoryRequest:
+    """What the command line says about hosts.
+
+    `defaults` are keys of a host as text; they stand above the inventory's `defaults` and below
+    what a host says itself.
+    """
+
+    file: Path | None = None
+    hosts: str | None = None
+    defaults: Mapping[str, str | int] = field(default_factory=dict)
+
+
+def load_inventory(request: InventoryRequest, secret_of: Callable[[str], str | None]) -> Inventory:
+    """Read the inventory that a command line asks for.
+
+    With `hosts` and a file, the file gives the defaults and groups, the command line the hosts.
+
+    Raises:
+        UsageError: the inventory cannot be meant; with file, line and key.
+        InputError: a file or a password's variable is missing, or passwords are open to others.
+    """
+    if request.file is None and request.hosts is None:
+        raise UsageError("no hosts", "give --inventory FILE or --hosts NODESET")
+    name = str(request.file) if request.file else COMMAND_LINE
+    base = request.file.parent if request.file else Path()
+    draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 1)))
+    if request.hosts is not None:
+        draft = replace(draft, entries=read_hosts(request.hosts), groups={})
+    return build_inventory(_with_defaults(draft, request), name, base, secret_of)
+
+
+def read_draft(path: Path) -> Draft:
+    """Read an inventory file of any form: the project's own, Ansible's, or the r1.x account file."""
+    name = str(path)
+    try:
+        with path.open("rb") as stream:
+            status = os.fstat(stream.fileno())
+            content = stream.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: the inventory does not exist", "examples are in inventories/") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: the inventory cannot be read: {error}") from error
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{name}: larger than {MAX_BYTES // 2**20} MiB; not an inventory")
+    document = parse_json(text, name) if text.lstrip().startswith("{") else parse_yaml(text, name)
+    if is_account(document):
+        refuse_public(name, status.st_mode, status.st_uid, os.geteuid())
+        return read_account(document)
+    return read_ansible(document) if is_ansible(document) else read_native(document)
+
+
+def _with_defaults(draft: Draft, request: InventoryRequest) -> Draft:
+    where = Located(None, "command line", 1)
+    values = {key: Located(value, "command line", 1) for key, value in request.defaults.items()}
+    given = check_entry(where, values, "on the command line")
+    return replace(draft, defaults=Entry(draft.defaults.where, {**draft.defaults.values, **given.values}))

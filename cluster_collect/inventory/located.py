@@ -1,0 +1,207 @@
+"""YAML with line numbers: every value knows where it was written, so that an error can say it.
+
+Nothing is constructed but mappings, lists, text, numbers and booleans. Messages never contain a
+piece of the file: it may hold a password that should not be there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from cluster_run.errors import UsageError
+
+#: More values than any inventory has; stops aliases that multiply (`&a [*b, *b]`).
+MAX_VALUES = 500_000
+_MAX_DEPTH = 50
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A scalar with a meaning of its own to YAML: a date, a vault. No key of ours wants one."""
+
+    tag: str
+
+
+Scalar = str | int | float | bool | Foreign | None
+
+
+@dataclass(frozen=True)
+class Located:
+    """A value and the line it stands on: that of its key in a mapping, its own in a list."""
+
+    value: Scalar | tuple[Located, ...] | Mapping[str, Located]
+    file: str
+    line: int
+
+    def wrong(self, what: str, advice: str = "") -> UsageError:
+        """Return the error that says `what` is wrong here."""
+        return UsageError(f"{self.file}:{self.line}: {what}", advice)
+
+    def mapping(self, name: str) -> Mapping[str, Located]:
+        """Return the value as a mapping; `name` is what the message calls it."""
+        if isinstance(self.value, Mapping):
+            return self.value
+        raise self.wrong(f"{name} is {self.kind}, a mapping (key: value) is wanted")
+
+    def items(self, name: str) -> tuple[Located, ...]:
+        """Return the value as a list."""
+        if isinstance(self.value, tuple):
+            return self.value
+        raise self.wrong(f"{name} is {self.kind}, a list is wanted", "begin each entry with '- '")
+
+    def text(self, name: str) -> str:
+        """Return the value as text; a number is refused: YAML reads `010` as 8 and `1.10` as 1.1."""
+        if isinstance(self.value, str):
+            if not self.value.strip():
+                raise self.wrong(f"{name} is empty")
+            return self.value
+        advice = "put it in quotes" if isinstance(self.value, (int, float, bool, Foreign)) else ""
+        raise self.wrong(f"{name} is {self.kind}, text is wanted", advice)
+
+    def number(self, name: str) -> int:
+        """Return the value as a whole number."""
+        if isinstance(self.value, int) and not isinstance(self.value, bool):
+            return self.value
+        advice = "remove the quotes" if isinstance(self.value, str) and self.value.isdecimal() else ""
+        raise self.wrong(f"{name} is {self.kind}, a whole number is wanted", advice)
+
+    @property
+    def kind(self) -> str:
+        """What the value is, in words."""
+        if self.value is None:
+            return "empty"
+        if isinstance(self.value, Mapping):
+            return "a mapping"
+        if isinstance(self.value, Foreign):
+            return f"a {self.value.tag}"
+        names = {tuple: "a list", bool: "yes/no", int: "a number", float: "a decimal number"}
+        return names.get(type(self.value), "text")
+
+
+def unknown_key(where: Located, key: str, known: Iterable[str], of: str) -> UsageError:
+    """Return the error for a key that nobody reads; the advice is the nearest one that somebody does."""
+    known = list(known)
+    near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
+    advice = f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(known)
+    return where.wrong(f"unknown key {key!r} {of}", advice)
+
+
+def parse_yaml(text: str, file: str) -> Located:
+    """Parse a YAML document.
+
+    Raises:
+        UsageError: not YAML, several documents, a key twice, or too large.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{file}:{mark.line + 1}" if mark else file
+        raise UsageError(f"{place}: not readable as YAML: {_reason(error)}", _yaml_advice(error)) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{file}: not readable as YAML: {type(error).__name__}") from None
+    if node is None:
+        return Located(None, file, 1)
+    return _Reader(file).read(node, node.start_mark.line + 1)
+
+
+def parse_json(text: str, file: str) -> Located:
+    """Parse a JSON document; all values stand on line 1, for JSON's reader tells no lines.
+
+    Raises:
+        UsageError: not JSON, or a key twice.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, file))
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{file}:{error.lineno}: not readable as JSON: {error.msg}") from None
+    except RecursionError:
+        raise UsageError(f"{file}: not readable as JSON: nested too deeply") from None
+    return _located(document, file)
+
+
+class _Reader:
+    """Turns YAML nodes into located values, with a budget."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._n_values = 0
+        self._construct = yaml.SafeLoader("")
+
+    def read(self, node: yaml.Node, line: int, depth: int = 0) -> Located:
+        self._n_values += 1
+        if self._n_values > MAX_VALUES or depth > _MAX_DEPTH:
+            raise UsageError(f"{self._file}:{line}: too large or nested too deeply for an inventory")
+        if isinstance(node, yaml.MappingNode):
+            return Located(self._mapping(node, depth), self._file, line)
+        if isinstance(node, yaml.SequenceNode):
+            items = tuple(self.read(item, item.start_mark.line + 1, depth + 1) for item in node.value)
+            return Located(items, self._file, line)
+        return Located(self._scalar(node, line), self._file, line)
+
+    def _mapping(self, node: yaml.MappingNode, depth: int) -> Mapping[str, Located]:
+        found: dict[str, Located] = {}
+        merged: list[Located] = []
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise UsageError(f"{self._file}:{line}: a key must be a word")
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                merged.append(self.read(value_node, line, depth + 1))
+                continue
+            if key_node.value in found:
+                raise UsageError(
+                    f"{self._file}:{line}: key {key_node.value!r} appears twice",
+                    f"the first one is in line {found[key_node.value].line}",
+                )
+            found[key_node.value] = self.read(value_node, line, depth + 1)
+        for one in merged:
+            for mapping in one.value if isinstance(one.value, tuple) else (one,):
+                found = {**mapping.mapping("<<"), **found}
+        return found
+
+    def _scalar(self, node: yaml.Node, line: int) -> Scalar:
+        short = node.tag.removeprefix("tag:yaml.org,2002:")
+        if short == "str":
+            return str(node.value)
+        if short not in ("int", "float", "bool", "null"):
+            return Foreign(short)
+        try:
+            value: Scalar = self._construct.construct_object(node)
+        except (ValueError, yaml.YAMLError):
+            raise UsageError(f"{self._file}:{line}: not readable as {short}", "put it in quotes") from None
+        return value
+
+
+def _reason(error: yaml.MarkedYAMLError) -> str:
+    # `problem` is a fixed sentence for most errors and quotes a name for a few; never a whole line.
+    return (error.problem or "syntax").split("'", 1)[0].strip() or "syntax"
+
+
+def _yaml_advice(error: yaml.MarkedYAMLError) -> str:
+    if "\\t" in (error.problem or ""):
+        return "indent with spaces, not tabs"
+    return "check the indentation, and put text with : # [ ] { } in quotes"
+
+
+def _unique(pairs: list[tuple[str, object]], file: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise UsageError(f"{file}: key {key!r} appears twice")
+        found[key] = value
+    return found
+
+
+def _located(value: object, file: str) -> Located:
+    if isinstance(value, dict):
+        return Located({key: _located(item, file) for key, item in value.items()}, file, 1)
+    if isinstance(value, list):
+        return Located(tuple(_located(item, file) for item in value), file, 1)
+    assert value is None or isinstance(value, (str, int, float, bool))
+    return Located(value, file, 1)

@@ -1,0 +1,127 @@
+"""Node sets: `node[01-04,07].cluster` to names and back. The only module that imports ClusterShell.
+
+The grammar is ClusterShell's: padded ranges, steps (`[1-16/5]`), several brackets in a name, and
+between names `,` (and), `!` (without), `&` (in both), `^` (in one of both). Slurm's host lists are a
+part of it. Lists without the operators `!&^` keep the order they were written in.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSource
+
+from cluster_run.errors import UsageError
+
+#: No node set may stand for more names; counted before one of them is built.
+MAX_NODES = 65_536
+
+_MAX_DIGITS = 18
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"\s*(\d+)(?:-(\d+)(?:/(\d+))?)?\s*")
+_TOP_LEVEL_COMMA = re.compile(r",(?![^\[]*\])")
+_OPERATORS = re.compile(r"[!&^](?![^\[]*\])")
+_GROUP = re.compile(r"@([\w.:-]+)")
+_ADVICE = "write it like node[01-04,07].cluster"
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """Return the names that `text` stands for; a name that stands there twice is returned twice.
+
+    Raises:
+        UsageError: not a node set, or more than MAX_NODES names.
+    """
+    parts = [part.strip() for part in split_list(text)]
+    if not all(parts):
+        raise UsageError(f"not a list of hosts: {text!r}", _ADVICE)
+    _refuse_too_many(text, parts)
+    if "*" in text or "?" in text or "@" in text:
+        raise UsageError(f"not a list of hosts: {text!r}", "patterns and @groups work in --limit only")
+    if _OPERATORS.search(text):
+        return _names(text, RESOLVER_NOGROUP)
+    return tuple(name for part in parts for name in _expand_one(part))
+
+
+def select(text: str, universe: Sequence[str], groups: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Return the names of `text`, which may use `@group` and the patterns `*` and `?` over `universe`.
+
+    Raises:
+        UsageError: not a node set, too large, or an unknown group.
+    """
+    _refuse_too_many(text, split_list(text))
+    members = {name: ",".join(names) for name, names in groups.items()}
+    source = GroupSource("inventory", members, allgroups=",".join(universe))
+    literal = frozenset(part for part in split_list(text) if _is_ip6(part))
+    rest = ",".join(part for part in split_list(text) if not _is_ip6(part))
+    named = _GROUP.findall(rest)
+    if unknown := sorted(set(named) - set(groups)):
+        known = ", ".join(f"@{name}" for name in groups) or "none"
+        raise UsageError(f"unknown group @{unknown[0]}", f"groups of the inventory: {known}")
+    return literal | frozenset(_names(rest, GroupResolver(source)) if rest else ())
+
+
+def fold(names: Iterable[str]) -> str:
+    """Return names in the short form for messages: `node[03-07]`; names it cannot fold stay as they are."""
+    ordered = list(dict.fromkeys(names))
+    foldable = [name for name in ordered if re.fullmatch(r"[\w.-]+", name)]
+    try:
+        folded = [str(NodeSet.fromlist(foldable, resolver=RESOLVER_NOGROUP))] if foldable else []
+    except NodeSetException:
+        folded = foldable
+    return ",".join(folded + [name for name in ordered if name not in set(foldable)])
+
+
+def split_list(text: str) -> list[str]:
+    """Split at the commas that stand outside of brackets."""
+    return _TOP_LEVEL_COMMA.split(text)
+
+
+def _expand_one(part: str) -> tuple[str, ...]:
+    if "[" not in part and "]" not in part:
+        return (part,)
+    if _is_ip6(part.strip("[]")):
+        return (part.strip("[]"),)
+    return _names(part, RESOLVER_NOGROUP)
+
+
+def _names(text: str, resolver: GroupResolver) -> tuple[str, ...]:
+    try:
+        return tuple(NodeSet(text, resolver=resolver))
+    except (NodeSetException, GroupResolverError, ValueError) as error:
+        raise UsageError(f"not a list of hosts: {text!r}: {error}", _ADVICE) from error
+
+
+def _refuse_too_many(text: str, parts: Iterable[str]) -> None:
+    """Count the names before any is built: `n[1-100000000]` costs nothing here and minutes there."""
+    total = sum(prod(_bracket_length(inside) for inside in _BRACKETS.findall(part)) for part in parts)
+    if total > MAX_NODES:
+        shown = text if len(text) <= 80 else text[:77] + "..."
+        raise UsageError(
+            f"too many hosts: {shown!r} stands for more than {MAX_NODES}", "a number too long? " + _ADVICE
+        )
+
+
+def _bracket_length(inside: str) -> int:
+    length = 0
+    for part in inside.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            length += 1  # ClusterShell will say what is wrong with it
+            continue
+        first, last, step = match.groups()
+        if len(max(first, last or "", key=len)) > _MAX_DIGITS:
+            return MAX_NODES + 1
+        span = int(last or first) - int(first)
+        length += max(0, span) // max(1, int(step or 1)) + 1
+    return length
+
+
+def _is_ip6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text.partition("%")[0]).version == 6
+    except ValueError:
+        return False
