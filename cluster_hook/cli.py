@@ -1,0 +1,50 @@
+"""The command line of `cluster-hook`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+from cluster_hook.cli_slurm import add_slurm_post, add_slurm_submit
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
+from cluster_run.version import VERSION
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    arguments = build_parser().parse_args(argv)
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: ExitCode = arguments.run(arguments)
+    except (InterruptedRunError, KeyboardInterrupt):
+        print("cluster-hook: interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except ClusterError as error:
+        print(f"cluster-hook: {error}", file=sys.stderr)
+        return error.exit_code
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return code
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    # scancel and a job's time limit send SIGTERM first: the commands below us must end before we do.
+    raise InterruptedRunError("stopped by SIGTERM")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all subcommands."""
+    parser = argparse.ArgumentParser(
+        prog="cluster-hook",
+        description="Collects and analyses the profiler data of a job after it ended.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (add_slurm_submit, add_slurm_post):
+        add(commands)
+    return parser

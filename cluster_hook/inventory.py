@@ -1,0 +1,101 @@
+"""The inventory of one job: which of its hosts are read, and where. Written as JSON, which YAML contains."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cluster_run.errors import InputError
+from cluster_run.ranktable import RankTable, parse_rank_table
+
+#: Turns a node name into its addresses; empty where there are none.
+Resolve = Callable[[str], tuple[str, ...]]
+
+#: Keys of an inventory's `defaults`, as its own module checks them.
+HostDefaults = Mapping[str, object]
+
+
+def inventory_text(
+    nodes: Sequence[str],
+    profiler_root: str,
+    *,
+    shared: bool,
+    rank_table: Path | None,
+    defaults: HostDefaults,
+    resolve: Resolve,
+) -> str:
+    """Return the inventory that collects `profiler_root` of each node; `%N` in it is the node's name.
+
+    With a rank table the hosts get the names it knows them by: their own where it has them, else that one
+    of their addresses which it has.
+    """
+    table = _read_table(rank_table) if rank_table else None
+    hosts = []
+    for node in nodes:
+        root = profiler_root.replace("%N", node)
+        place = {"local": root} if shared else {"address": node, "profiler_root": root}
+        hosts.append({**place, "server_id": _server_id(node, table, resolve)})
+    document: dict[str, object] = {"version": 1}
+    if rank_table:
+        document["rank_table"] = str(rank_table)
+    if defaults and not shared:
+        document["defaults"] = dict(defaults)
+    document["hosts"] = hosts
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _read_table(path: Path) -> RankTable:
+    try:
+        return parse_rank_table(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: the rank table cannot be read: {error.strerror}") from error
+
+
+def _server_id(node: str, table: RankTable | None, resolve: Resolve) -> str:
+    known = set(table.server_ids) if table else set()
+    if not known or node in known:
+        return node
+    short = {name.partition(".")[0]: name for name in known if not _is_address(name)}
+    if node.partition(".")[0] in short:
+        return short[node.partition(".")[0]]
+    return next((address for address in resolve(node) if address in known), node)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def resolve_addresses(node: str) -> tuple[str, ...]:
+    """Return all addresses of a node that the resolver knows; empty for an unknown name."""
+    try:
+        answers = socket.getaddrinfo(node, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return ()
+    return tuple(dict.fromkeys(str(answer[4][0]) for answer in answers))
+
+
+def read_defaults(path: Path | None) -> HostDefaults:
+    """Return the `defaults` of an inventory of the site: user, port, jump host and the like.
+
+    Raises:
+        InputError: the file cannot be read, or holds no `defaults`.
+    """
+    if path is None:
+        return {}
+    import yaml  # noqa: PLC0415  only for sites that give such a file
+
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: the host defaults cannot be read: {error}") from error
+    defaults = document.get("defaults") if isinstance(document, dict) else None
+    if not isinstance(defaults, dict):
+        raise InputError(f"{path}: no `defaults` in it", "write them as in an inventory")
+    return {str(key): value for key, value in defaults.items()}

@@ -1,0 +1,120 @@
+"""A job that ended, and what it asked of the hook with its comment."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cluster_run.errors import InputError
+
+#: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
+Via = Literal["auto", "shared", "ssh"]
+VIAS: tuple[Via, ...] = ("auto", "shared", "ssh")
+
+#: Names of our own jobs begin with one of these: neither the epilog nor the drain follows them.
+OWN_JOB_PREFIXES = ("cluster-hook", "cluster-collect")
+
+_COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
+_PATTERN = re.compile(r"%([%jAaxuN])")
+
+
+@dataclass(frozen=True)
+class FinishedJob:
+    """A job that ended, however it ended. `state` is the scheduler's own word, empty where it is not known.
+
+    `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
+    `array_task` are empty unless the job is one task of a job array.
+    """
+
+    job: str
+    name: str
+    user: str
+    state: str
+    nodes: tuple[str, ...] | None
+    work_dir: Path
+    comment: str
+    array_job: str = ""
+    array_task: str = ""
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """What a job's comment asks for; paths are absolute, with `%N` left where each node has its own.
+
+    `results` is None where the job leaves the choice to the hook.
+    """
+
+    profile_dir: str
+    results: Path | None
+    via: Via
+    rank_table: Path | None
+
+    @property
+    def is_per_node(self) -> bool:
+        """Whether each node has a directory of its own."""
+        return "%N" in self.profile_dir
+
+
+def parse_request(job: FinishedJob) -> ProfileRequest | None:
+    """Return what the comment of `job` asks for; None where it asks for nothing.
+
+    The comment is a list of `key=value` separated by commas, semicolons or spaces; other people's keys are
+    passed over. Paths are relative to the job's work directory and may hold sbatch's patterns %j %A %a %x
+    %u and, in `profile_dir`, %N.
+
+    Raises:
+        InputError: a key twice, an unknown `profile_via`, or a path with an unknown pattern.
+    """
+    values: dict[str, str] = {}
+    for token in re.split(r"[,;\s]+", job.comment):
+        key, equals, value = token.partition("=")
+        if not equals or key not in _COMMENT_KEYS:
+            continue
+        if key in values:
+            raise InputError(f"job {job.job}: its comment says {key} twice: {job.comment!r}")
+        values[key] = value
+    if not values.get("profile_dir"):
+        return None
+    via = values.get("profile_via", "auto")
+    if via not in VIAS:
+        raise InputError(
+            f"job {job.job}: its comment says profile_via={via}", f"write one of {', '.join(VIAS)}"
+        )
+    results, rank_table = values.get("profile_results"), values.get("rank_table")
+    return ProfileRequest(
+        profile_dir=str(job.work_dir / fill_pattern(values["profile_dir"], job, keep_node=True)),
+        results=job.work_dir / fill_pattern(results, job) if results else None,
+        via=via,
+        rank_table=job.work_dir / fill_pattern(rank_table, job) if rank_table else None,
+    )
+
+
+def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str:
+    """Fill sbatch's file name patterns in `text`; `%N` stays as it is with `keep_node`.
+
+    Raises:
+        InputError: a `%` that begins no known pattern.
+    """
+    unknown = re.search(r"%(?![%jAaxuN])", text)
+    if unknown or ("%N" in text and not keep_node):
+        raise InputError(
+            f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
+            "%j %A %a %x %u are known everywhere, and %N in profile_dir",
+        )
+    values = {
+        "%": "%",
+        "j": job.job,
+        "A": job.array_job or job.job,
+        "a": job.array_task or "0",
+        "x": job.name.replace("/", "_"),
+        "u": job.user,
+        "N": "%N",
+    }
+    return _PATTERN.sub(lambda match: values[match.group(1)], text)
+
+
+def is_own_job(name: str) -> bool:
+    """Whether a job is one of the hook's own, which nothing must follow."""
+    return name.startswith(OWN_JOB_PREFIXES)

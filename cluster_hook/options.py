@@ -1,0 +1,135 @@
+"""The options that several subcommands share, and the frozen values made of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from cluster_hook.inventory import read_defaults
+from cluster_hook.pipeline import FollowOptions
+from cluster_hook.telling import TELL_WHEN, TellOptions
+from cluster_hook.webhook import FORMATS, URL_VARIABLE, find_webhook
+
+_FOLLOW = FollowOptions()
+_TELL = TellOptions()
+
+
+def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a job is collected and analysed."""
+    group = parser.add_argument_group("collecting and analysing")
+    group.add_argument(
+        "--scheduler",
+        default=_FOLLOW.scheduler,
+        metavar="WHERE",
+        help="where the analysis runs, as cluster-analyse takes it (auto, processes, tls://…, slurm), or "
+        "srun: Dask workers on the nodes of the post-job",
+    )
+    group.add_argument(
+        "--fail-on",
+        choices=("never", "warning", "critical"),
+        default=_FOLLOW.fail_on,
+        help="end with code 4 when there is such a finding",
+    )
+    group.add_argument(
+        "--what",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="what to collect, as cluster-collect takes it; may be repeated",
+    )
+    group.add_argument(
+        "--host-defaults",
+        type=Path,
+        metavar="FILE",
+        help="an inventory whose `defaults` (user, port, jump, …) are used for the job's hosts",
+    )
+    group.add_argument(
+        "--deadline",
+        type=_seconds,
+        default=_FOLLOW.analyse_deadline_s,
+        metavar="S",
+        help="seconds that collecting may take, and again analysing (default: %(default)g)",
+    )
+
+
+def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say who is told."""
+    group = parser.add_argument_group("telling people")
+    group.add_argument(
+        "--tell",
+        choices=TELL_WHEN,
+        default=_TELL.when,
+        help="when the webhook is called: findings of severity warning or worse, also problems, always, "
+        "never (default: %(default)s)",
+    )
+    group.add_argument(
+        "--webhook-file",
+        type=Path,
+        metavar="FILE",
+        help=f"a file with the webhook's address (default: the environment variable {URL_VARIABLE})",
+    )
+    group.add_argument(
+        "--webhook-format", choices=FORMATS, default=FORMATS[0], help="who reads the message (default: json)"
+    )
+    group.add_argument(
+        "--prometheus-dir",
+        type=Path,
+        metavar="DIR",
+        help="also put the metrics there: the directory of node_exporter's textfile collector",
+    )
+
+
+def follow_options(arguments: argparse.Namespace) -> FollowOptions:
+    """Return how to follow a job.
+
+    Raises:
+        InputError: the host defaults cannot be read.
+    """
+    return FollowOptions(
+        scheduler=arguments.scheduler,
+        fail_on=arguments.fail_on,
+        what=tuple(arguments.what),
+        host_defaults=read_defaults(arguments.host_defaults),
+        collect_deadline_s=arguments.deadline,
+        analyse_deadline_s=arguments.deadline,
+    )
+
+
+def tell_options(arguments: argparse.Namespace) -> TellOptions:
+    """Return who is told.
+
+    Raises:
+        InputError: the webhook's file cannot be read.
+    """
+    return TellOptions(
+        when=arguments.tell,
+        webhook=find_webhook(arguments.webhook_file, arguments.webhook_format),
+        prometheus_dir=arguments.prometheus_dir,
+    )
+
+
+def forwarded_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the shared options as a command line again, for the process that will do the work.
+
+    Paths become absolute, because that process starts elsewhere. A webhook's address is not among them.
+    """
+    given = [
+        f"--scheduler={arguments.scheduler}",
+        f"--fail-on={arguments.fail_on}",
+        f"--deadline={arguments.deadline:g}",
+        f"--tell={arguments.tell}",
+        f"--webhook-format={arguments.webhook_format}",
+        *(f"--what={one}" for one in arguments.what),
+    ]
+    for name in ("host_defaults", "webhook_file", "prometheus_dir"):
+        path: Path | None = getattr(arguments, name)
+        if path is not None:
+            given.append(f"--{name.replace('_', '-')}={path.absolute()}")
+    return tuple(given)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
+    return value

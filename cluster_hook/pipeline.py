@@ -1,0 +1,161 @@
+"""Follows one job: collect where needed, analyse, read the verdict, tell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_hook.inventory import HostDefaults, inventory_text, resolve_addresses
+from cluster_hook.job import FinishedJob, ProfileRequest
+from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
+from cluster_hook.processes import CommandEnd, our_command, run_command
+from cluster_hook.verdict import read_verdict
+from cluster_run.errors import ClusterError, ExitCode, InputError, worst
+from cluster_run.files import write_text_whole
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
+
+INVENTORY_NAME = "hosts.yaml"
+_KNOWN_CODES = frozenset(int(code) for code in ExitCode)
+
+
+@dataclass(frozen=True)
+class FollowOptions:
+    """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's; times are seconds."""
+
+    scheduler: str = "auto"
+    fail_on: str = "never"
+    what: tuple[str, ...] = ()
+    host_defaults: HostDefaults | None = None
+    collect_deadline_s: float = 3600.0
+    analyse_deadline_s: float = 3600.0
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What is read, where the results go, and the inventory to collect with first (None: read in place)."""
+
+    run: Path
+    results: Path
+    inventory: str | None
+
+
+def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) -> RunPlan:
+    """Decide how the data of `job` are reached.
+
+    One directory for all nodes on a shared file system is read where it is. Directories of a node each,
+    and those on the nodes' own disks, are collected into `cluster-run-<job>` of the work directory.
+
+    Raises:
+        InputError: the rank table cannot be read.
+    """
+    shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
+    if shared and not request.is_per_node and request.rank_table is None:
+        run = Path(request.profile_dir)
+        return RunPlan(run, request.results or run / ANALYSIS_OUTPUT_NAME, None)
+    run = job.work_dir / f"cluster-run-{job.job}"
+    nodes = job.nodes if request.is_per_node or not shared else (job.job,)
+    if nodes is None:
+        raise InputError(
+            f"Slurm has forgotten the nodes of job {job.job}",
+            "collect from them by hand: cluster-collect --hosts NODES, then cluster-analyse",
+        )
+    text = inventory_text(
+        nodes,
+        request.profile_dir,
+        shared=shared,
+        rank_table=request.rank_table,
+        defaults=defaults,
+        resolve=resolve_addresses,
+    )
+    return RunPlan(run, request.results or run / ANALYSIS_OUTPUT_NAME, text)
+
+
+def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
+    """Whether the data lie on the file system of the work directory, which every node has to see."""
+    profile_dir = Path(request.profile_dir.partition("%N")[0])
+    if profile_dir.is_relative_to(job.work_dir):
+        return True
+    with contextlib.suppress(OSError):
+        return os.stat(profile_dir).st_dev == os.stat(job.work_dir).st_dev
+    return False
+
+
+def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) -> Outcome:
+    """Collect and analyse the data of one job; a failure is an outcome with a reason."""
+    if job.nodes is not None and not job.nodes:
+        return nothing_to_do(job, "it never started, so there is nothing to read")
+    results: Path | None = None
+    try:
+        plan = plan_run(job, request, options.host_defaults or {})
+        results = plan.results
+        outcome = _carry_out(job, plan, options)
+    except (ClusterError, OSError) as error:
+        outcome = failed(job, results, str(error))
+    if outcome.results is not None:
+        # A full or read-only disk must not hide the reason: the line in the log still has it.
+        with contextlib.suppress(OSError):
+            write_text_whole(outcome.results / OUTCOME_NAME, outcome_text(outcome))
+    return outcome
+
+
+def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
+    """Return the outcome of a job that rightly gets no analysis."""
+    return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
+
+
+def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outcome:
+    collected = ExitCode.DONE
+    if plan.inventory is not None:
+        end = _collect(plan, plan.inventory, options)
+        # Hosts that failed cost only themselves: what the others gave is analysed.
+        if (
+            end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE)
+            and not (plan.run / PROFILER_TREE_NAME).is_dir()
+        ):
+            return failed(job, plan.results, end.reason)
+        collected = _exit_code(end)
+    elif not plan.run.is_dir():
+        reason = f"there is no directory {plan.run}; the job wrote no profile, or elsewhere"
+        return failed(job, None, reason)
+    end = run_command(
+        our_command(
+            "cluster_analysis",
+            str(plan.run),
+            "--output",
+            str(plan.results),
+            "--scheduler",
+            options.scheduler,
+            "--fail-on",
+            options.fail_on,
+        ),
+        name="cluster-analyse",
+        deadline_s=options.analyse_deadline_s,
+    )
+    if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
+        return failed(job, plan.results, end.reason)
+    verdict = read_verdict(plan.results / FINDINGS_NAME)
+    code = worst(_exit_code(end), ExitCode.INCOMPLETE if collected != ExitCode.DONE else ExitCode.DONE)
+    return Outcome(job.job, job.name, job.state, "analysed", code, plan.results, verdict)
+
+
+def _collect(plan: RunPlan, inventory: str, options: FollowOptions) -> CommandEnd:
+    path = plan.run.with_name(plan.run.name + "." + INVENTORY_NAME)
+    write_text_whole(path, inventory)
+    what = [argument for one in options.what for argument in ("--what", one)]
+    return run_command(
+        our_command("cluster_collect", "--inventory", str(path), "--output", str(plan.run), *what),
+        name="cluster-collect",
+        deadline_s=options.collect_deadline_s,
+        capture=True,
+    )
+
+
+def _exit_code(end: CommandEnd) -> ExitCode:
+    return ExitCode(end.code) if end.code in _KNOWN_CODES else ExitCode.FAILED
+
+
+def failed(job: FinishedJob, results: Path | None, reason: str) -> Outcome:
+    """Return the outcome of a job that could not be collected or analysed."""
+    return Outcome(job.job, job.name, job.state, "failed", ExitCode.FAILED, results, reason=reason)

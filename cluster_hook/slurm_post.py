@@ -1,0 +1,42 @@
+"""`cluster-hook slurm-post`: what the post-job and the drain's worker run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster_hook.job import FinishedJob, is_own_job, parse_request
+from cluster_hook.outcome import Outcome
+from cluster_hook.pipeline import FollowOptions, failed, follow, nothing_to_do
+from cluster_hook.slurm import read_accounted_nodes, read_jobs
+from cluster_run.errors import ClusterError, InputError
+
+
+def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]:
+    """Return the job as Slurm knows it now, else as it was `known` at submission.
+
+    Raises:
+        InputError: Slurm does not know the job any more, and nothing was known before.
+    """
+    try:
+        return read_jobs(number)
+    except InputError:
+        if known is None:
+            raise
+    accounted = read_accounted_nodes(number)
+    if accounted is None:
+        return (replace(known, nodes=None, state=""),)
+    nodes, state = accounted
+    return (replace(known, nodes=nodes, state=state),)
+
+
+def follow_one(job: FinishedJob, options: FollowOptions) -> Outcome:
+    """Follow a job when it asks for it; never one of our own."""
+    if is_own_job(job.name):
+        return nothing_to_do(job, "it is one of the hook's own jobs")
+    try:
+        request = parse_request(job)
+    except ClusterError as error:
+        return failed(job, None, str(error))
+    if request is None:
+        return nothing_to_do(job, "its comment names no profile_dir, so it is left alone")
+    return follow(job, request, options)
