@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from cluster_analysis import schema
 from cluster_run.ids import DeviceId, HostId, Rank, Step
 
 #: Who wrote a capture, and in which form; shown as `run.sources` of findings.json.
@@ -108,6 +109,7 @@ class RankTables:
     metadata: RankMetadata = RankMetadata()
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
 
 
 @dataclass(frozen=True)

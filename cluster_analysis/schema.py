@@ -107,6 +107,19 @@ PACKETS = pa.schema(
     ]
 )
 
+#: One row a rank and step of an r1.x step trace; `step` null is the mean that the file itself states.
+#: `total = interval + forward_backward + tail`; `interval` lies before the forward pass.
+ITERATIONS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("total_us", pa.float64()),
+        ("interval_us", pa.float64()),
+        ("forward_backward_us", pa.float64()),
+        ("tail_us", pa.float64()),
+    ]
+)
+
 
 def empty(schema: pa.Schema) -> pa.Table:
     """Return a table of `schema` without rows."""
