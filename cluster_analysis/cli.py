@@ -1,0 +1,259 @@
+"""`cluster-analyse RUN`: options in, result on stdout, everything else on stderr.
+
+Heavy modules are imported by the functions that need them: `--help` and a typing error cost nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, UsageError, worst
+from cluster_run.ids import Rank, Step, parse_number_ranges
+from cluster_run.layout import REPORT_NAME
+from cluster_run.version import VERSION
+
+if TYPE_CHECKING:
+    from cluster_analysis.options import AnalyseOptions
+    from cluster_analysis.result import AnalysisResult
+
+_EXIT_CODES = """exit codes:
+  0    done, evidence complete
+  1    could not do it
+  2    usage
+  3    done, but hosts, ranks or files are missing or unreadable; the result says which
+  4    done, and there is a finding at or above --fail-on
+  130  interrupted
+"""
+_SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; return its exit code. Nothing is raised."""
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        with _terminated_as_interrupt():
+            return int(_run(arguments))
+    except KeyboardInterrupt:
+        print("cluster-analyse: interrupted; the older output is as it was", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our stdout has gone, as `head` does; that is not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.DONE)
+    except ClusterError as error:
+        print(f"cluster-analyse: {error}", file=sys.stderr)
+        return int(error.exit_code)
+
+
+def _run(arguments: argparse.Namespace) -> ExitCode:
+    options = _options(arguments)
+    _check_input(options.run)
+    from cluster_analysis.outputs.folder import check_output_folder  # noqa: PLC0415
+
+    check_output_folder(options.output_folder, options.run)
+    from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
+    from cluster_analysis.pipeline import examined  # noqa: PLC0415
+    from cluster_analysis.progress import progress_on  # noqa: PLC0415
+
+    progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
+    with examined(options, progress.tell) as one:
+        progress.say(f"{one.n_sources} captures read with {one.engine.name}")
+        write_everything(one, options)
+        result = one.result
+    progress.end()
+    sys.stdout.write(_rendered(result, arguments.format))
+    sys.stdout.flush()
+    if not arguments.quiet:
+        _say_where(options)
+    if arguments.open and options.write_report:
+        import webbrowser  # noqa: PLC0415
+
+        webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
+    return _exit_code(result, arguments.fail_on)
+
+
+def _rendered(result: AnalysisResult, output_format: str) -> str:
+    if output_format == "json":
+        from cluster_analysis.findings import document_to_json  # noqa: PLC0415
+
+        return document_to_json(result.document)
+    if output_format == "markdown":
+        from cluster_analysis.reports import markdown  # noqa: PLC0415
+
+        return markdown.render(result)
+    from cluster_analysis.reports import terminal  # noqa: PLC0415
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return terminal.render(result, shutil.get_terminal_size().columns, colour)
+
+
+def _say_where(options: AnalyseOptions) -> None:
+    folder = options.output_folder
+    print(
+        f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
+        file=sys.stderr,
+    )
+    from cluster_analysis.outputs.folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415
+
+    if (options.run / INSIGHT_CACHE_NAMES[0]).exists():
+        print(
+            f"MindStudio Insight will show older figures until {options.run / INSIGHT_CACHE_NAMES[0]} is deleted.",
+            file=sys.stderr,
+        )
+
+
+def _exit_code(result: AnalysisResult, fail_on: str) -> ExitCode:
+    document = result.document
+    codes = [ExitCode.DONE]
+    if document.problems or document.run.ranks < document.run.expected_ranks:
+        codes.append(ExitCode.INCOMPLETE)
+    if any(finding.severity in _SEVERITIES[fail_on] for finding in document.findings):
+        codes.append(ExitCode.FINDINGS)
+    return worst(*codes)
+
+
+def _check_input(run: Path) -> None:
+    if not run.exists():
+        raise InputError(f"{run}: no such directory")
+    if not run.is_dir():
+        raise InputError(f"{run}: a file, not a directory", "give the directory that holds the profiler data")
+    if not os.access(run, os.R_OK | os.X_OK):
+        raise InputError(f"{run}: cannot be read: permission denied")
+
+
+def _options(arguments: argparse.Namespace) -> AnalyseOptions:
+    from cluster_analysis.memory import parse_size  # noqa: PLC0415
+    from cluster_analysis.model import Selection  # noqa: PLC0415
+    from cluster_analysis.options import (  # noqa: PLC0415
+        ADDRESS_PREFIXES,
+        NAMED_SCHEDULERS,
+        AnalyseOptions,
+        TlsFiles,
+    )
+
+    steps, ranks = arguments.steps, arguments.ranks
+    scheduler = arguments.scheduler
+    if scheduler not in NAMED_SCHEDULERS and not scheduler.startswith(ADDRESS_PREFIXES):
+        raise UsageError(
+            f"unknown scheduler {scheduler!r}",
+            f"one of {', '.join(NAMED_SCHEDULERS)}, or an address like tcp://host:8786",
+        )
+    tls_files = (arguments.tls_ca_file, arguments.tls_cert, arguments.tls_key)
+    if any(tls_files) and not all(tls_files):
+        raise UsageError("--tls-ca-file, --tls-cert and --tls-key are needed together")
+    limit = parse_size(arguments.memory_limit) if arguments.memory_limit else None
+    return AnalyseOptions(
+        run=arguments.run,
+        output=arguments.output,
+        baseline=arguments.baseline,
+        selection=Selection(
+            steps=None if steps is None else frozenset(map(Step, parse_number_ranges(steps))),
+            ranks=None if ranks is None else frozenset(map(Rank, parse_number_ranges(ranks))),
+        ),
+        capture=arguments.capture,
+        scheduler=scheduler,
+        n_workers=arguments.workers,
+        memory_limit_bytes=limit,
+        scratch=arguments.scratch,
+        tls=TlsFiles(*tls_files) if all(tls_files) else None,
+        write_report=arguments.report,
+        show_addresses=arguments.show_addresses,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cluster-analyse",
+        description="Say what slowed a training job, and what it cost, from the profiler data of its ranks.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="run directory, or any tree of profiler data")
+    what = parser.add_argument_group("what to analyse")
+    what.add_argument("--steps", metavar="10-14", help="these steps only")
+    what.add_argument("--ranks", metavar="0-63", help="these ranks only")
+    what.add_argument(
+        "--capture", metavar="NAME", help="this capture, where a rank has several (default: newest)"
+    )
+    what.add_argument("--baseline", metavar="RUN0", type=Path, help="compare with this older run")
+    out = parser.add_argument_group("what to write")
+    out.add_argument("--output", metavar="DIR", type=Path, help="default: RUN/cluster_analysis_output")
+    out.add_argument(
+        "--format",
+        choices=("terminal", "json", "markdown"),
+        default="terminal",
+        help="of the result on stdout",
+    )
+    out.add_argument(
+        "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"
+    )
+    out.add_argument("--open", action="store_true", help="open report.html in a browser")
+    out.add_argument(
+        "--show-addresses", action="store_true", help="real host addresses in reports, not only mapped ids"
+    )
+    out.add_argument(
+        "--fail-on",
+        choices=tuple(_SEVERITIES),
+        default="never",
+        help="exit with 4 when there is such a finding (default: never)",
+    )
+    how = parser.add_argument_group("how to work")
+    how.add_argument(
+        "--scheduler",
+        metavar="WHO",
+        default="auto",
+        help="auto, threads, processes, tcp://HOST:PORT or tls://HOST:PORT (a Dask scheduler), slurm (default: auto)",
+    )
+    how.add_argument("--workers", metavar="N", type=_positive, help="threads, processes or Slurm jobs")
+    how.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="tables above this go to files, like 4GiB (default: half of what is free)",
+    )
+    how.add_argument("--scratch", metavar="DIR", type=Path, help="where those files go (default: TMPDIR)")
+    how.add_argument("--tls-ca-file", metavar="FILE", help="certificates for tls://: the authority's")
+    how.add_argument("--tls-cert", metavar="FILE", help="… this client's")
+    how.add_argument("--tls-key", metavar="FILE", help="… and its key")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more on stderr")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
+    parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"not a positive number: {text!r}")
+    return number
+
+
+@contextmanager
+def _terminated_as_interrupt() -> Iterator[None]:
+    """A scheduler's SIGTERM ends the work the way Ctrl-C does: cleaned up, and with 130."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise InterruptedRunError("terminated; the older output is as it was")
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:
+        # Not the main thread: signals are the caller's business.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,242 @@
+"""The work itself, as pure functions: read a batch of ranks, reduce one step. They run wherever the engine puts them.
+
+No decoded JSON leaves `read_batch`: its value is Arrow tables. The small ones travel, the large ones stay
+in memory or in a file, cut by step.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.evidence import StepEvidence
+from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
+from cluster_analysis.reduction import reduce_step
+from cluster_analysis.schema import COLLECTIVES, LINKS, OPERATORS, PACKETS, STEPS
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.topology import GroupUse, group_use, map_links
+from cluster_run.ids import Rank, Step
+
+#: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
+#: small enough that the last task does not keep one worker busy alone.
+BATCH_BYTES = 16 * 1024 * 1024
+_COLLECTIVES_SUFFIX = ".collectives.arrow"
+_LINKS_SUFFIX = ".links.arrow"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Ranks that are read by one task. `number` counts the batches in the order of their ranks."""
+
+    number: int
+    sources: tuple[RankSource, ...]
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What is small about a batch of ranks. Tables are sorted by rank."""
+
+    ranks: tuple[Rank, ...]
+    steps: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    uses: tuple[GroupUse, ...]
+    metadata: Mapping[Rank, RankMetadata]
+    bulk_steps: tuple[Step, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """The large tables of a batch in one step."""
+
+    collectives: pa.Table
+    links: pa.Table
+
+    def load(self) -> StepTables:
+        """Return the tables, which are here already."""
+        return self
+
+
+@dataclass(frozen=True)
+class StepFiles:
+    """The same in files of the scratch directory, one record batch a step."""
+
+    path: str
+    position: int
+
+    def load(self) -> StepTables:
+        """Read the two tables of this step and nothing else of the file."""
+        return StepTables(self._batch(_COLLECTIVES_SUFFIX), self._batch(_LINKS_SUFFIX))
+
+    def _batch(self, suffix: str) -> pa.Table:
+        with pa.OSFile(self.path + suffix) as file:
+            return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(self.position)])
+
+
+@dataclass(frozen=True)
+class BatchBulk:
+    """The large tables of a batch by step."""
+
+    by_step: Mapping[int, StepTables | StepFiles] = field(default_factory=dict)
+
+    def part(self, key: int) -> StepTables | StepFiles:
+        """Return the tables of the step with this number; empty ones where the batch has none."""
+        return self.by_step.get(key) or StepTables(COLLECTIVES.empty_table(), LINKS.empty_table())
+
+
+def batches_by_bytes(
+    sources: Sequence[RankSource], n_workers: int, batch_bytes: int = BATCH_BYTES
+) -> tuple[Batch, ...]:
+    """Cut `sources` into batches of about `batch_bytes`, in the order of their ranks.
+
+    With several workers the batches are small enough for each worker to get four.
+    """
+    ordered = sorted(sources, key=lambda source: (source.rank, source.capture, source.kind))
+    total = sum(source.size_bytes for source in ordered)
+    limit = min(batch_bytes, max(1, total // (4 * n_workers))) if n_workers > 1 else batch_bytes
+    groups: list[list[RankSource]] = []
+    filled = limit
+    for source in ordered:
+        if filled >= limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(source)
+        filled += source.size_bytes
+    return tuple(Batch(number, tuple(group)) for number, group in enumerate(groups))
+
+
+def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple[BatchSummary, BatchBulk]:
+    """Read the ranks of a batch.
+
+    Args:
+        batch: its ranks in order.
+        selection: which steps.
+        file_stem: begin of the paths for the large tables; empty to keep them in memory.
+    """
+    # Decoding makes many objects and no cycles: the collector would only walk them again and again.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        tables = [_read(source, selection) for source in batch.sources]
+    finally:
+        if was_enabled:
+            gc.enable()
+    collectives = _joined([one.collectives for one in tables], COLLECTIVES)
+    links = _joined([one.links for one in tables], LINKS)
+    steps = _distinct_steps(collectives, links)
+    summary = BatchSummary(
+        ranks=tuple(one.rank for one in tables),
+        steps=_joined([one.steps for one in tables], STEPS),
+        operators=_joined([one.operators for one in tables], OPERATORS),
+        packets=_joined([one.packets for one in tables], PACKETS),
+        uses=tuple(use for one in tables for use in group_use(one)),
+        metadata={one.rank: one.metadata for one in tables},
+        bulk_steps=steps,
+        problems=tuple(problem for one in tables for problem in one.problems),
+        notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
+    )
+    by_step = {int(step): StepTables(_of_step(collectives, step), _of_step(links, step)) for step in steps}
+    return summary, BatchBulk(_filed(by_step, f"{file_stem}{batch.number}") if file_stem else by_step)
+
+
+def reduce_parts(
+    step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
+) -> StepEvidence:
+    """Reduce one step; the value does not depend on how the ranks were cut into `parts`."""
+    loaded = [part.load() for part in parts]
+    collectives = canonical([one.collectives for one in loaded], COLLECTIVES)
+    links = canonical([one.links for one in loaded], LINKS)
+    del loaded
+    return reduce_step(step, steps, collectives, map_links(links, topology), topology)
+
+
+def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Join tables so that only their rows decide the result: one chunk, dictionaries sorted and without spares."""
+    table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+    for position, column in enumerate(schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(
+                position, column, _sorted_dictionary(table.column(position), column.type)
+            )
+    return table
+
+
+def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], kind)
+    used = pc.unique(encoded.indices).drop_null()
+    values = encoded.dictionary.take(used)
+    order = pc.sort_indices(values)
+    ordered = values.take(order)
+    indices = pc.index_in(encoded.dictionary, value_set=ordered).take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), ordered)
+
+
+def _read(source: RankSource, selection: Selection) -> RankTables:
+    try:
+        return read_rank(source, selection)
+    except Exception as error:  # noqa: BLE001 - a reader's mistake costs one rank, never the others
+        text = " ".join(str(error).split()) or "no message"
+        problem = Problem(
+            reason=f"cannot be read: {type(error).__name__}: {text}",
+            file=source.capture or next(iter(source.files.values()), ""),
+            rank=source.rank,
+            host=source.host,
+            advice="the other ranks were analysed; please report this file",
+        )
+        nothing = {name: schema.empty_table() for name, schema in _EMPTY.items()}
+        return RankTables(rank=source.rank, problems=(problem,), **nothing)
+
+
+_EMPTY = {
+    "steps": STEPS,
+    "collectives": COLLECTIVES,
+    "links": LINKS,
+    "operators": OPERATORS,
+    "packets": PACKETS,
+}
+
+
+def _joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    filled = [table.select(schema.names) for table in tables if table.num_rows]
+    if not filled:
+        return schema.empty_table()
+    return pa.concat_tables(filled).unify_dictionaries().combine_chunks()
+
+
+def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
+    numbers = {number for table in tables for number in pc.unique(table["step"]).to_pylist()}
+    return tuple(Step(number) for number in sorted(numbers - {None}))
+
+
+def _of_step(table: pa.Table, step: Step) -> pa.Table:
+    chosen = [
+        batch.filter(pc.equal(batch.column("step"), pa.scalar(step, pa.int64())))
+        for batch in table.to_batches() or [_empty_batch(table.schema)]
+    ]
+    return pa.Table.from_batches(chosen)
+
+
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def _filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFiles]:
+    for name, schema, tables in (
+        (_COLLECTIVES_SUFFIX, COLLECTIVES, [one.collectives for one in by_step.values()]),
+        (_LINKS_SUFFIX, LINKS, [one.links for one in by_step.values()]),
+    ):
+        with pa.OSFile(stem + name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for table in tables:
+                # One batch a step, so that the position in the file is that of the step.
+                (batch,) = table.to_batches() or [_empty_batch(schema)]
+                writer.write_batch(batch)
+    return {step: StepFiles(stem, position) for position, step in enumerate(by_step)}

@@ -1,0 +1,61 @@
+"""How much memory the tables of a run may take before they go to files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cluster_run.errors import UsageError
+
+#: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
+TABLE_SHARE = 0.25
+#: Share of the memory of the machine (or of the container) that the tables may take unless told otherwise.
+DEFAULT_SHARE = 0.5
+_FALLBACK_BYTES = 2 * 1024**3
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
+
+
+def must_file(wants_files: bool, size_bytes: int, limit_bytes: int) -> bool:
+    """Return whether the large tables must go to files of the scratch directory."""
+    return wants_files or size_bytes * TABLE_SHARE > limit_bytes
+
+
+def default_limit_bytes() -> int:
+    """Return half of what the machine or the container can still give."""
+    limits = [size for size in (_available_bytes(), *map(_cgroup_limit, _CGROUP_LIMITS)) if size]
+    return int(min(limits, default=_FALLBACK_BYTES) * DEFAULT_SHARE)
+
+
+def parse_size(text: str) -> int:
+    """Parse `512M`, `1.5GB`, `2GiB` or a number of bytes.
+
+    Raises:
+        UsageError: it is none of these, or 0.
+    """
+    match = _SIZE.match(text)
+    size = 0
+    if match:
+        number, prefix, binary = match.groups()
+        base = 1024 if binary or not text.strip().lower().endswith("b") else 1000
+        size = int(float(number) * base ** " kmgt".index(prefix.lower() or " "))
+    if size <= 0:
+        raise UsageError(f"not a size: {text!r}", "write it like 512M or 2GiB")
+    return size
+
+
+def _available_bytes() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _cgroup_limit(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,49 @@
+"""What one run of `cluster-analyse` is asked to do: built in `cli`, passed on whole, changed by nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cluster_analysis.model import Selection
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+
+OutputFormat = Literal["terminal", "json", "markdown"]
+FailOn = Literal["never", "warning", "critical"]
+
+#: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.
+NAMED_SCHEDULERS = ("auto", "threads", "processes", "slurm")
+ADDRESS_PREFIXES = ("tcp://", "tls://")
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """Certificates for a `tls://` scheduler: paths of PEM files."""
+
+    ca_file: str
+    certificate: str
+    key: str
+
+
+@dataclass(frozen=True)
+class AnalyseOptions:
+    """One analysis. None means "decide for me"."""
+
+    run: Path
+    output: Path | None = None
+    baseline: Path | None = None
+    selection: Selection = Selection()
+    capture: str | None = None
+    scheduler: str = "auto"
+    n_workers: int | None = None
+    memory_limit_bytes: int | None = None
+    scratch: Path | None = None
+    tls: TlsFiles | None = None
+    write_report: bool = True
+    show_addresses: bool = False
+
+    @property
+    def output_folder(self) -> Path:
+        """Where findings, tables and reports go."""
+        return self.output if self.output is not None else self.run / ANALYSIS_OUTPUT_NAME

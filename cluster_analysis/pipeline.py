@@ -1,0 +1,300 @@
+"""The whole analysis: discover → read ranks → reduce steps → detect → result. It wires, and thinks nowhere itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster_analysis import detection, engine_tasks
+from cluster_analysis.discover import discover
+from cluster_analysis.engine import Engine, Kept, open_engine
+from cluster_analysis.engine_tasks import Batch, BatchSummary
+from cluster_analysis.evidence import JobEvidence, StepEvidence, merge_steps
+from cluster_analysis.findings import FindingsDocument, RunInfo, Verdict
+from cluster_analysis.memory import default_limit_bytes, must_file
+from cluster_analysis.model import Capture, Problem, RankMetadata, RankSource, Selection, Topology
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.result import AnalysisResult
+from cluster_analysis.schema import OPERATORS, PACKETS, RANKS, STEPS
+from cluster_analysis.scratch import scratch_directory
+from cluster_analysis.topology import build_topology
+from cluster_run.errors import InputError
+from cluster_run.ids import Rank, Step, format_number_ranges
+from cluster_run.version import VERSION
+
+#: Told how far it is: what is done now, tasks done, tasks in all.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Everything an analysis knows while its engine and scratch directory are open."""
+
+    result: AnalysisResult
+    evidence: JobEvidence
+    capture: Capture
+    metadata: Mapping[Rank, RankMetadata]
+    engine: Engine
+    scratch: Path
+    n_sources: int
+
+
+@dataclass(frozen=True)
+class _Read:
+    """All ranks, read: the small tables here, the large ones wherever the engine kept them."""
+
+    steps: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    summaries: tuple[BatchSummary, ...]
+    kept: tuple[Kept, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def metadata(self) -> dict[Rank, RankMetadata]:
+        return {rank: one for summary in self.summaries for rank, one in summary.metadata.items()}
+
+
+def analyse(options: AnalyseOptions, progress: Progress | None = None) -> AnalysisResult:
+    """Analyse a run and return what was found; nothing is written.
+
+    Raises:
+        InputError: nothing that could be analysed is there.
+        EngineError: a cluster could not be reached, or was lost.
+    """
+    with examined(options, progress) as one:
+        return one.result
+
+
+@contextmanager
+def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
+    """Like `analyse`, with engine and scratch directory still open, for outputs that need the files again."""
+    tell = progress or _quiet
+    capture = discover(options.run, options.capture)
+    sources = _chosen(capture, options.selection, options.run)
+    size_bytes = sum(source.size_bytes for source in sources)
+    with scratch_directory(options.scratch) as scratch:
+        engine = open_engine(options, size_bytes, scratch)
+        try:
+            limit = options.memory_limit_bytes or default_limit_bytes()
+            stem = f"{scratch}/batch-" if must_file(engine.wants_files, size_bytes, limit) else ""
+            read = _read_all(engine, sources, options.selection, stem, tell)
+            _require_data(read, options)
+            topology = build_topology(capture, read.metadata, [u for s in read.summaries for u in s.uses])
+            evidence, problems = _reduce_all(engine, read, topology, tell)
+            result = _result(options, capture, read, topology, evidence, problems)
+            yield Examined(result, evidence, capture, read.metadata, engine, scratch, len(sources))
+        finally:
+            engine.close()
+
+
+def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
+    if not capture.sources:
+        why = f": {capture.problems[0].reason}" if capture.problems else ""
+        raise InputError(
+            f"{run}: no profiler data found{why}",
+            "give a run directory, or one that holds *_ascend_pt, *_ascend_ms or PROF_* directories",
+        )
+    if selection.ranks is None:
+        return capture.sources
+    sources = tuple(source for source in capture.sources if source.rank in selection.ranks)
+    if not sources:
+        found = format_number_ranges(source.rank for source in capture.sources)
+        raise InputError(f"{run}: none of the ranks asked for is there", f"found are {found}")
+    return sources
+
+
+def _read_all(
+    engine: Engine, sources: tuple[RankSource, ...], selection: Selection, stem: str, tell: Progress
+) -> _Read:
+    batches = engine_tasks.batches_by_bytes(sources, engine.n_workers)
+    summaries: list[BatchSummary] = []
+    kept: list[Kept] = []
+    failed: list[RankSource] = []
+    problems: list[Problem] = []
+    tell("reading ranks", 0, len(sources))
+
+    def take(wanted: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
+        calls = [(batch, selection, stem) for batch in wanted]
+        for batch, outcome in zip(wanted, engine.run_keeping(engine_tasks.read_batch, calls), strict=True):
+            if outcome.value is not None and outcome.kept is not None:
+                summaries.append(outcome.value)
+                kept.append(outcome.kept)
+                tell("reading ranks", sum(len(one.ranks) for one in summaries), len(sources))
+            else:
+                yield batch, outcome.failure
+
+    for batch, _ in take(batches):
+        failed.extend(batch.sources)
+    # A batch fails whole, but one rank is enough to make it fail: each on its own shows which.
+    alone = tuple(Batch(len(batches) + number, (source,)) for number, source in enumerate(failed))
+    for batch, failure in take(alone):
+        (source,) = batch.sources
+        problems.append(
+            Problem(
+                reason=f"given up: {failure}",
+                rank=source.rank,
+                host=source.host,
+                file=source.capture,
+                advice="the other ranks were analysed",
+            )
+        )
+    order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
+    ordered = tuple(summaries[position] for position in order)
+    return _Read(
+        steps=engine_tasks.canonical([one.steps for one in ordered], STEPS),
+        operators=engine_tasks.canonical([one.operators for one in ordered], OPERATORS),
+        packets=engine_tasks.canonical([one.packets for one in ordered], PACKETS),
+        summaries=ordered,
+        kept=tuple(kept[position] for position in order),
+        problems=(*(problem for one in ordered for problem in one.problems), *problems),
+    )
+
+
+def _require_data(read: _Read, options: AnalyseOptions) -> None:
+    if read.steps.num_rows or any(one.bulk_steps for one in read.summaries):
+        return
+    if read.problems:
+        first = read.problems[0]
+        raise InputError(
+            f"{options.run}: no rank could be read; the first problem: "
+            f"{_where(first)}{first.reason}" + (f" ({first.advice})" if first.advice else "")
+        )
+    if options.selection.steps is not None:
+        wanted = format_number_ranges(options.selection.steps)
+        raise InputError(f"{options.run}: none of the steps {wanted} was recorded", "leave --steps out")
+    raise InputError(f"{options.run}: the profiler data holds no step and no communication")
+
+
+def _where(problem: Problem) -> str:
+    rank = f"rank {problem.rank}: " if problem.rank is not None else ""
+    return f"{rank}{problem.file}: " if problem.file else rank
+
+
+def _reduce_all(
+    engine: Engine, read: _Read, topology: Topology, tell: Progress
+) -> tuple[JobEvidence, tuple[Problem, ...]]:
+    bulk_steps = {step for one in read.summaries for step in one.bulk_steps}
+    numbers = sorted(bulk_steps | {Step(one) for one in read.steps["step"].unique().to_pylist()})
+    calls = [
+        (
+            step,
+            read.steps,
+            topology,
+            [
+                kept.part(step)
+                for kept, summary in zip(read.kept, read.summaries, strict=True)
+                if step in summary.bulk_steps
+            ],
+        )
+        for step in numbers
+    ]
+    parts: list[StepEvidence] = []
+    problems: list[Problem] = []
+    tell("reducing steps", 0, len(numbers))
+    for step, outcome in zip(numbers, engine.run(engine_tasks.reduce_parts, calls), strict=True):
+        if outcome.value is not None:
+            parts.append(outcome.value)
+        else:
+            problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
+        tell("reducing steps", len(parts), len(numbers))
+    return merge_steps(parts, topology, read.operators, read.packets), tuple(problems)
+
+
+def _result(
+    options: AnalyseOptions,
+    capture: Capture,
+    read: _Read,
+    topology: Topology,
+    evidence: JobEvidence,
+    step_problems: tuple[Problem, ...],
+) -> AnalysisResult:
+    found = detection.detect(evidence, topology)
+    seen = _ranks_with_data(read)
+    expected = _expected_ranks(capture, read, options.selection)
+    problems = (*capture.problems, *read.problems, *step_problems)
+    missing = sorted(expected - seen)
+    problems += _unnamed_missing(missing, problems, len(expected))
+    verdict: Verdict = "unknown" if missing and found.verdict == "healthy" else found.verdict
+    notes = dict.fromkeys((*capture.notes, *_batch_notes(read), *evidence.notes, *found.notes))
+    hosts = {host for rank, host in topology.hosts.items() if rank in seen}
+    document = FindingsDocument(
+        tool_version=VERSION,
+        run=RunInfo(
+            ranks=len(seen),
+            expected_ranks=len(expected),
+            hosts=len(hosts),
+            steps=evidence.steps,
+            step_ms=found.step_ms,
+            sources=tuple(sorted({source.kind for source in capture.sources})),
+            parallel=topology.parallel,
+        ),
+        verdict=verdict,
+        findings=found.findings,
+        problems=tuple(sorted(set(problems), key=_problem_order)),
+        notes=tuple(notes),
+        replay=found.replay,
+    )
+    tables = {
+        "ranks": _ranks_table(topology),
+        "steps": evidence.step_table,
+        "matched": found.matched,
+        "rank_times": found.rank_times,
+        "links": found.links,
+        "operators": evidence.operators,
+    }
+    addresses = dict(capture.addresses) if options.show_addresses else {}
+    return AnalysisResult(document=document, topology=topology, tables=tables, addresses=addresses)
+
+
+def _ranks_with_data(read: _Read) -> set[Rank]:
+    seen = {Rank(one) for one in read.steps["rank"].unique().to_pylist()}
+    return seen | {use.rank for one in read.summaries for use in one.uses}
+
+
+def _expected_ranks(capture: Capture, read: _Read, selection: Selection) -> set[Rank]:
+    worlds = [one.world_size for one in read.metadata.values()]
+    expected = set(capture.expected_ranks) | {Rank(one) for one in range(max(worlds, default=0))}
+    expected |= {source.rank for source in capture.sources}
+    return expected if selection.ranks is None else expected & selection.ranks
+
+
+def _unnamed_missing(
+    missing: list[Rank], problems: tuple[Problem, ...], n_expected: int
+) -> tuple[Problem, ...]:
+    """Return one problem for all missing ranks that no other problem names."""
+    named = {problem.rank for problem in problems}
+    unnamed = [rank for rank in missing if rank not in named]
+    if not unnamed or any("missing" in one.reason and one.rank is None for one in problems):
+        return ()
+    reason = f"{len(unnamed)} of {n_expected} ranks are missing: {format_number_ranges(unnamed)}"
+    return (Problem(reason=reason, advice="collect them too; what they did is not known"),)
+
+
+def _batch_notes(read: _Read) -> list[str]:
+    return [note for one in read.summaries for note in one.notes]
+
+
+def _problem_order(problem: Problem) -> tuple[str, int, str, str]:
+    rank = -1 if problem.rank is None else problem.rank
+    return (problem.host or "", rank, problem.file, problem.reason)
+
+
+def _ranks_table(topology: Topology) -> pa.Table:
+    columns = {
+        "rank": list(topology.ranks),
+        "host": [topology.hosts.get(rank) for rank in topology.ranks],
+        "device": [topology.devices.get(rank) for rank in topology.ranks],
+        "stage": [topology.stages.get(rank) for rank in topology.ranks],
+        "tp_index": [topology.tp_index.get(rank) for rank in topology.ranks],
+        "dp_index": [topology.dp_index.get(rank) for rank in topology.ranks],
+    }
+    return pa.table(columns, schema=RANKS)
+
+
+def _quiet(what: str, done: int, total: int) -> None:
+    """Tell nobody."""

@@ -1,0 +1,33 @@
+"""A directory for what does not fit in memory, gone when the analysis ends."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster_run.errors import InputError
+
+_PREFIX = "cluster-analyse-"
+
+
+@contextmanager
+def scratch_directory(parent: Path | None) -> Iterator[Path]:
+    """Make an own directory below `parent` (None: where the system keeps temporary files); remove it at the end.
+
+    Raises:
+        InputError: it cannot be made; the message says where.
+    """
+    try:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    except OSError as error:
+        where = parent or tempfile.gettempdir()
+        raise InputError(
+            f"{where}: no scratch directory can be made: {error.strerror}", "name another one with --scratch"
+        ) from error
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
