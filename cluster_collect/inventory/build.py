@@ -157,9 +157,7 @@ class _Builder:
         same = self._places.setdefault(place, entry.where)
         if first is not entry.where or same is not entry.where:
             other = first if first is not entry.where else same
-            raise entry.where.wrong(
-                f"host {server_id!r} is listed twice", f"the first one is in line {other.line}"
-            )
+            raise entry.where.wrong(f"host {server_id!r} is listed twice", f"the first one is {other.place}")
 
     def _check_connection(self, entry: Entry, address: str, root: str | None) -> None:
         where = entry.values["address"]
@@ -180,9 +178,7 @@ class _Builder:
         path = _text_path(entry.text("identity_file"), self._base)
         if path is not None and not any(Path(path + end).is_file() for end in ("", ".pub")):
             where = entry.values["identity_file"]
-            raise InputError(
-                f"{where.file}:{where.line}: 'identity_file' {path} does not exist", "check the path"
-            )
+            raise InputError(f"{where.place}: 'identity_file' {path} does not exist", "check the path")
         return path
 
     def _password(self, entry: Entry, address: str) -> str | None:
@@ -197,7 +193,7 @@ class _Builder:
         if not secret:
             where = entry.values[key]
             raise InputError(
-                f"{where.file}:{where.line}: environment variable {variable} is not set; it holds {what}",
+                f"{where.place}: environment variable {variable} is not set; it holds {what}",
                 f"read -rs {variable} && export {variable}",
             )
         return secret

@@ -12,7 +12,7 @@ from pathlib import Path
 from cluster_collect.inventory.keys import Entry
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import split_list
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import InputError
 
 #: How messages call the command line.
 COMMAND_LINE = "--hosts"
@@ -31,7 +31,7 @@ def read_hosts(text: str) -> tuple[Entry, ...]:
     """
     if text.startswith("^"):
         return _read_file(Path(text[1:]))
-    return tuple(_entry(part.strip(), COMMAND_LINE, 1) for part in _parts(text))
+    return tuple(_entry(part.strip(), COMMAND_LINE, 0) for part in _parts(text))
 
 
 def _read_file(path: Path) -> tuple[Entry, ...]:
@@ -54,7 +54,7 @@ def _entry(part: str, file: str, line: int) -> Entry:
     where = Located(part, file, line)
     match = _HOST.fullmatch(part)
     if match is None:
-        raise UsageError(f"{file}: not a list of hosts: {part!r}", "write it like node[01-16]")
+        raise where.wrong(f"not a list of hosts: {part!r}", "write it like node[01-16]")
     address, port = match["address"], match["port"]
     if port and address.count(":") >= 1 and not address.startswith("["):
         address, port = f"{address}:{port}", None  # an IPv6 address; with a port it is [address]:port

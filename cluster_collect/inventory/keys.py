@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from cluster_collect.inventory.located import Located, unknown_key
+from cluster_collect.sizes import parse_size
 from cluster_collect.spec import TransportName
 
 KeyType = Literal["text", "number", "size", "transport"]
@@ -52,7 +52,6 @@ HOST_KEYS: Mapping[str, HostKey] = {
 
 #: Keys that people write for a password; none of them is read.
 _PASSWORD_KEYS = ("password", "passwd", "pass", "pw", "ssh_pass", "ssh_password")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?(?:/s)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -121,14 +120,3 @@ def size_of(value: Located, name: str) -> int:
     if size is None or size <= 0:
         raise value.wrong(f"{name} is not a size", "write it like 50M or 1.5G")
     return size
-
-
-def parse_size(text: str) -> int | None:
-    """Parse `50M`, `50Mi`, `1.5G`, `50MB/s` into bytes; None when it is not a size."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        return None
-    number, unit, binary = match.groups()
-    if binary and not unit:
-        return None
-    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))

@@ -47,7 +47,7 @@ def load_inventory(request: InventoryRequest, secret_of: Callable[[str], str | N
         raise UsageError("no hosts", "give --inventory FILE or --hosts NODESET")
     name = str(request.file) if request.file else COMMAND_LINE
     base = request.file.parent if request.file else Path()
-    draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 1)))
+    draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 0)))
     if request.hosts is not None:
         draft = replace(draft, entries=read_hosts(request.hosts), groups={})
     return build_inventory(_with_defaults(draft, request), name, base, secret_of)
@@ -75,7 +75,7 @@ def read_draft(path: Path) -> Draft:
 
 
 def _with_defaults(draft: Draft, request: InventoryRequest) -> Draft:
-    where = Located(None, "command line", 1)
-    values = {key: Located(value, "command line", 1) for key, value in request.defaults.items()}
-    given = check_entry(where, values, "on the command line")
+    where = Located(None, "--set", 0)
+    values = {key: Located(value, "--set", 0) for key, value in request.defaults.items()}
+    given = check_entry(where, values, "of a host")
     return replace(draft, defaults=Entry(draft.defaults.where, {**draft.defaults.values, **given.values}))

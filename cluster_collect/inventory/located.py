@@ -40,7 +40,12 @@ class Located:
 
     def wrong(self, what: str, advice: str = "") -> UsageError:
         """Return the error that says `what` is wrong here."""
-        return UsageError(f"{self.file}:{self.line}: {what}", advice)
+        return UsageError(f"{self.place}: {what}", advice)
+
+    @property
+    def place(self) -> str:
+        """`hosts.yaml:12`; without a number on the command line, which has no lines."""
+        return f"{self.file}:{self.line}" if self.line else self.file
 
     def mapping(self, name: str) -> Mapping[str, Located]:
         """Return the value as a mapping; `name` is what the message calls it."""

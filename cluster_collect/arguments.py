@@ -1,0 +1,254 @@
+"""The command line of cluster-collect: options, their help, and the one frozen value they become.
+
+Imports nothing heavy, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+from cluster_collect.sizes import parse_size
+from cluster_collect.spec import CollectOptions, Compression
+from cluster_run.version import VERSION
+
+_DEFAULTS = CollectOptions()
+
+_EPILOG = """\
+examples:
+  cluster-collect --inventory hosts.yaml --check
+  cluster-collect --inventory hosts.yaml --output run1
+  cluster-collect --hosts 'node[01-16]' --profiler-root /data/prof --rank-table hccl.json
+
+exit codes:
+  0    done, everything asked for is there
+  1    could not do it
+  2    wrong usage, or an inventory that cannot be meant
+  3    done, but hosts, ranks or files are missing; the result says which
+  130  interrupted; call it again with the same --output and it goes on
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A command line, parsed. `host_defaults` are keys of a host that the command line sets."""
+
+    inventory: Path | None
+    hosts: str | None
+    limit: str | None
+    rank_table: Path | None
+    output: Path | None
+    options: CollectOptions
+    host_defaults: Mapping[str, str | int] = field(default_factory=dict)
+    ask_password: bool = False
+    json: bool = False
+    verbosity: int = 1
+
+    @property
+    def mode(self) -> str:
+        """What is to be done: `check`, `dry-run` or `collect`."""
+        if self.options.check:
+            return "check"
+        return "dry-run" if self.options.dry_run else "collect"
+
+
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """Parse a command line; ends the program with code 2 when it cannot be meant."""
+    parser = make_parser()
+    given = parser.parse_args(argv)
+    if given.inventory is None and given.hosts is None:
+        parser.error("no hosts: give --inventory FILE or --hosts NODESET")
+    if len(given.what) > 1 and {"analysis", "full"} & set(given.what):
+        parser.error("--what takes 'analysis', or 'full', or globs")
+    options = CollectOptions(
+        what=tuple(given.what),
+        n_jobs=given.jobs,
+        connect_deadline_s=given.connect_deadline,
+        login_deadline_s=given.login_deadline,
+        prepare_deadline_s=given.prepare_deadline,
+        listing_deadline_s=given.listing_deadline,
+        progress_deadline_s=given.progress_deadline,
+        n_attempts=given.attempts,
+        bandwidth_bytes_per_s=given.bandwidth,
+        compression=given.compression,
+        min_free_bytes=given.min_free,
+        accept_new_host_keys=given.accept_new_host_keys,
+        dry_run=given.dry_run,
+        check=given.check,
+    )
+    return Arguments(
+        inventory=given.inventory,
+        hosts=given.hosts,
+        limit=given.limit,
+        rank_table=given.rank_table,
+        output=given.output,
+        options=options,
+        host_defaults=_host_defaults(given),
+        ask_password=given.ask_password,
+        json=given.json,
+        verbosity=0 if given.quiet else 1 + given.verbose,
+    )
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser; the documentation is compared with its help."""
+    parser = argparse.ArgumentParser(
+        prog="cluster-collect",
+        description="Collects the profiler data of all hosts of a job over SSH into one run directory.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_host_options(parser.add_argument_group("which hosts"))
+    _add_data_options(parser.add_argument_group("what, and where to"))
+    _add_limits(parser.add_argument_group("limits"))
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="write the result to stdout as JSON")
+    loudness = output.add_mutually_exclusive_group()
+    loudness.add_argument("-v", "--verbose", action="count", default=0, help="say more; -vv names every file")
+    loudness.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress; errors and the result only"
+    )
+    output.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return parser
+
+
+def _add_host_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--inventory",
+        type=Path,
+        metavar="FILE",
+        help="hosts and how to reach them: this project's YAML, Ansible's YAML, or an r1.x account file",
+    )
+    group.add_argument(
+        "--hosts", metavar="NODESET", help="hosts instead of the inventory's: 'node[01-16]', or ^FILE"
+    )
+    group.add_argument(
+        "--limit", metavar="NODESET", help="only these hosts: 'node[01-04]', '@group', '*!node07'"
+    )
+    group.add_argument(
+        "--rank-table", type=Path, metavar="FILE", help="rank table of the job, over the inventory's"
+    )
+    group.add_argument("--profiler-root", metavar="DIR", help="directory of the profiler data on the hosts")
+    group.add_argument("--user", metavar="NAME", help="login name")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_key_value,
+        metavar="KEY=VALUE",
+        help="any key of the inventory's defaults, for example --set jump=bastion.example",
+    )
+    group.add_argument("--ask-password", action="store_true", help="ask for one password for all hosts")
+    group.add_argument(
+        "--accept-new-host-keys",
+        action="store_true",
+        help="store keys of hosts never seen before; a changed key is always refused",
+    )
+
+
+def _add_data_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--output", type=Path, metavar="DIR", help="run directory (default: run-<date>-<time>)"
+    )
+    group.add_argument(
+        "--what",
+        nargs="+",
+        default=list(_DEFAULTS.what),
+        metavar="WHAT",
+        help="'analysis' (what cluster-analyse reads, the default), 'full', or globs of paths",
+    )
+    group.add_argument(
+        "--compression",
+        choices=get_args(Compression),
+        default=_DEFAULTS.compression,
+        help="on the wire (default: %(default)s, what the host has)",
+    )
+    mode = group.add_mutually_exclusive_group()
+    mode.add_argument("--dry-run", action="store_true", help="show what would be copied, and how much")
+    mode.add_argument("--check", action="store_true", help="log in and look at each host; copy nothing")
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--jobs",
+        type=_positive_int,
+        default=_DEFAULTS.n_jobs,
+        metavar="N",
+        help="hosts that send at a time (default: %(default)s)",
+    )
+    group.add_argument(
+        "--attempts",
+        type=_positive_int,
+        default=_DEFAULTS.n_attempts,
+        metavar="N",
+        help="tries a host, where trying again may help (default: %(default)s)",
+    )
+    group.add_argument("--bandwidth", type=_size, metavar="SIZE", help="bytes a second in all, like 200M")
+    group.add_argument("--host-bandwidth", type=_size, metavar="SIZE", help="bytes a second of each host")
+    group.add_argument(
+        "--min-free",
+        type=_size,
+        default=_DEFAULTS.min_free_bytes,
+        metavar="SIZE",
+        help="space to leave free on this disk (default: %(default)s bytes)",
+    )
+    for name, seconds, what in (
+        ("connect", _DEFAULTS.connect_deadline_s, "for a connection"),
+        ("login", _DEFAULTS.login_deadline_s, "for logging in"),
+        ("prepare", _DEFAULTS.prepare_deadline_s, "for the prepare command"),
+        ("listing", _DEFAULTS.listing_deadline_s, "for listing the files of a host"),
+        ("progress", _DEFAULTS.progress_deadline_s, "without a byte from a host"),
+    ):
+        group.add_argument(
+            f"--{name}-deadline",
+            type=_seconds,
+            default=seconds,
+            metavar="SECONDS",
+            help=f"longest wait {what} (default: {seconds:g})",
+        )
+
+
+def _host_defaults(given: argparse.Namespace) -> dict[str, str | int]:
+    defaults: dict[str, str | int] = dict(given.set)
+    for key, value in (
+        ("profiler_root", given.profiler_root),
+        ("user", given.user),
+        ("bandwidth", given.host_bandwidth),
+    ):
+        if value is not None:
+            defaults[key] = value
+    return defaults
+
+
+def _key_value(text: str) -> tuple[str, str | int]:
+    key, equals, value = text.partition("=")
+    if not equals or not key or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, int(value) if key == "port" and value.isdecimal() else value
+
+
+def _positive_int(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _size(text: str) -> int:
+    size = parse_size(text)
+    if not size:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 50M or 1.5G")
+    return size

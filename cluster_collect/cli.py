@@ -1,0 +1,215 @@
+"""cluster-collect: from the command line to the exit code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_collect.arguments import Arguments, parse_arguments
+from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, worst
+
+if TYPE_CHECKING:  # heavy modules are imported by the functions that need them: --help needs none
+    from cluster_collect.inventory.build import Inventory
+    from cluster_collect.plan import HostCheck, HostPlan
+    from cluster_collect.progress import Display
+    from cluster_run.manifest import HostOutcome
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be done, with everything resolved.
+
+    `ranks_missing`: the rank table knows hosts that the inventory does not list.
+    """
+
+    argv: Sequence[str]
+    arguments: Arguments
+    inventory: Inventory
+    run: Path
+    rank_table: Path | None
+    warnings: tuple[str, ...]
+    ranks_missing: bool
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    arguments = parse_arguments(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a login shell without UTF-8 must not cost the result
+            stream.reconfigure(errors="replace")
+    try:
+        return _run(argv, arguments)
+    except ClusterError as error:
+        _say_error(error)
+        if arguments.json:
+            from cluster_collect.json_result import error_json  # noqa: PLC0415
+
+            _print_result(error_json(arguments.mode, error))
+        return error.exit_code
+
+
+def _run(argv: Sequence[str], arguments: Arguments) -> ExitCode:
+    job = _prepare(argv, arguments)
+    if arguments.verbosity > 0:
+        for warning in job.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+    from cluster_collect.progress import display  # noqa: PLC0415
+    from cluster_collect.tracker import Verbosity  # noqa: PLC0415
+
+    verb = {"check": "checking", "dry-run": "listing", "collect": "collecting"}[arguments.mode]
+    verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
+    with display(job.inventory.specs, verbosity, sys.stderr, verb) as shown:
+        if arguments.mode == "check":
+            finish = _check(job, shown)
+        elif arguments.mode == "dry-run":
+            finish = _plan(job, shown)
+        else:
+            finish = _collect(job, shown)
+    _print_result(finish.text)
+    return finish.code
+
+
+@dataclass(frozen=True)
+class _Finish:
+    text: str
+    code: ExitCode
+
+
+def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
+    from cluster_collect.inventory.limit import limit  # noqa: PLC0415
+    from cluster_collect.inventory.load import InventoryRequest, load_inventory  # noqa: PLC0415
+    from cluster_collect.inventory.ranks import compare_hosts  # noqa: PLC0415
+    from cluster_run.ranktable import parse_rank_table  # noqa: PLC0415
+
+    request = InventoryRequest(arguments.inventory, arguments.hosts, arguments.host_defaults)
+    inventory = load_inventory(request, os.environ.get)
+    warnings = list(inventory.warnings)
+    rank_table = arguments.rank_table or inventory.rank_table
+    missing = False
+    if rank_table is not None:
+        try:
+            text = rank_table.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{rank_table}: the rank table cannot be read: {error}") from error
+        table = parse_rank_table(text, str(rank_table))
+        comparison = compare_hosts(inventory, table, str(rank_table))
+        warnings += comparison.warnings
+        missing = comparison.n_missing_ranks > 0
+    if arguments.limit is not None:
+        inventory = limit(inventory, arguments.limit)
+    if arguments.ask_password:
+        inventory = _with_password(inventory)
+    run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
+    return Job(argv, arguments, inventory, run, rank_table, tuple(warnings), missing)
+
+
+def _with_password(inventory: Inventory) -> Inventory:
+    import getpass  # noqa: PLC0415
+
+    if not sys.stdin.isatty():
+        raise InputError("--ask-password needs a terminal", "without one, use password_env in the inventory")
+    password = getpass.getpass("password for the hosts without one of their own: ")
+    specs = [
+        spec if spec.local or spec.password else replace(spec, password=password) for spec in inventory.specs
+    ]
+    return replace(inventory, specs=tuple(specs))
+
+
+def _collect(job: Job, shown: Display) -> _Finish:
+    from cluster_collect.json_result import collection_json  # noqa: PLC0415
+    from cluster_collect.pool import collect  # noqa: PLC0415
+    from cluster_collect.runner import run_interruptibly  # noqa: PLC0415
+    from cluster_collect.summary import collection_text  # noqa: PLC0415
+
+    begin_s = time.monotonic()
+    work = collect(job.inventory.specs, job.run, job.arguments.options, job.rank_table, shown.tracker)
+    try:
+        manifest = run_interruptibly(work, shown.tick)
+    except InterruptedRunError as error:
+        raise _interrupted(job, shown, error) from error
+    seconds = time.monotonic() - begin_s
+    code = _code_of_outcomes(manifest.hosts, job.ranks_missing)
+    if job.arguments.json:
+        return _Finish(collection_json(manifest.hosts, job.run, seconds, code, job.warnings), code)
+    return _Finish(collection_text(manifest.hosts, job.run, seconds), code)
+
+
+def _plan(job: Job, shown: Display) -> _Finish:
+    from cluster_collect.json_result import plan_json  # noqa: PLC0415
+    from cluster_collect.pool import plan  # noqa: PLC0415
+    from cluster_collect.runner import run_interruptibly  # noqa: PLC0415
+    from cluster_collect.summary import plan_text  # noqa: PLC0415
+
+    work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
+    plans = run_interruptibly(work, shown.tick)
+    code = _code_of_answers(plans, job.ranks_missing)
+    if job.arguments.json:
+        return _Finish(plan_json(plans, job.run, code, job.warnings), code)
+    return _Finish(plan_text(plans, job.run), code)
+
+
+def _check(job: Job, shown: Display) -> _Finish:
+    from cluster_collect.json_result import check_json  # noqa: PLC0415
+    from cluster_collect.pool import check  # noqa: PLC0415
+    from cluster_collect.runner import run_interruptibly  # noqa: PLC0415
+    from cluster_collect.summary import check_text  # noqa: PLC0415
+
+    work = check(job.inventory.specs, job.arguments.options, shown.tracker)
+    checks = run_interruptibly(work, shown.tick)
+    code = _code_of_answers(checks, job.ranks_missing)
+    if job.arguments.json:
+        return _Finish(check_json(checks, code, job.warnings), code)
+    return _Finish(check_text(checks), code)
+
+
+def _code_of_outcomes(outcomes: Sequence[HostOutcome], ranks_missing: bool) -> ExitCode:
+    if all(outcome.state == "failed" for outcome in outcomes):
+        return ExitCode.FAILED
+    whole = all(
+        outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
+        for outcome in outcomes
+    )
+    return worst(
+        ExitCode.DONE if whole else ExitCode.INCOMPLETE,
+        ExitCode.INCOMPLETE if ranks_missing else ExitCode.DONE,
+    )
+
+
+def _code_of_answers(answers: Sequence[HostPlan] | Sequence[HostCheck], ranks_missing: bool) -> ExitCode:
+    n_failed = sum(bool(answer.reason) for answer in answers)
+    if n_failed == len(answers):
+        return ExitCode.FAILED
+    return ExitCode.INCOMPLETE if n_failed or ranks_missing else ExitCode.DONE
+
+
+def _interrupted(job: Job, shown: Display, error: InterruptedRunError) -> InterruptedRunError:
+    tally = shown.tracker.tally
+    argv = list(job.argv)
+    if job.arguments.output is None and job.inventory.output is None:
+        argv += ["--output", str(job.run)]
+    return InterruptedRunError(
+        f"{error.message}: {tally.n_hosts_done} of {tally.n_hosts} hosts done, what was collected is kept",
+        f"go on with: cluster-collect {shlex.join(argv)}",
+    )
+
+
+def _say_error(error: ClusterError) -> None:
+    from cluster_collect.wording import printable  # noqa: PLC0415
+
+    print(f"cluster-collect: {printable(error.message)}", file=sys.stderr)
+    if error.advice:
+        print(f"  → {printable(error.advice)}", file=sys.stderr)
+
+
+def _print_result(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader (head, a pager) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

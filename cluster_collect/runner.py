@@ -1,0 +1,66 @@
+"""Runs a coroutine to its end or to the first Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from cluster_run.errors import ExitCode, InterruptedRunError
+
+T = TypeVar("T")
+
+_TICK_S = 0.2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_interruptibly(work: Coroutine[Any, Any, T], tick: Callable[[], None]) -> T:
+    """Run `work`, calling `tick` a few times a second.
+
+    The first signal cancels the work, which may clean up; a second one ends the process at once
+    (files are written whole or not at all, so nothing half-written is left under a final name).
+
+    Raises:
+        InterruptedRunError: a signal came.
+    """
+    return asyncio.run(_supervised(work, tick))
+
+
+async def _supervised(work: Coroutine[Any, Any, T], tick: Callable[[], None]) -> T:
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    received: list[signal.Signals] = []
+
+    def interrupt(number: signal.Signals) -> None:
+        if received:
+            print("interrupted twice: ending at once", file=sys.stderr, flush=True)
+            os._exit(ExitCode.INTERRUPTED)
+        received.append(number)
+        task.cancel()
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup SIGHUP stays ignored
+            loop.add_signal_handler(number, interrupt, number)
+    ticker = loop.create_task(_tick_forever(tick))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if received:
+            raise InterruptedRunError(f"interrupted by {received[0].name}") from None
+        raise
+    finally:
+        ticker.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await ticker
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+async def _tick_forever(tick: Callable[[], None]) -> None:
+    while True:
+        tick()
+        await asyncio.sleep(_TICK_S)

@@ -1,0 +1,129 @@
+"""Counts what the transfer reports, and turns it into lines. Knows no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cluster_collect.inventory.nodesets import fold
+from cluster_collect.spec import HostSpec
+from cluster_collect.wording import count, format_bytes, format_seconds, printable
+from cluster_run.ids import HostId
+from cluster_run.manifest import HostOutcome
+
+
+class Verbosity(IntEnum):
+    """How much is said on stderr."""
+
+    QUIET = 0
+    NORMAL = 1
+    NOTES = 2
+    FILES = 3
+
+
+@dataclass
+class Tally:
+    """Sums over all hosts; changes all the time, hence not frozen."""
+
+    n_hosts: int
+    n_hosts_done: int = 0
+    n_files: int = 0
+    n_files_done: int = 0
+    n_bytes: int = 0
+    n_bytes_done: int = 0
+
+
+class Tracker:
+    """A ProgressListener that keeps sums and outcomes and says what is worth a line.
+
+    `complete_hosts` says whether a host that went well is worth one (a progress bar shows it already).
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[HostSpec],
+        verbosity: Verbosity,
+        say: Callable[[str], None],
+        clock: Callable[[], float],
+        complete_hosts: bool = True,
+    ) -> None:
+        self.tally = Tally(len(specs))
+        self.outcomes: dict[HostId, HostOutcome] = {}
+        self._names = {spec.host: printable(spec.server_id) for spec in specs}
+        self._verbosity = verbosity
+        self._say = say
+        self._clock = clock
+        self._complete_hosts = complete_hosts
+        self._started: dict[HostId, float] = {}
+        self._begin_s = clock()
+
+    def host_started(self, host: HostId) -> None:
+        """Note when; a host that is tried again keeps its first start."""
+        self._started.setdefault(host, self._clock())
+
+    def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
+        """Add to what is to come."""
+        self.tally.n_files += n_files
+        self.tally.n_bytes += n_bytes
+        self._line(Verbosity.NOTES, host, f"{count(n_files, 'file')}, {format_bytes(n_bytes)} to fetch")
+
+    def bytes_received(self, host: HostId, n_bytes: int) -> None:
+        """Add to what has come."""
+        self.tally.n_bytes_done += n_bytes
+
+    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+        """Count it."""
+        self.tally.n_files_done += 1
+        self._line(Verbosity.FILES, host, f"stored {printable(path)} ({format_bytes(size_bytes)})")
+
+    def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
+        """Say why it takes longer."""
+        text = f"{printable(reason)}; trying again in {format_seconds(wait_s)}"
+        self._line(Verbosity.NORMAL, host, text)
+
+    def noted(self, host: HostId, text: str) -> None:
+        """Say it to those who asked."""
+        self._line(Verbosity.NOTES, host, printable(text))
+
+    def host_finished(self, outcome: HostOutcome) -> None:
+        """Keep the outcome."""
+        self.outcomes[outcome.host] = outcome
+        self.tally.n_hosts_done += 1
+        if outcome.state != "complete":
+            reason = f": {printable(outcome.reason)}" if outcome.reason else ""
+            self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}{reason}")
+        elif self._complete_hosts or self._verbosity >= Verbosity.NOTES:
+            stored = f"{count(outcome.n_stored, 'file')}, {format_bytes(outcome.stored_bytes)}"
+            self._line(
+                Verbosity.NORMAL, outcome.host, f"complete, {stored} in {format_seconds(outcome.seconds)}"
+            )
+
+    def waiting_for(self) -> str:
+        """Return the started but unfinished hosts, folded; empty when there are none."""
+        return fold(self._names[host] for host in self._started if host not in self.outcomes)
+
+    def status_line(self) -> str:
+        """Return how far it is, in one line."""
+        tally = self.tally
+        parts = [f"{tally.n_hosts_done} of {count(tally.n_hosts, 'host')} done"]
+        if tally.n_files:
+            parts.append(f"{tally.n_files_done:,} of {count(tally.n_files, 'file')}")
+            parts.append(f"{format_bytes(tally.n_bytes_done)} of {format_bytes(tally.n_bytes)}")
+        rate = self.bytes_per_s()
+        if rate:
+            parts.append(f"{format_bytes(rate)}/s")
+            if left := max(0, tally.n_bytes - tally.n_bytes_done):
+                parts.append(f"about {format_seconds(left / rate)} left")
+        if tally.n_hosts - tally.n_hosts_done <= 5 and (names := self.waiting_for()):
+            parts.append(f"waiting for {names}")
+        return ", ".join(parts)
+
+    def bytes_per_s(self) -> float:
+        """Return the mean rate since the beginning."""
+        elapsed = self._clock() - self._begin_s
+        return self.tally.n_bytes_done / elapsed if elapsed > 0 else 0.0
+
+    def _line(self, least: Verbosity, host: HostId, text: str) -> None:
+        if self._verbosity >= least:
+            self._say(f"{self._names.get(host, host)}: {text}")

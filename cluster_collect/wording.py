@@ -1,0 +1,35 @@
+"""Numbers and texts for people: sizes, durations, counts, and text of strangers made safe to print."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Return a size with three digits: `0 B`, `9.8 kB`, `338 MB`."""
+    size = float(n_bytes)
+    for unit in _UNITS[:-1]:
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} {_UNITS[-1]}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration: `0.4 s`, `75 s`, `12 min`, `2 h 05 min`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def count(number: int, thing: str) -> str:
+    """Return `1 file`, `2 files`, `1,203 files`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """Return text of a host so that it cannot move the cursor, change colours or break a line."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
