@@ -107,11 +107,9 @@ def _say_where(options: AnalyseOptions) -> None:
     )
     from cluster_analysis.outputs.folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415
 
-    if (options.run / INSIGHT_CACHE_NAMES[0]).exists():
-        print(
-            f"MindStudio Insight will show older figures until {options.run / INSIGHT_CACHE_NAMES[0]} is deleted.",
-            file=sys.stderr,
-        )
+    cache = options.run / INSIGHT_CACHE_NAMES[0]
+    if cache.exists():
+        print(f"MindStudio Insight shows older figures until {cache} is deleted.", file=sys.stderr)
 
 
 def _exit_code(result: AnalysisResult, fail_on: str) -> ExitCode:
@@ -215,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
         "--scheduler",
         metavar="WHO",
         default="auto",
-        help="auto, threads, processes, tcp://HOST:PORT or tls://HOST:PORT (a Dask scheduler), slurm (default: auto)",
+        help="auto, threads, processes, slurm, tcp://HOST:PORT or tls://HOST:PORT (default: auto, by size)",
     )
     how.add_argument("--workers", metavar="N", type=_positive, help="threads, processes or Slurm jobs")
     how.add_argument(

@@ -172,7 +172,7 @@ def _tried(function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
     for attempt in range(N_ATTEMPTS):
         try:
             return Outcome(value=function(*call))
-        except Exception as error:  # noqa: BLE001, PERF203 - whatever it is, it must not cost the other tasks
+        except Exception as error:
             if attempt == N_ATTEMPTS - 1:
                 return Outcome(failure=_one_line(error))
     raise AssertionError("unreachable")

@@ -1,4 +1,4 @@
-"""The work itself, as pure functions: read a batch of ranks, reduce one step. They run wherever the engine puts them.
+"""The work itself, as pure functions that run wherever the engine puts them: read ranks, reduce one step.
 
 No decoded JSON leaves `read_batch`: its value is Arrow tables. The small ones travel, the large ones stay
 in memory or in a file, cut by step.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -158,7 +157,7 @@ def reduce_parts(
 
 
 def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Join tables so that only their rows decide the result: one chunk, dictionaries sorted and without spares."""
+    """Join tables so that only their rows decide the result: one chunk, dictionaries sorted, none spare."""
     table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
     for position, column in enumerate(schema):
         if pa.types.is_dictionary(column.type):
@@ -183,7 +182,7 @@ def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 def _read(source: RankSource, selection: Selection) -> RankTables:
     try:
         return read_rank(source, selection)
-    except Exception as error:  # noqa: BLE001 - a reader's mistake costs one rank, never the others
+    except Exception as error:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(
             reason=f"cannot be read: {type(error).__name__}: {text}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +33,7 @@ class AnalyseOptions:
     run: Path
     output: Path | None = None
     baseline: Path | None = None
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     capture: str | None = None
     scheduler: str = "auto"
     n_workers: int | None = None

@@ -1,10 +1,10 @@
-"""The whole analysis: discover → read ranks → reduce steps → detect → result. It wires, and thinks nowhere itself."""
+"""The whole analysis: discover → read ranks → reduce steps → detect → result. It wires, it never thinks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,7 +86,8 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             _require_data(read, options)
             topology = build_topology(capture, read.metadata, [u for s in read.summaries for u in s.uses])
             evidence, problems = _reduce_all(engine, read, topology, tell)
-            result = _result(options, capture, read, topology, evidence, problems)
+            read = replace(read, problems=read.problems + problems)
+            result = _result(options, capture, read, topology, evidence)
             yield Examined(result, evidence, capture, read.metadata, engine, scratch, len(sources))
         finally:
             engine.close()
@@ -211,12 +212,11 @@ def _result(
     read: _Read,
     topology: Topology,
     evidence: JobEvidence,
-    step_problems: tuple[Problem, ...],
 ) -> AnalysisResult:
     found = detection.detect(evidence, topology)
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, read, options.selection)
-    problems = (*capture.problems, *read.problems, *step_problems)
+    problems = (*capture.problems, *read.problems)
     missing = sorted(expected - seen)
     problems += _unnamed_missing(missing, problems, len(expected))
     verdict: Verdict = "unknown" if missing and found.verdict == "healthy" else found.verdict

@@ -15,7 +15,7 @@ _PREFIX = "cluster-analyse-"
 
 @contextmanager
 def scratch_directory(parent: Path | None) -> Iterator[Path]:
-    """Make an own directory below `parent` (None: where the system keeps temporary files); remove it at the end.
+    """Make an own directory below `parent` (None: the system's choice), and remove it at the end.
 
     Raises:
         InputError: it cannot be made; the message says where.

@@ -29,7 +29,7 @@ INSIGHT_CACHE_NAMES = ("cluster.db", "cluster.db-wal", "cluster.db-shm")
 TIMELINE_NAME = "timeline.json.gz"
 METRICS_NAME = "metrics.prom"
 
-#: What a run writes, and what it removes of an older one. The findings come last: where they are, all is there.
+#: What a run writes, and removes of an older one. The findings come last: where they are, all is there.
 _OWNED = (
     TABLES_NAME,
     REPORT_NAME,
