@@ -1,0 +1,108 @@
+"""Captures of PyTorch and MindSpore 2.x: `{worker}_{time}_ascend_pt` and `…_ascend_ms` directories.
+
+The rank is in the name of profiler_info_{rank}.json or of the database; it is never assumed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from cluster_analysis.discovery.found import Found
+from cluster_analysis.model import Problem, SourceKind
+from cluster_run import layout
+from cluster_run.ids import Rank
+
+#: Name of the file for each role, below ASCEND_PROFILER_OUTPUT.
+OUTPUT_FILES = {
+    "step_trace": "step_trace_time.csv",
+    "communication": "communication.json",
+    "matrix": "communication_matrix.json",
+    "op_statistic": "op_statistic.csv",
+    "kernel_details": "kernel_details.csv",
+    "api_statistic": "api_statistic.csv",
+    "memory_record": "memory_record.csv",
+    "operator_memory": "operator_memory.csv",
+    "npu_module_mem": "npu_module_mem.csv",
+    "dataset": "dataset.csv",
+    "analysis_db": "analysis.db",
+    "communication_db": "communication_analyzer.db",
+}
+#: Any of these makes a capture one in text form.
+_TEXT_ROLES = ("step_trace", "communication", "matrix")
+_INFO = re.compile(r"^profiler_info(?:_(\d+))?\.json$")
+_DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d+))?\.db$")
+_STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
+_WORKER = re.compile(r"^(?P<host>.+)_\d+_\d{14,17}_ascend_(?:pt|ms)$")
+_WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
+
+
+def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
+    """Return what one capture directory holds, or why it cannot be used."""
+    output = directory / layout.PROFILER_OUTPUT_NAME
+    if not output.is_dir():
+        return None, Problem(
+            f"it has no {layout.PROFILER_OUTPUT_NAME}: the capture was not parsed",
+            file=directory.name,
+            rank=_rank_of_names(directory),
+            advice="parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
+        )
+    names = sorted(entry.name for entry in os.scandir(output) if entry.is_file())
+    files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
+    database = next((match for match in map(_DATABASE.match, names) if match), None)
+    if database:
+        files["profiler_db"] = output / database.string
+    rank = _rank_of_names(directory)
+    if rank is None and database and database.group(2):
+        rank = Rank(int(database.group(2)))
+    for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", _info_name(directory))):
+        if name and (directory / name).is_file():
+            files[role] = directory / name
+    if not files.keys() - {"metadata", "profiler_info"}:
+        return None, Problem(
+            "nothing that can be analysed is in it", file=directory.name, rank=rank, advice="parse it again"
+        )
+    if rank is None:
+        return None, Problem(
+            "its rank is not known: neither profiler_info_<rank>.json nor a database named by rank is there",
+            file=directory.name,
+            advice="copy profiler_info_<rank>.json of that rank beside ASCEND_PROFILER_OUTPUT",
+        )
+    return _found(directory, rank, files, database), None
+
+
+def _found(directory: Path, rank: Rank, files: dict[str, Path], database: re.Match[str] | None) -> Found:
+    is_mindspore = directory.name.endswith(layout.MINDSPORE_SUFFIX) or bool(
+        database and database.group(1) == "mindspore"
+    )
+    is_text = any(role in files for role in _TEXT_ROLES)
+    kinds: dict[tuple[bool, bool], SourceKind] = {
+        (False, True): "ascend_pt/text",
+        (False, False): "ascend_pt/db",
+        (True, True): "ascend_ms/text",
+        (True, False): "ascend_ms/db",
+    }
+    stamp = _STAMP.search(directory.name)
+    worker = _WORKER.match(directory.name)
+    window = _WINDOW.match(directory.parent.name)
+    return Found(
+        directory=directory,
+        kind=kinds[is_mindspore, is_text],
+        files=files,
+        rank=rank,
+        host_name=worker.group("host") if worker else "",
+        window=window.group("window") if window else "",
+        stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
+    )
+
+
+def _info_name(directory: Path) -> str | None:
+    names = sorted(entry.name for entry in os.scandir(directory) if _INFO.match(entry.name))
+    return names[-1] if names else None
+
+
+def _rank_of_names(directory: Path) -> Rank | None:
+    name = _info_name(directory)
+    match = _INFO.match(name) if name else None
+    return Rank(int(match.group(1))) if match and match.group(1) else None

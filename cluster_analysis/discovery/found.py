@@ -1,0 +1,40 @@
+"""What the walk over the disk finds, before it is known which of it belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster_analysis.model import SourceKind
+from cluster_run.ids import DeviceId, HostId, Rank
+
+
+@dataclass(frozen=True)
+class Found:
+    """One capture of one rank. `window` names the session where the path says so, `stamp` is when it began."""
+
+    directory: Path
+    kind: SourceKind
+    files: Mapping[str, Path]
+    rank: Rank | None
+    host: HostId | None = None
+    device: DeviceId | None = None
+    host_name: str = ""
+    window: str = ""
+    stamp: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all its files."""
+        return sum(path.stat().st_size for path in self.files.values())
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All directories of a tree that may hold captures, by what they look like, each in order of its path."""
+
+    ascend: tuple[Path, ...] = ()
+    prof: tuple[Path, ...] = ()
+    legacy: tuple[Path, ...] = ()
+    unreadable: Mapping[Path, str] = field(default_factory=dict)

@@ -1,0 +1,83 @@
+"""r1.x files: one flat directory a host (or a job), the id in each file's name.
+
+In a run directory the id is the device (r1.2, r1.3) or already the rank (r1.5 and later). The rank table
+decides for the whole job: the ids are devices when every host's ids are devices of that host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster_analysis.discovery.found import Found
+from cluster_analysis.model import Problem
+from cluster_run.ids import DeviceId, HostId, Rank
+
+#: Pattern of the file for each role; the last number is the id.
+FILES = {
+    "r1_step_trace": re.compile(r"^step_trace_raw_(\d+)_detail_time\.csv$"),
+    "r1_hccl": re.compile(r"^hccl_raw_(\d+)\.csv$"),
+    "r1_cluster_analyse": re.compile(r"^(?:ascend|gpu)_cluster_analyse_[a-z-]+_\d+_\d+_(\d+)\.csv$"),
+    "r1_aicore": re.compile(r"^aicore_intermediate_(\d+)_type\.csv$"),
+    "r1_flops": re.compile(r"^flops_summary_(\d+)\.json$"),
+    "r1_memory": re.compile(r"^memory_usage_summary_(\d+)\.json$"),
+    "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d+)\.csv$"),
+    "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d+)\.csv$"),
+}
+
+
+def inspect_legacy(
+    directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId, DeviceId], Rank]
+) -> tuple[list[Found], list[Problem]]:
+    """Return the r1.x captures of all directories.
+
+    Args:
+        directories: each directory with the host it was collected from, None outside a run directory.
+        ranks: rank of each device as the rank table has it; empty without one.
+    """
+    by_place = [
+        (directory, host, number, files)
+        for directory, host in sorted(directories.items(), key=lambda item: item[0])
+        for number, files in sorted(_files_by_id(directory).items())
+    ]
+    hosts = {host for _, host, _, _ in by_place if host is not None}
+    are_devices = bool(ranks) and all(
+        (host, DeviceId(number)) in ranks for _, host, number, _ in by_place if host is not None
+    )
+    found: list[Found] = []
+    problems: list[Problem] = []
+    repeated = not are_devices and len({number for _, _, number, _ in by_place}) < len(by_place)
+    for directory, host, number, files in by_place:
+        if host is not None and are_devices:
+            rank: Rank | None = ranks[host, DeviceId(number)]
+        elif len(hosts) > 1 and repeated:
+            problems.append(
+                Problem(
+                    f"the ids of its files are device numbers, and no rank table says which rank device {number} is",
+                    file=directory.name,
+                    host=host,
+                    advice="put the rank table (hccl.json) into the run directory",
+                )
+            )
+            continue
+        else:
+            rank = Rank(number)
+        device = DeviceId(number) if are_devices and host is not None else None
+        found.append(Found(directory, "mindspore_r1/text", files, rank, host, device))
+    return found, problems
+
+
+def _files_by_id(directory: Path) -> dict[int, dict[str, Path]]:
+    files: dict[int, dict[str, Path]] = {}
+    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+        for role, pattern in FILES.items():
+            match = pattern.match(entry.name)
+            if match and entry.is_file():
+                files.setdefault(int(match.group(1)), {})[role] = directory / entry.name
+    return {
+        number: roles
+        for number, roles in files.items()
+        if roles.keys() & {"r1_step_trace", "r1_hccl", "r1_cluster_analyse"}
+    }

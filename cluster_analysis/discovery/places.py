@@ -1,0 +1,123 @@
+"""Where the ranks ran: rank table, host mapping and manifest of a run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster_analysis.model import Problem
+from cluster_run import layout
+from cluster_run.errors import InputError
+from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.manifest import Manifest, read_manifest
+from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_table
+
+_NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)
+_MARKS = ("server_list", "group_list")
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the run directory itself says about hosts and ranks; all empty for a plain tree."""
+
+    table: RankTable | None = None
+    addresses: Mapping[HostId, str] = field(default_factory=dict)
+    hosts: Mapping[Rank, HostId] = field(default_factory=dict)
+    devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
+    ranks: Mapping[tuple[HostId, DeviceId], Rank] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+def read_places(root: Path) -> Places:
+    """Read rank table, mapping and manifest of `root`; what is missing or broken becomes a problem, or nothing."""
+    problems: list[Problem] = []
+    mapping = _read_mapping(root, problems)
+    table = _read_rank_table(root, problems)
+    manifest = _read_manifest(root, problems)
+    if manifest:
+        problems += _problems_of(manifest)
+        for outcome in manifest.hosts:
+            mapping.setdefault(outcome.server_id, outcome.host)
+    places = {
+        place.rank: (mapping[place.server_id], place.device)
+        for place in (table.places if table else ())
+        if place.server_id in mapping
+    }
+    unmapped = sorted({p.server_id for p in (table.places if table else ()) if p.server_id not in mapping})
+    if unmapped and mapping:
+        problems.append(
+            Problem(
+                f"{len(unmapped)} hosts of the rank table are not in it",
+                file=layout.MAPPING_NAME,
+                advice="spell server_id in the inventory as the rank table does",
+            )
+        )
+    return Places(
+        table=table,
+        addresses={host: str(server_id) for server_id, host in mapping.items()},
+        hosts={rank: host for rank, (host, _) in places.items()},
+        devices={rank: device for rank, (_, device) in places.items()},
+        ranks={(host, device): rank for rank, (host, device) in places.items()},
+        problems=tuple(problems),
+    )
+
+
+def _read_mapping(root: Path, problems: list[Problem]) -> dict[str, HostId]:
+    path = root / layout.MAPPING_NAME
+    if not path.is_file():
+        return {}
+    try:
+        return {str(server_id): host for server_id, host in parse_host_mapping(path.read_text()).items()}
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(Problem(f"cannot be read: {error}", file=path.name))
+        return {}
+
+
+def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
+    """Return the rank table: the first `.json` file, `hccl.json` before all others, that looks like one."""
+    candidates = sorted(
+        (path for path in root.glob("*.json") if path.name not in _NOT_RANK_TABLES and path.is_file()),
+        key=lambda path: (path.name != layout.RANK_TABLE_NAME, path.name),
+    )
+    for path in candidates:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+            if not any(mark in text for mark in _MARKS):
+                continue
+            return parse_rank_table(text, path.name)
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(Problem(f"cannot be read: {error}", file=path.name))
+        except InputError as error:
+            problems.append(Problem(error.message, file=path.name, advice=error.advice))
+    return None
+
+
+def _read_manifest(root: Path, problems: list[Problem]) -> Manifest | None:
+    path = root / layout.MANIFEST_NAME
+    if not path.is_file():
+        return None
+    try:
+        return read_manifest(path)
+    except InputError as error:
+        problems.append(Problem(error.message.removeprefix(f"{path}: "), file=path.name, advice=error.advice))
+        return None
+
+
+def _problems_of(manifest: Manifest) -> list[Problem]:
+    problems = [
+        Problem(f"not collected: {outcome.reason}", host=outcome.host, advice=outcome.advice)
+        for outcome in manifest.hosts
+        if outcome.state == "failed"
+    ]
+    problems += [
+        Problem(
+            f"{file.state} when it was collected: {file.reason}",
+            file=file.path.rpartition("/")[2],
+            host=outcome.host,
+        )
+        for outcome in manifest.hosts
+        for file in outcome.files
+        if file.state in ("failed", "unstable")
+    ]
+    return problems

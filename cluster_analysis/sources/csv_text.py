@@ -1,0 +1,102 @@
+"""CSV files by column name: every cell arrives as text, and a damaged line costs that line only."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.json_text import read_bytes
+
+
+def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
+    """Return the wanted columns that the file has, as text, named as wanted; compared case-blind.
+
+    A line with another number of cells, and a last line without its line end (the file was cut off
+    there), are left out and remarked.
+
+    Raises:
+        BadFileError: missing, empty, not UTF-8, or without any wanted column.
+    """
+    content = _without_unfinished_line(read_bytes(path), remark)
+    header = _header(content)
+    by_folded = {_folded(name): name for name in reversed(header)}
+    found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
+    if not found:
+        raise BadFileError(f"none of the expected columns is in its header: {','.join(header)[:200]}")
+    table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
+    return pa.table({name: table[column].combine_chunks() for name, column in found.items()})
+
+
+def read_all_columns(path: Path, remark: Remark) -> pa.Table:
+    """Return all columns as text. The second column of one name is called `name#2`, and so on.
+
+    Raises:
+        BadFileError: missing, empty or not UTF-8.
+    """
+    content = _without_unfinished_line(read_bytes(path), remark)
+    header = _header(content)
+    return _parse(content, header, header, remark)
+
+
+def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark) -> pa.Table:
+    skipped: list[int] = []
+
+    def skip(row: pa_csv.InvalidRow) -> str:
+        skipped.append(row.number or 0)
+        return "skip"
+
+    try:
+        table = pa_csv.read_csv(
+            io.BytesIO(content),
+            read_options=pa_csv.ReadOptions(use_threads=False, column_names=header, skip_rows=1),
+            parse_options=pa_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=b'"' in content),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=columns,
+                column_types={name: pa.string() for name in columns},
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
+        if content.count(b"\n") <= 1 and "Empty" in str(error):
+            return pa.table({name: pa.array([], pa.string()) for name in columns})
+        raise BadFileError(f"not a readable CSV file: {_first_line(error)}") from error
+    if skipped:
+        remark(f"{len(skipped)} lines have another number of cells than the header, and were left out")
+    return table.combine_chunks()
+
+
+def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
+    if content.endswith((b"\n", b"\r")):
+        return content
+    end = content.rfind(b"\n") + 1
+    if end == 0:
+        raise BadFileError(f"truncated at byte {len(content)}: its first line has no end")
+    remark(f"truncated at byte {len(content)}: the last line has no end, and was left out")
+    return content[:end]
+
+
+def _header(content: bytes) -> list[str]:
+    line = content.splitlines()[0] if content else b""
+    try:
+        cells = [name.strip().strip('"') for name in line.decode().split(",")]
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
+    seen: dict[str, int] = {}
+    header = []
+    for name in cells:
+        seen[name] = seen.get(name, 0) + 1
+        header.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return header
+
+
+def _folded(name: str) -> str:
+    return name.replace(" ", "").replace("_", "").casefold()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:300]

@@ -1,0 +1,59 @@
+"""JSON files: whole bytes, typed decoding, and where exactly a bad one is bad."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from cluster_analysis.sources.errors import BadFileError
+
+_T = TypeVar("_T")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a file's content.
+
+    Raises:
+        BadFileError: it is missing, unreadable or empty.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadFileError(f"cannot be read: {error.strerror or error}") from error
+    if not content.strip():
+        raise BadFileError("empty (0 bytes)" if not content else f"nothing but blanks ({len(content)} bytes)")
+    return content.removeprefix(_BOM)
+
+
+def decode(content: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
+    """Decode JSON into the decoder's type.
+
+    Raises:
+        BadFileError: not JSON, cut off, or not of that type; with the byte or the place in the document.
+    """
+    try:
+        return decoder.decode(content)
+    except msgspec.ValidationError as error:
+        raise BadFileError(f"not of the expected form: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFileError(_why_malformed(content, error)) from error
+
+
+def _why_malformed(content: bytes, error: Exception) -> str:
+    text = str(error)
+    found = _BYTE.search(text)
+    if "truncated" in text:
+        return f"truncated at byte {len(content)}"
+    padding = content.rstrip(b"\0")
+    if len(padding) < len(content):
+        return f"filled with NUL from byte {len(padding)} of {len(content)}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start}"
+    if found:
+        return f"not JSON at byte {found.group(1)} of {len(content)}: {text}"
+    return f"not JSON: {text}"

@@ -1,0 +1,156 @@
+"""communication_matrix.json: one entry a link, in ms and MB; ranks are local to the group.
+
+Two dialects: `allreduce-top1@<group>` with `top1`, `middle`, `bottom1`… and `total` a kind of operator,
+and, older, one entry an operator (`hcom_broadcast__483_1@<group>`). The profilers file reduceScatter
+under `reduce`; the operator's own name, where there is one, says what it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis import schema
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_json import TOTAL_PREFIX
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.json_text import decode, read_bytes
+
+#: Variant of an entry that is one operator, not a sample or a sum.
+OPERATOR_VARIANT = "op"
+_VARIANT = re.compile(r"^(?P<kind>.+)-(?P<variant>top\d+|middle|bottom\d+|total)$")
+_ENDS = re.compile(r"^\s*(\d{1,9})\s*-\s*(\d{1,9})\s*$")
+_TEXT = schema.LINKS.field("variant").type
+
+
+class _Link(msgspec.Struct, gc=False, frozen=True):
+    transport: str | None = msgspec.field(name="Transport Type", default=None)
+    size: float | None = msgspec.field(name="Transit Size(MB)", default=None)
+    time: float | None = msgspec.field(name="Transit Time(ms)", default=None)
+    pytorch_name: str | None = msgspec.field(name="Op Name", default=None)
+    mindspore_name: str | None = msgspec.field(name="op_name", default=None)
+
+
+_Links = dict[str, dict[str, _Link]]
+
+
+class _Level(msgspec.Struct, gc=False, frozen=True):
+    p2p: _Links = {}
+    collective: _Links = {}
+
+
+_STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LEVELS: msgspec.json.Decoder[_Level] = msgspec.json.Decoder(_Level)
+_FLAT: msgspec.json.Decoder[_Links] = msgspec.json.Decoder(_Links)
+
+
+def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
+    """Return the links (LINKS) of one file; `src_rank` and `dst_rank` stay null.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    content = read_bytes(path)
+    tables = [
+        _links(rank, step, is_p2p, links, remark)
+        for step, is_p2p, links in _links_by_step(content, remark)
+        if steps is None or step in steps
+    ]
+    if not tables:
+        return schema.empty(schema.LINKS)
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, _Links]]:
+    document = decode(content, _STEPS)
+    if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
+        yield 0, False, decode(content, _FLAT)
+        return
+    if document and document.keys() <= {"p2p", "collective"}:
+        level = decode(content, _LEVELS)
+        yield 0, True, level.p2p
+        yield 0, False, level.collective
+        return
+    for key, raw in document.items():
+        step = numbers.parse_step(key)
+        if step is None:
+            remark(f"{key!r} is not a step, and was passed over")
+            continue
+        try:
+            level = decode(bytes(raw), _LEVELS)
+        except BadFileError as error:
+            raise BadFileError(f"{error.message}, in {key!r} at byte {content.find(bytes(raw))}") from error
+        yield step, True, level.p2p
+        yield step, False, level.collective
+
+
+def _links(rank: int, step: int, filed_p2p: bool, links: _Links, remark: Remark) -> pa.Table:
+    rows = [
+        (key, ends, link)
+        for key, entry in links.items()
+        if not key.startswith(TOTAL_PREFIX)
+        for ends, link in entry.items()
+    ]
+    matches = [_ENDS.match(ends) for _, ends, _ in rows]
+    n_bad = sum(match is None for match in matches)
+    if n_bad:
+        remark(f"{n_bad} links of step {step} are not named `source-destination`, and were passed over")
+    kept = [(row, match) for row, match in zip(rows, matches, strict=True) if match is not None]
+    entries = [link for (_, _, link), _ in kept]
+    link_keys = pa.array([key for (key, _, _), _ in kept], pa.string())
+    given_names = pa.array([link.pytorch_name or link.mindspore_name for link in entries], pa.string())
+    groups, op_types, variants, op_names = describe_links(link_keys, given_names)
+    columns = {
+        "rank": numbers.constant(rank, len(kept), pa.int32()),
+        "step": numbers.constant(step, len(kept), pa.int64()),
+        "group": groups,
+        "is_p2p": pc.or_(numbers.constant(filed_p2p, len(kept), pa.bool_()), names.point_to_point(op_types)),
+        "op_type": op_types,
+        "variant": variants,
+        "op_name": op_names,
+        "src_local": pa.array([int(match.group(1)) for _, match in kept], pa.int32()),
+        "dst_local": pa.array([int(match.group(2)) for _, match in kept], pa.int32()),
+        "src_rank": pa.nulls(len(kept), pa.int32()),
+        "dst_rank": pa.nulls(len(kept), pa.int32()),
+        "transport": pa.array([link.transport for link in entries], pa.string())
+        .dictionary_encode()
+        .cast(_TEXT),
+        "size_bytes": pc.multiply(
+            pa.array([link.size for link in entries], pa.float64()), numbers.BYTES_PER_MB
+        ),
+        "time_us": pc.multiply(pa.array([link.time for link in entries], pa.float64()), numbers.US_PER_MS),
+    }
+    return pa.table(columns, schema=schema.LINKS)
+
+
+def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
+    """Return group, operation, variant and operator name of link entries named `keys`.
+
+    `given_names` are the operators the entries name themselves, null where they name none. A `total`
+    names none: its operation is the one that all other entries of its key agree on.
+    """
+    bases, groups = names.split_keys(keys)
+    parts = pc.extract_regex(bases, r"^(?P<kind>.+)-(?P<variant>top\d+|middle|bottom\d+|total)$")
+    kinds = pc.struct_field(parts, "kind")
+    variants = pc.coalesce(pc.struct_field(parts, "variant"), pa.scalar(OPERATOR_VARIANT))
+    op_names = pc.coalesce(given_names, pc.if_else(pc.is_null(kinds), bases, None))
+    named = names.operations(pc.coalesce(op_names, kinds, bases))
+    shared: dict[tuple[str, str], set[str]] = {}
+    group_list, kind_list, named_list = groups.to_pylist(), kinds.to_pylist(), named.to_pylist()
+    has_name = pc.is_valid(op_names).to_pylist()
+    for group, kind, operation, is_named in zip(group_list, kind_list, named_list, has_name, strict=True):
+        if kind is not None and is_named:
+            shared.setdefault((group, kind), set()).add(operation)
+    resolved = [
+        next(iter(shared[group, kind]))
+        if not is_named and len(shared.get((group, kind), ())) == 1
+        else operation
+        for group, kind, operation, is_named in zip(group_list, kind_list, named_list, has_name, strict=True)
+    ]
+    op_types = pa.array(resolved, pa.string()).dictionary_encode().cast(_TEXT)
+    return groups, op_types, variants.dictionary_encode().cast(_TEXT), op_names

@@ -1,0 +1,105 @@
+"""What a capture says about itself: profiler_metadata.json, profiler_info_{rank}.json, META_DATA of databases.
+
+Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel_group_info`, and with
+`ENV_VARIABLES` alone. Both are fine; what is missing stays unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from cluster_analysis.model import DeclaredGroup, ParallelSizes, RankMetadata
+from cluster_analysis.sources.json_text import decode, read_bytes
+from cluster_analysis.sources.names import group_hash
+from cluster_run.ids import Rank
+
+_ARGUMENT_OF_SIZE = {
+    "tp": "tensor_model_parallel_size",
+    "pp": "pipeline_model_parallel_size",
+    "dp": "data_parallel_size",
+    "cp": "context_parallel_size",
+    "ep": "expert_model_parallel_size",
+}
+_VERSIONS = ("torch_npu_version", "cann_version", "ms_version")
+_HASH = re.compile(r"^\d{15,20}$")
+
+
+class _Group(msgspec.Struct):
+    group_name: str = ""
+    global_ranks: list[int] = []
+
+
+class _Metadata(msgspec.Struct):
+    distributed_args: dict[str, object] | None = None
+    parallel_group_info: dict[str, _Group] | None = None
+
+
+class _Experimental(msgspec.Struct):
+    level: str | None = msgspec.field(name="_profiler_level", default=None)
+
+
+class _Config(msgspec.Struct):
+    experimental_config: _Experimental | None = None
+
+
+class _Info(msgspec.Struct):
+    config: _Config | None = None
+    torch_npu_version: str | None = None
+    cann_version: str | None = None
+    ms_version: str | None = None
+    profiler_level: str | None = None
+
+
+_METADATA: msgspec.json.Decoder[_Metadata] = msgspec.json.Decoder(_Metadata)
+_INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
+
+
+def read_metadata(path: Path) -> RankMetadata:
+    """Read profiler_metadata.json.
+
+    Raises:
+        BadFileError: it is not such a file.
+    """
+    return parse_metadata(read_bytes(path))
+
+
+def parse_metadata(content: bytes) -> RankMetadata:
+    """Parse the content of profiler_metadata.json; see `read_metadata`."""
+    document = decode(content, _METADATA)
+    arguments = document.distributed_args or {}
+    sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
+    groups = tuple(
+        DeclaredGroup(_group_of(key), info.group_name, tuple(Rank(rank) for rank in info.global_ranks))
+        for key, info in (document.parallel_group_info or {}).items()
+    )
+    return RankMetadata(
+        parallel=ParallelSizes(**sizes), world_size=_whole(arguments.get("world_size")), groups=groups
+    )
+
+
+def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:
+    """Return the profiling level and the versions of the software from profiler_info_{rank}.json.
+
+    Raises:
+        BadFileError: it is not such a file.
+    """
+    document = decode(read_bytes(path), _INFO)
+    experimental = document.config.experimental_config if document.config else None
+    level = (experimental.level if experimental else None) or document.profiler_level or ""
+    versions = {name: getattr(document, name) for name in _VERSIONS if getattr(document, name)}
+    return level, versions
+
+
+def _group_of(key: str) -> str:
+    """Return the group's hash: of the group id, or the key itself where it is a hash already."""
+    return key if _HASH.match(key) else group_hash(key)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

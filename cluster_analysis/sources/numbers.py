@@ -1,0 +1,98 @@
+"""Text to numbers, exactly: what is no number becomes null and is counted, never 0.
+
+Units: the profilers write ms and MB (10^6 bytes) in the communication files, µs in the tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis import schema
+
+US_PER_MS = 1e3
+BYTES_PER_MB = 1e6
+BYTES_PER_KB = 1e3
+#: r1.x counts device ticks of 10 ns.
+TICKS_PER_US = 100.0
+NS_PER_TICK = 10
+NS_PER_US = 1000
+
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
+_STAMP = r"^\d{1,15}\.?\d*$|^\d{16}\.?\d*$"
+_NULLS = pa.array(["", "N/A", "NA", "null", "None"])
+_DICTIONARY = schema.COLLECTIVES.field("group").type
+_STEP = re.compile(r"^\s*(?:step[ _]?)?(\d{1,18})?\s*$", re.IGNORECASE)
+
+
+def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
+    """Return `text` as float64, and how many cells held something that is not a finite number.
+
+    Such cells become null. Empty cells and `N/A` become null too, but are not counted.
+    """
+    cells = _stripped(text)
+    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
+    numeric = pc.fill_null(pc.match_substring_regex(cells, _NUMBER), False)
+    numbers = pc.cast(pc.if_else(numeric, cells, None), pa.float64())
+    numbers = pc.if_else(pc.is_finite(numbers), numbers, None)
+    n_bad = pc.sum(given).as_py() or 0
+    n_good = len(numbers) - numbers.null_count
+    return numbers, n_bad - n_good
+
+
+def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
+    """Return time stamps in µs, given as text, as int64 ns with every digit kept, and the number of bad cells.
+
+    A float64 cannot hold them: near the year 2024 its neighbours are 0.25 µs apart.
+    """
+    cells = _stripped(text)
+    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
+    numeric = pc.fill_null(pc.match_substring_regex(cells, _STAMP), False)
+    # Digits below the nanosecond are cut: no profiler writes them, and they carry nothing.
+    kept = pc.replace_substring_regex(pc.if_else(numeric, cells, None), r"^(\d+\.?\d{0,3})\d*$", r"\1")
+    exact = pc.cast(kept, pa.decimal128(22, 3))
+    nanoseconds = pc.cast(pc.multiply(exact, pa.scalar(NS_PER_US, pa.int16())), pa.int64())
+    n_bad = (pc.sum(given).as_py() or 0) - (len(nanoseconds) - nanoseconds.null_count)
+    return nanoseconds, n_bad
+
+
+def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
+    """Return `text` as int64, and how many cells held something else; those become null."""
+    cells = _stripped(text)
+    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
+    whole = pc.fill_null(pc.match_substring_regex(cells, r"^-?\d{1,18}(\.0*)?$"), False)
+    digits = pc.replace_substring_regex(pc.if_else(whole, cells, None), r"\.0*$", "")
+    numbers = pc.cast(digits, pa.int64())
+    return numbers, (pc.sum(given).as_py() or 0) - (len(numbers) - numbers.null_count)
+
+
+def parse_step(text: str) -> int | None:
+    """Return the step that `step13`, `13` or `step` names; 0 where none is numbered; None for other text.
+
+    A capture without steps is one window; MindSpore calls it step 0, PyTorch leaves the number out.
+    """
+    match = _STEP.match(text)
+    return None if match is None else int(match.group(1) or 0)
+
+
+def constant(value: object, length: int, kind: pa.DataType) -> pa.Array:
+    """Return an array of one repeated value."""
+    if pa.types.is_dictionary(kind):
+        indices = pa.array(np.zeros(length, dtype=np.int32))
+        return pa.DictionaryArray.from_arrays(indices, pa.array([value], kind.value_type)).cast(kind)
+    return pa.repeat(pa.scalar(value, kind), length)
+
+
+def encoded(values: Sequence[str | None]) -> pa.Array:
+    """Return texts as the dictionary type of the schema."""
+    return pa.array(values, pa.string()).dictionary_encode().cast(_DICTIONARY)
+
+
+def _stripped(text: pa.Array | pa.ChunkedArray) -> pa.Array:
+    cells = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    # Ascend writes a tab after time stamps, so that spreadsheets do not round them.
+    return pc.utf8_trim_whitespace(pc.cast(cells, pa.string()))

@@ -1,0 +1,193 @@
+"""Who sits where and talks to whom: from each rank's data and metadata to one picture of the job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.groups import GROUP_USE, declared_members, find_members
+from cluster_analysis.model import Capture, ParallelSizes, Problem, RankMetadata, RankTables, Topology
+from cluster_analysis.roles import assign_roles
+from cluster_run.ids import Rank, format_number_ranges
+
+_NO_LOCAL = -1
+
+
+def group_use(tables: RankTables) -> pa.Table:
+    """Return which groups one rank uses, and how (GROUP_USE): small, and all that `build_topology` needs."""
+    counted = (
+        _plain(tables.collectives, "op_name")
+        .group_by(["group", "is_p2p", "op_type"])
+        .aggregate([("op_name", "count")])
+    )
+    counts = {
+        (row["group"], row["is_p2p"], row["op_type"]): row["op_name_count"] for row in counted.to_pylist()
+    }
+    ends = (
+        _plain(tables.links, "src_local", "dst_local")
+        .group_by(["group", "is_p2p", "op_type", "src_local", "dst_local"])
+        .aggregate([])
+    )
+    own: dict[str, set[int]] = {}
+    n_local: dict[str, int] = {}
+    peers: dict[tuple[str, bool, str], set[int]] = {}
+    for row in ends.to_pylist():
+        source, destination = row["src_local"], row["dst_local"]
+        if source is None or destination is None:
+            continue
+        if source == destination:
+            own.setdefault(row["group"], set()).add(source)
+        peers.setdefault((row["group"], row["is_p2p"], row["op_type"]), set()).update((source, destination))
+        n_local[row["group"]] = max(n_local.get(row["group"], 0), source + 1, destination + 1)
+    rows = []
+    for key in sorted(counts.keys() | peers.keys()):
+        group, is_p2p, op_type = key
+        mine = own.get(group, set())
+        local = next(iter(mine)) if len(mine) == 1 else None
+        rows.append(
+            {
+                "rank": tables.rank,
+                "group": group,
+                "is_p2p": is_p2p,
+                "op_type": op_type,
+                "n_ops": counts.get(key, 0),
+                "local_rank": local,
+                "n_local": n_local.get(group, 0),
+                "peers": sorted(peers.get(key, set()) - {local}),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=GROUP_USE)
+
+
+def _plain(table: pa.Table, *extra: str) -> pa.Table:
+    return pa.table(
+        {
+            "group": table["group"].cast(pa.string()),
+            "is_p2p": table["is_p2p"],
+            "op_type": table["op_type"].cast(pa.string()),
+            **{name: table[name] for name in extra},
+        }
+    )
+
+
+def build_topology(
+    capture: Capture, metadata: Mapping[Rank, RankMetadata], use: pa.Table
+) -> tuple[Topology, tuple[Problem, ...]]:
+    """Return the picture of the job, and what contradicts itself in it.
+
+    Args:
+        capture: what was found; its hosts and devices are taken over.
+        metadata: of every rank that could be read.
+        use: GROUP_USE of all ranks.
+    """
+    problems: list[Problem] = []
+    sizes, world_size = _declared_sizes(metadata, problems)
+    ranks = tuple(Rank(rank) for rank in sorted({*capture.expected_ranks, *range(world_size)}))
+    unexpected = sorted(set(ranks) - set(capture.expected_ranks))
+    if unexpected:
+        problems.append(
+            Problem(
+                f"no profiler data of {len(unexpected)} of the job's {len(ranks)} ranks: "
+                f"{format_number_ranges(unexpected)}"
+            )
+        )
+    declared, contradictions = declared_members(metadata)
+    captured = tuple(source.rank for source in capture.sources)
+    members, ambiguous = find_members(use, declared, captured)
+    problems += contradictions + ambiguous
+    roles = assign_roles(members, sizes, ranks, use)
+    topology = Topology(
+        ranks=ranks,
+        hosts=dict(capture.hosts),
+        devices=dict(capture.devices),
+        groups=dict(roles.groups),
+        parallel=roles.parallel,
+        stages=dict(roles.stages),
+        tp_index=dict(roles.tp_index),
+        dp_index=dict(roles.dp_index),
+        confidence=roles.confidence,
+    )
+    return topology, tuple(problems)
+
+
+def _declared_sizes(
+    metadata: Mapping[Rank, RankMetadata], problems: list[Problem]
+) -> tuple[ParallelSizes, int]:
+    """Return what most ranks declare; a contradiction means that several jobs were mixed."""
+    declared = Counter(
+        (one.parallel, one.world_size)
+        for one in metadata.values()
+        if one.world_size or one.parallel != ParallelSizes()
+    )
+    if not declared:
+        return ParallelSizes(), 0
+    ordered = sorted(declared.items(), key=lambda item: (-item[1], str(item[0])))
+    chosen = ordered[0][0]
+    if len(ordered) > 1:
+        others = sorted(
+            rank
+            for rank, one in metadata.items()
+            if (one.parallel, one.world_size) != chosen
+            and (one.world_size or one.parallel != ParallelSizes())
+        )
+        problems.append(
+            Problem(
+                f"ranks {format_number_ranges(others)} declare another job ({len(ordered)} different sizes)",
+                file="profiler_metadata.json",
+                advice="analyse the jobs apart",
+            )
+        )
+    return chosen
+
+
+def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Problem, ...]]:
+    """Return `links` (LINKS) with global `src_rank` and `dst_rank`, null where the group does not tell.
+
+    Links that could not be mapped stay in the table; one problem a group counts them.
+    """
+    groups = sorted(topology.groups)
+    number_of = {group: number for number, group in enumerate(groups)}
+    lengths = np.array([len(topology.groups[group].ranks) for group in groups], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if groups else np.zeros(0, dtype=np.int64)
+    members = np.array([rank for group in groups for rank in topology.groups[group].ranks], dtype=np.int64)
+    texts = links["group"].cast(pa.string()).combine_chunks()
+    encoded = pc.dictionary_encode(texts)
+    numbers = np.array(
+        [number_of.get(value, _NO_LOCAL) for value in encoded.dictionary.to_pylist()], dtype=np.int64
+    )
+    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    group_number = numbers[indices] if len(numbers) else np.zeros(0, dtype=np.int64)
+    ends = {}
+    for name in ("src", "dst"):
+        local = links[f"{name}_local"].combine_chunks().fill_null(_NO_LOCAL).to_numpy(zero_copy_only=False)
+        known = (group_number >= 0) & (local >= 0)
+        known[known] &= local[known] < lengths[group_number[known]]
+        ranks = np.full(len(local), _NO_LOCAL, dtype=np.int64)
+        ranks[known] = members[offsets[group_number[known]] + local[known]]
+        ends[name] = pa.array(ranks.astype(np.int32), mask=~known)
+    mapped = links.set_column(links.schema.get_field_index("src_rank"), "src_rank", ends["src"])
+    mapped = mapped.set_column(mapped.schema.get_field_index("dst_rank"), "dst_rank", ends["dst"])
+    return mapped, _unmapped(mapped, topology)
+
+
+def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
+    lost = links.filter(pc.or_(pc.is_null(links["src_rank"]), pc.is_null(links["dst_rank"])))
+    counts = Counter(lost["group"].cast(pa.string()).to_pylist())
+    return tuple(
+        Problem(
+            f"{count} links of group {_name(group, topology)} could not be mapped to global ranks: "
+            "its members are not known",
+            advice="collect profiler_metadata.json, or all ranks of the group",
+        )
+        for group, count in sorted(counts.items())
+        if group
+    )
+
+
+def _name(group: str, topology: Topology) -> str:
+    known = topology.groups.get(group)
+    return f"{known.name} ({group})" if known and known.name else group
