@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.json_text import decode, read_bytes
 
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
-TOTAL_PREFIX = "Total"
 
 
 class _Time(msgspec.Struct, gc=False, frozen=True):
