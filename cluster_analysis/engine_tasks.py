@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.evidence import StepEvidence
+from cluster_analysis.groups import GROUP_USE
 from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.schema import COLLECTIVES, LINKS, OPERATORS, PACKETS, STEPS
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.topology import GroupUse, group_use, map_links
+from cluster_analysis.topology import group_use, map_links
 from cluster_run.ids import Rank, Step
 
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
@@ -44,7 +45,7 @@ class BatchSummary:
     steps: pa.Table
     operators: pa.Table
     packets: pa.Table
-    uses: tuple[GroupUse, ...]
+    uses: pa.Table
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
@@ -135,7 +136,7 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
         steps=_joined([one.steps for one in tables], STEPS),
         operators=_joined([one.operators for one in tables], OPERATORS),
         packets=_joined([one.packets for one in tables], PACKETS),
-        uses=tuple(use for one in tables for use in group_use(one)),
+        uses=_joined([group_use(one) for one in tables], GROUP_USE),
         metadata={one.rank: one.metadata for one in tables},
         bulk_steps=steps,
         problems=tuple(problem for one in tables for problem in one.problems),
@@ -147,13 +148,14 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
 
 def reduce_parts(
     step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
-) -> StepEvidence:
+) -> tuple[StepEvidence, tuple[Problem, ...]]:
     """Reduce one step; the value does not depend on how the ranks were cut into `parts`."""
     loaded = [part.load() for part in parts]
     collectives = canonical([one.collectives for one in loaded], COLLECTIVES)
     links = canonical([one.links for one in loaded], LINKS)
     del loaded
-    return reduce_step(step, steps, collectives, map_links(links, topology), topology)
+    mapped, problems = map_links(links, topology)
+    return reduce_step(step, steps, collectives, mapped, topology), problems
 
 
 def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

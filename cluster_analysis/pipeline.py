@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis import detection, engine_tasks
 from cluster_analysis.discover import discover
@@ -15,6 +16,7 @@ from cluster_analysis.engine import Engine, Kept, open_engine
 from cluster_analysis.engine_tasks import Batch, BatchSummary
 from cluster_analysis.evidence import JobEvidence, StepEvidence, merge_steps
 from cluster_analysis.findings import FindingsDocument, RunInfo, Verdict
+from cluster_analysis.groups import GROUP_USE
 from cluster_analysis.memory import default_limit_bytes, must_file
 from cluster_analysis.model import Capture, Problem, RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.options import AnalyseOptions
@@ -50,6 +52,7 @@ class _Read:
     steps: pa.Table
     operators: pa.Table
     packets: pa.Table
+    uses: pa.Table
     summaries: tuple[BatchSummary, ...]
     kept: tuple[Kept, ...]
     problems: tuple[Problem, ...]
@@ -84,9 +87,9 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             stem = f"{scratch}/batch-" if must_file(engine.wants_files, size_bytes, limit) else ""
             read = _read_all(engine, sources, options.selection, stem, tell)
             _require_data(read, options)
-            topology = build_topology(capture, read.metadata, [u for s in read.summaries for u in s.uses])
+            topology, contradictions = build_topology(capture, read.metadata, read.uses)
             evidence, problems = _reduce_all(engine, read, topology, tell)
-            read = replace(read, problems=read.problems + problems)
+            read = replace(read, problems=read.problems + contradictions + problems)
             result = _result(options, capture, read, topology, evidence)
             yield Examined(result, evidence, capture, read.metadata, engine, scratch, len(sources))
         finally:
@@ -150,6 +153,7 @@ def _read_all(
         steps=engine_tasks.canonical([one.steps for one in ordered], STEPS),
         operators=engine_tasks.canonical([one.operators for one in ordered], OPERATORS),
         packets=engine_tasks.canonical([one.packets for one in ordered], PACKETS),
+        uses=engine_tasks.canonical([one.uses for one in ordered], GROUP_USE),
         summaries=ordered,
         kept=tuple(kept[position] for position in order),
         problems=(*(problem for one in ordered for problem in one.problems), *problems),
@@ -184,7 +188,7 @@ def _reduce_all(
     calls = [
         (
             step,
-            read.steps,
+            read.steps.filter(pc.equal(read.steps["step"], step)),
             topology,
             [
                 kept.part(step)
@@ -199,7 +203,10 @@ def _reduce_all(
     tell("reducing steps", 0, len(numbers))
     for step, outcome in zip(numbers, engine.run(engine_tasks.reduce_parts, calls), strict=True):
         if outcome.value is not None:
-            parts.append(outcome.value)
+            evidence, unmapped = outcome.value
+            parts.append(evidence)
+            # Groups that cannot be mapped are the same in each step: once is enough.
+            problems = problems or list(unmapped)
         else:
             problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
         tell("reducing steps", len(parts), len(numbers))
@@ -253,7 +260,7 @@ def _result(
 
 def _ranks_with_data(read: _Read) -> set[Rank]:
     seen = {Rank(one) for one in read.steps["rank"].unique().to_pylist()}
-    return seen | {use.rank for one in read.summaries for use in one.uses}
+    return seen | {Rank(one) for one in read.uses["rank"].unique().to_pylist()}
 
 
 def _expected_ranks(capture: Capture, read: _Read, selection: Selection) -> set[Rank]:
@@ -269,7 +276,7 @@ def _unnamed_missing(
     """Return one problem for all missing ranks that no other problem names."""
     named = {problem.rank for problem in problems}
     unnamed = [rank for rank in missing if rank not in named]
-    if not unnamed or any("missing" in one.reason and one.rank is None for one in problems):
+    if not unnamed or any(one.reason.startswith("no profiler data of") for one in problems):
         return ()
     reason = f"{len(unnamed)} of {n_expected} ranks are missing: {format_number_ranges(unnamed)}"
     return (Problem(reason=reason, advice="collect them too; what they did is not known"),)
