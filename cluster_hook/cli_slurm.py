@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_hook.job import FinishedJob
 from cluster_hook.knownjob import job_from_text
 from cluster_hook.options import (
     add_follow_arguments,
     add_tell_arguments,
     follow_options,
-    forwarded_arguments,
+    forwarded_tell_arguments,
+    forwarded_work_arguments,
     tell_options,
 )
+from cluster_hook.outcome import outcome_to_line
 from cluster_hook.slurm_post import find_jobs, follow_one
 from cluster_hook.slurm_submit import SubmitOptions, submit_with_post_job
 from cluster_hook.telling import tell
-from cluster_run.errors import ExitCode, worst
+from cluster_run.errors import ExitCode, InputError, worst
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -63,7 +67,11 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
     tell_options(arguments)
     submission = submit_with_post_job(
         [*comment, *rest[:split], arguments.script, *rest[split + 1 :]],
-        SubmitOptions(tuple(arguments.post_arg), forwarded_arguments(arguments), arguments.post_nodes),
+        SubmitOptions(
+            tuple(arguments.post_arg),
+            forwarded_work_arguments(arguments) + forwarded_tell_arguments(arguments),
+            arguments.post_nodes,
+        ),
     )
     print(submission.job if arguments.parsable else f"Submitted batch job {submission.job}")
     if submission.trouble:
@@ -86,21 +94,36 @@ def add_slurm_post(commands: Commands) -> None:
         "profile_dir=DIR[,profile_results=DIR][,profile_via=auto|shared|ssh][,rank_table=FILE].",
         allow_abbrev=False,
     )
-    parser.add_argument("--slurm-job", required=True, metavar="ID", help="the job's number")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--slurm-job", metavar="ID", help="the job's number")
+    which.add_argument("--job-file", metavar="FILE", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON, one line a job")
     add_follow_arguments(parser)
     add_tell_arguments(parser)
     parser.set_defaults(run=_slurm_post)
 
 
+def _read_job(path: Path) -> FinishedJob:
+    """Read a job from a file; `-` is stdin, on which the drain gives it."""
+    try:
+        return job_from_text(sys.stdin.read() if str(path) == "-" else path.read_text())
+    except OSError as error:
+        raise InputError(f"{path}: the job cannot be read: {error.strerror}") from error
+
+
 def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     known = job_from_text(arguments.known_job) if arguments.known_job else None
     options, telling = follow_options(arguments), tell_options(arguments)
+    if arguments.job_file is not None:
+        jobs: tuple[FinishedJob, ...] = (_read_job(arguments.job_file),)
+    else:
+        jobs = find_jobs(arguments.slurm_job, known)
     codes = []
-    for job in find_jobs(arguments.slurm_job, known):
+    for job in jobs:
         outcome = follow_one(job, options)
         for trouble in tell(outcome, telling):
             print(f"cluster-hook: {trouble}", file=sys.stderr)
-        print(outcome.line, flush=True)
+        print(outcome_to_line(outcome) if arguments.json else outcome.line + "\n", end="", flush=True)
         codes.append(outcome.code)
     return worst(*codes)

@@ -45,8 +45,8 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--deadline",
-        type=_seconds,
-        default=_FOLLOW.analyse_deadline_s,
+        type=seconds,
+        default=_FOLLOW.deadline_s,
         metavar="S",
         help="seconds that collecting may take, and again analysing (default: %(default)g)",
     )
@@ -90,8 +90,8 @@ def follow_options(arguments: argparse.Namespace) -> FollowOptions:
         fail_on=arguments.fail_on,
         what=tuple(arguments.what),
         host_defaults=read_defaults(arguments.host_defaults),
-        collect_deadline_s=arguments.deadline,
-        analyse_deadline_s=arguments.deadline,
+        deadline_s=arguments.deadline,
+        shows_report=not getattr(arguments, "json", False),
     )
 
 
@@ -108,28 +108,39 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
     )
 
 
-def forwarded_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the shared options as a command line again, for the process that will do the work.
+def forwarded_work_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options of `add_follow_arguments` as a command line again, for the process that works.
 
-    Paths become absolute, because that process starts elsewhere. A webhook's address is not among them.
+    Paths become absolute, because that process starts elsewhere.
     """
-    given = [
+    return (
         f"--scheduler={arguments.scheduler}",
         f"--fail-on={arguments.fail_on}",
         f"--deadline={arguments.deadline:g}",
+        *(f"--what={one}" for one in arguments.what),
+        *_path_arguments(arguments, "host_defaults"),
+    )
+
+
+def forwarded_tell_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options of `add_tell_arguments` likewise; a webhook's address is never among them."""
+    return (
         f"--tell={arguments.tell}",
         f"--webhook-format={arguments.webhook_format}",
-        *(f"--what={one}" for one in arguments.what),
+        *_path_arguments(arguments, "webhook_file", "prometheus_dir"),
+    )
+
+
+def _path_arguments(arguments: argparse.Namespace, *names: str) -> list[str]:
+    paths: dict[str, Path | None] = {name: getattr(arguments, name) for name in names}
+    return [
+        f"--{name.replace('_', '-')}={path.absolute()}" for name, path in paths.items() if path is not None
     ]
-    for name in ("host_defaults", "webhook_file", "prometheus_dir"):
-        path: Path | None = getattr(arguments, name)
-        if path is not None:
-            given.append(f"--{name.replace('_', '-')}={path.absolute()}")
-    return tuple(given)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Parse a time that must be positive, for argparse."""
     value = float(text)
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
+        raise argparse.ArgumentTypeError(f"not a positive number: {text}")
     return value

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cluster_hook.verdict import Verdict
-from cluster_run.errors import ExitCode
+from cluster_hook.verdict import FindingLine, Verdict
+from cluster_run.errors import ExitCode, InputError, SchemaError
 from cluster_run.layout import REPORT_NAME
 
 SCHEMA = "cluster-hook/1"
@@ -22,7 +22,10 @@ OutcomeState = Literal["analysed", "nothing", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How following one job ended. `job_state` is the scheduler's word for how the job itself ended."""
+    """How following one job ended.
+
+    `job_state` is the scheduler's word for how the job itself ended, `metrics` the text for Prometheus.
+    """
 
     job: str
     job_name: str
@@ -32,6 +35,7 @@ class Outcome:
     results: Path | None = None
     verdict: Verdict | None = None
     reason: str = ""
+    metrics: str = ""
 
     @property
     def line(self) -> str:
@@ -58,22 +62,46 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.reason,
         "line": outcome.line,
         "results": str(outcome.results) if outcome.results else None,
-        "verdict": verdict.verdict if verdict else None,
-        "findings": [
-            {
-                "id": finding.id,
-                "kind": finding.kind,
-                "severity": finding.severity,
-                "summary": finding.summary,
-                "cost_ms_per_step": finding.cost_ms_per_step,
-                "cost_share": finding.cost_share,
-            }
-            for finding in (verdict.faults if verdict else ())
-        ],
-        "n_problems": len(verdict.problems) if verdict else 0,
+        "verdict": asdict(verdict) if verdict else None,
     }
 
 
 def outcome_text(outcome: Outcome) -> str:
     """Return the outcome file's text."""
     return json.dumps(outcome_document(outcome), indent=1) + "\n"
+
+
+def outcome_to_line(outcome: Outcome) -> str:
+    """Return everything of the outcome as one line, for the process that started us."""
+    return json.dumps({**outcome_document(outcome), "metrics": outcome.metrics}) + "\n"
+
+
+def outcome_from_text(text: str) -> Outcome:
+    """Return the outcome that `outcome_text` or `outcome_to_line` wrote.
+
+    Raises:
+        InputError: not such a text, or of another schema version.
+    """
+    try:
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise SchemaError(f"an outcome of schema {document['schema']!r}, {SCHEMA!r} wanted")
+        job, verdict = document["job"], document["verdict"]
+        return Outcome(
+            job=str(job["id"]),
+            job_name=str(job["name"]),
+            job_state=str(job["state"]),
+            state=document["state"],
+            code=ExitCode(document["exit_code"]),
+            results=Path(document["results"]) if document["results"] else None,
+            verdict=_verdict(verdict) if verdict else None,
+            reason=str(document["reason"]),
+            metrics=str(document.get("metrics", "")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"not an outcome: {text[:80]!r}: {error!r}") from error
+
+
+def _verdict(document: dict[str, Any]) -> Verdict:
+    findings = tuple(FindingLine(**finding) for finding in document["findings"])
+    return Verdict(**{**document, "findings": findings, "problems": tuple(document["problems"])})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_hook.inventory import HostDefaults, inventory_text, resolve_addresses
 from cluster_hook.job import FinishedJob, ProfileRequest
+from cluster_hook.metrics import read_metrics
 from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
 from cluster_hook.processes import CommandEnd, our_command, run_command
 from cluster_hook.verdict import read_verdict
@@ -22,14 +23,17 @@ _KNOWN_CODES = frozenset(int(code) for code in ExitCode)
 
 @dataclass(frozen=True)
 class FollowOptions:
-    """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's; times are seconds."""
+    """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's, `what` is cluster-collect's.
+
+    `deadline_s` is what each of the two may take. `shows_report` passes the analysis' own words on to stdout.
+    """
 
     scheduler: str = "auto"
     fail_on: str = "never"
     what: tuple[str, ...] = ()
     host_defaults: HostDefaults | None = None
-    collect_deadline_s: float = 3600.0
-    analyse_deadline_s: float = 3600.0
+    deadline_s: float = 3600.0
+    shows_report: bool = True
 
 
 @dataclass(frozen=True)
@@ -131,13 +135,23 @@ def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outco
             options.fail_on,
         ),
         name="cluster-analyse",
-        deadline_s=options.analyse_deadline_s,
+        deadline_s=options.deadline_s,
+        capture=not options.shows_report,
     )
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)
     code = worst(_exit_code(end), ExitCode.INCOMPLETE if collected != ExitCode.DONE else ExitCode.DONE)
-    return Outcome(job.job, job.name, job.state, "analysed", code, plan.results, verdict)
+    return Outcome(
+        job.job,
+        job.name,
+        job.state,
+        "analysed",
+        code,
+        plan.results,
+        verdict,
+        metrics=read_metrics(plan.results),
+    )
 
 
 def _collect(plan: RunPlan, inventory: str, options: FollowOptions) -> CommandEnd:
@@ -147,7 +161,7 @@ def _collect(plan: RunPlan, inventory: str, options: FollowOptions) -> CommandEn
     return run_command(
         our_command("cluster_collect", "--inventory", str(path), "--output", str(plan.run), *what),
         name="cluster-collect",
-        deadline_s=options.collect_deadline_s,
+        deadline_s=options.deadline_s,
         capture=True,
     )
 

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -21,6 +22,8 @@ from typing import IO
 _N_KEPT_LINES = 30
 #: What a command gets to end by itself after SIGTERM.
 _GRACE_S = 10.0
+#: How often a command is looked after that may have to be stopped.
+_STOP_POLL_S = 0.2
 #: How long the scheduler's own commands may take; they answer in milliseconds or not at all.
 SCHEDULER_DEADLINE_S = 60.0
 
@@ -51,6 +54,17 @@ def our_command(package: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", package, *arguments]
 
 
+@dataclass(frozen=True)
+class Identity:
+    """The user in whose name a command runs; only root can give one."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    name: str
+
+
 def run_command(
     argv: Sequence[str],
     *,
@@ -58,45 +72,89 @@ def run_command(
     deadline_s: float,
     capture: bool = False,
     environment: Mapping[str, str] | None = None,
+    stdin: str = "",
+    log: IO[str] | None = None,
+    held: int | None = None,
+    identity: Identity | None = None,
+    stop: threading.Event | None = None,
 ) -> CommandEnd:
-    """Run `argv` to its end; its stderr goes on to ours, its stdout too unless `capture`.
+    """Run `argv` to its end; a command that cannot be started ends with code 127.
 
-    A command that cannot be started ends with code 127. When we are interrupted, the command is ended first.
+    Args:
+        argv: the command line.
+        name: what to call the command in messages.
+        deadline_s: when to stop it, in seconds.
+        capture: whether its stdout is returned; else it goes on to ours.
+        environment: variables on top of ours; with an identity, all there are.
+        stdin: what it may read.
+        log: where its stderr goes on to; ours by default.
+        held: a descriptor it inherits, to hold a lock as long as it lives.
+        identity: whose name it runs in; ours by default.
+        stop: ends the command when set.
     """
     tail: deque[str] = deque(maxlen=_N_KEPT_LINES)
     captured: list[str] = []
     try:
         process = subprocess.Popen(  # noqa: S603  the command lines are ours, never a shell's
             argv,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE if capture else None,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env={**os.environ, **environment} if environment else None,
+            env=_environment(environment, identity),
+            cwd="/" if identity else None,
             start_new_session=True,
+            pass_fds=() if held is None else (held,),
+            user=identity.uid if identity else None,
+            group=identity.gid if identity else None,
+            extra_groups=identity.groups if identity else None,
         )
     except OSError as error:
         return CommandEnd(name, 127, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
-    assert process.stderr is not None
-    readers = [threading.Thread(target=_pass_on, args=(process.stderr, tail), daemon=True)]
-    if process.stdout is not None:
-        readers.append(threading.Thread(target=_keep, args=(process.stdout, captured), daemon=True))
-    for reader in readers:
-        reader.start()
-    code: int | None
     try:
-        code = process.wait(deadline_s)
-    except subprocess.TimeoutExpired:
-        code = None
+        threads = _attend(process, stdin, tail, captured, log or sys.stderr)
+        code = _wait(process, deadline_s, stop)
     finally:
         end_group(process)
-    for reader in readers:
-        reader.join(_GRACE_S)
+    for thread in threads:
+        thread.join(_GRACE_S)
     for stream in (process.stderr, process.stdout):
         if stream is not None:
             stream.close()
     return CommandEnd(name, code, "".join(captured), tuple(tail), deadline_s)
+
+
+def _environment(extra: Mapping[str, str] | None, identity: Identity | None) -> dict[str, str] | None:
+    if identity is None:
+        return {**os.environ, **extra} if extra else None
+    # Nothing of ours reaches another user's process: our environment may hold secrets.
+    own = {"PATH": os.defpath, "HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name}
+    return {**own, "LANG": "C.UTF-8", **(extra or {})}
+
+
+def _attend(
+    process: subprocess.Popen[str], stdin: str, tail: deque[str], captured: list[str], log: IO[str]
+) -> list[threading.Thread]:
+    """Start a thread for each pipe, so that none of them can fill up and stop the command."""
+    work: list[tuple[Callable[..., None], tuple[object, ...]]] = [(_pass_on, (process.stderr, tail, log))]
+    if process.stdout is not None:
+        work.append((_keep, (process.stdout, captured)))
+    if process.stdin is not None:
+        work.append((_feed, (process.stdin, stdin)))
+    threads = [threading.Thread(target=target, args=parameters, daemon=True) for target, parameters in work]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _wait(process: subprocess.Popen[str], deadline_s: float, stop: threading.Event | None) -> int | None:
+    """Return the exit code, or None after the deadline or a stop."""
+    end_s = time.monotonic() + deadline_s
+    while (left_s := end_s - time.monotonic()) > 0 and not (stop and stop.is_set()):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(left_s, _STOP_POLL_S) if stop else left_s)
+    return None
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
@@ -112,11 +170,19 @@ def end_group(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def _pass_on(stream: IO[str], tail: deque[str]) -> None:
+def _pass_on(stream: IO[str], tail: deque[str], log: IO[str]) -> None:
     for line in stream:
         tail.append(line.rstrip("\n"))
-        sys.stderr.write(line)
-        sys.stderr.flush()
+        log.write(line)
+        log.flush()
+
+
+def _feed(stream: IO[str], text: str) -> None:
+    # A command that ends without reading is no error of ours.
+    with contextlib.suppress(BrokenPipeError):
+        stream.write(text)
+    with contextlib.suppress(BrokenPipeError):
+        stream.close()
 
 
 def _keep(stream: IO[str], captured: list[str]) -> None:

@@ -1,0 +1,113 @@
+"""The subcommand for Slurm's administrators: drain."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_hook.drain import Drained, DrainOptions, drain, drain_code
+from cluster_hook.options import (
+    add_follow_arguments,
+    add_tell_arguments,
+    follow_options,
+    forwarded_work_arguments,
+    seconds,
+    tell_options,
+)
+from cluster_hook.spool import Spool
+from cluster_hook.telling import tell
+from cluster_run.errors import ExitCode
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
+_DEFAULT = DrainOptions()
+_DAY_S = 86400.0
+#: Analyses are nobody's first concern on the host that drains.
+_NICENESS = 10
+
+
+def add_drain(commands: Commands) -> None:
+    """Add `drain`."""
+    parser = commands.add_parser(
+        "drain",
+        help="work off the requests that the epilog dropped; for cron or a systemd timer",
+        description="Works off the requests in the spool, each in the name of the job's user. May be started "
+        "at any time: a second drain ends at once, a finished request is not done again.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--spool", type=Path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--at-once", type=_positive, default=_DEFAULT.n_at_once, metavar="N", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--attempts",
+        type=_positive,
+        default=_DEFAULT.n_attempts,
+        metavar="N",
+        help="how often a request is tried before it is given up (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--retry-after",
+        type=seconds,
+        default=_DEFAULT.retry_after_s,
+        metavar="S",
+        help="seconds before it is tried again (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--max-age",
+        type=seconds,
+        default=_DEFAULT.max_age_s / _DAY_S,
+        metavar="DAYS",
+        help="older requests are given up (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=seconds,
+        default=_DEFAULT.keep_s / _DAY_S,
+        metavar="DAYS",
+        help="how long the records of finished requests are kept (default: %(default)g)",
+    )
+    add_follow_arguments(parser)
+    add_tell_arguments(parser)
+    parser.set_defaults(run=_drain)
+
+
+def _drain(arguments: argparse.Namespace) -> ExitCode:
+    follow_options(arguments)
+    telling = tell_options(arguments)
+    options = DrainOptions(
+        n_at_once=arguments.at_once,
+        n_attempts=arguments.attempts,
+        retry_after_s=arguments.retry_after,
+        max_age_s=arguments.max_age * _DAY_S,
+        keep_s=arguments.keep * _DAY_S,
+        deadline_s=arguments.deadline,
+        worker_arguments=forwarded_work_arguments(arguments),
+    )
+
+    def told(drained: Drained) -> None:
+        print(f"{drained.key} {drained.state}: {drained.text}", flush=True)
+        if drained.outcome is not None:
+            for trouble in tell(drained.outcome, telling):
+                print(f"cluster-hook: {trouble}", file=sys.stderr)
+
+    os.nice(_NICENESS)
+    ended = drain(Spool(arguments.spool), options, told)
+    if ended is None:
+        print("cluster-hook: another drain is at work on this spool", file=sys.stderr)
+        return ExitCode.DONE
+    return drain_code(ended)
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"not a positive number: {text!r}")
+    return number

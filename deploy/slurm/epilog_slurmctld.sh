@@ -1,0 +1,25 @@
+#!/bin/sh
+# EpilogSlurmctld: drops a request for `cluster-hook drain` when a job asked for it, and does nothing else.
+#
+# slurmctld runs this as SlurmUser at the end of every job and holds the job in COMPLETING until it returns, so
+# it calls no Slurm command, opens no connection, waits for nothing and always ends with 0. Jobs ask with
+# sbatch --comment=profile_dir=DIR. The spool must be on a local disk, and exist: see docs/hooks.md.
+PATH=/usr/bin:/bin
+SPOOL=${CLUSTER_HOOK_SPOOL:-/var/spool/cluster-hook}
+
+case $SLURM_JOB_COMMENT in *profile_dir=*) ;; *) exit 0 ;; esac
+case $SLURM_JOB_NAME in cluster-hook* | cluster-collect*) exit 0 ;; esac # our own jobs: no recursion
+case $SLURM_JOB_ID in '' | *[!0-9]*) exit 0 ;; esac
+[ -d "$SPOOL/pending" ] || exit 0
+
+name=$SLURM_JOB_ID-${SLURM_JOB_RESTART_COUNT:-0}
+case $name in *[!0-9-]*) exit 0 ;; esac
+umask 077
+# Values end with NUL: a line break in a job's name or comment must not forge another value.
+printf '%s\0' \
+  "cluster=$SLURM_CLUSTER_NAME" "job=$SLURM_JOB_ID" "name=$SLURM_JOB_NAME" "user=$SLURM_JOB_USER" \
+  "uid=$SLURM_JOB_UID" "nodes=$SLURM_JOB_NODELIST" "work_dir=$SLURM_JOB_WORK_DIR" \
+  "comment=$SLURM_JOB_COMMENT" "exit=$SLURM_JOB_EXIT_CODE2" "array_job=$SLURM_ARRAY_JOB_ID" \
+  "array_task=$SLURM_ARRAY_TASK_ID" end= 2>/dev/null >"$SPOOL/pending/.$name.$$" &&
+  mv -f "$SPOOL/pending/.$name.$$" "$SPOOL/pending/$name.job" 2>/dev/null
+exit 0

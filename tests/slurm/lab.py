@@ -1,0 +1,249 @@
+"""A real Slurm of emulated nodes on loopback: no root, no systemd, nothing outside its own directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "sinfo")
+_SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+_UP_DEADLINE_S = 30.0
+_JOB_DEADLINE_S = 50.0
+_LAST_STATES = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+
+_CONFIGURATION = """\
+ClusterName=lab
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={controller_port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={root}/munge.socket
+CredType=cred/munge
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool.%n
+SlurmctldPidFile={root}/slurmctld.pid
+SlurmdPidFile={root}/slurmd.%n.pid
+SlurmctldLogFile={root}/slurmctld.log
+SlurmdLogFile={root}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+SwitchType=switch/none
+ReturnToService=2
+SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,sched_interval=1,bf_interval=1
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+OverTimeLimit=0
+MinJobAge=300
+KillWait=1
+InactiveLimit=0
+EpilogSlurmctld={root}/epilog.sh
+SlurmdParameters=config_overrides
+NodeName=DEFAULT CPUs=8 RealMemory=1000 State=UNKNOWN
+NodeName=node[1-{n_nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first_port}-{last_port}]
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
+"""
+
+
+def missing_programs() -> list[str]:
+    """Return which of Slurm's programs are not installed."""
+    return [program for program in PROGRAMS if shutil.which(program, path=_SEARCH_PATH) is None]
+
+
+@dataclass(frozen=True)
+class SlurmLab:
+    """A running cluster; `environment` makes Slurm's commands talk to it."""
+
+    root: Path
+    environment: Mapping[str, str]
+    pids: tuple[int, ...]
+
+    @property
+    def spool(self) -> Path:
+        """Where the epilog drops requests."""
+        return self.root / "hook-spool"
+
+    def run(
+        self, *argv: str, cwd: Path | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command against this cluster."""
+        return subprocess.run(
+            argv,
+            cwd=cwd,
+            env=dict(self.environment),
+            check=check,
+            capture_output=True,
+            text=True,
+            timeout=_JOB_DEADLINE_S,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def job_fields(self, job: str) -> dict[str, str]:
+        """Return what scontrol says of a job."""
+        words = self.run("scontrol", "-o", "show", "job", job).stdout.split()
+        return dict(word.partition("=")[::2] for word in words)
+
+    def wait_for(self, job: str) -> str:
+        """Wait for the end of a job; return its state."""
+        end_s = time.monotonic() + _JOB_DEADLINE_S
+        while time.monotonic() < end_s:
+            state = self.job_fields(job)["JobState"]
+            if state in _LAST_STATES:
+                return state
+            time.sleep(0.1)
+        raise AssertionError(f"job {job} did not end:\n{self.log_tail()}")
+
+    def wait_until_running(self, job: str) -> None:
+        """Wait until a job runs."""
+        end_s = time.monotonic() + _JOB_DEADLINE_S
+        while self.job_fields(job)["JobState"] != "RUNNING":
+            assert time.monotonic() < end_s, f"job {job} does not start:\n{self.log_tail()}"
+            time.sleep(0.05)
+
+    def log_tail(self) -> str:
+        """Return the end of the controller's log, for messages."""
+        return (self.root / "slurmctld.log").read_text(errors="replace")[-3000:]
+
+    def stop(self) -> None:
+        """End every process of the cluster, the authentication service last."""
+        self.run("scancel", "--user", self.environment["USER"], check=False)
+        *services, munge = self.pids
+        _end(services)
+        _end([munge])
+
+
+def start_lab(root: Path, epilog: Path, n_nodes: int) -> SlurmLab:
+    """Start a cluster below `root` whose controller runs `epilog` after each job."""
+    user = _user_name()
+    ports = _free_ports(n_nodes + 1)
+    for name in ("state", "hook-spool", "hook-spool/pending"):
+        (root / name).mkdir(mode=0o700)
+    (root / "epilog.sh").write_text(
+        f"#!/bin/sh\nCLUSTER_HOOK_SPOOL={root}/hook-spool exec {epilog}\n", encoding="utf-8"
+    )
+    (root / "epilog.sh").chmod(0o755)
+    (root / "slurm.conf").write_text(
+        _CONFIGURATION.format(
+            root=root,
+            user=user,
+            n_nodes=n_nodes,
+            controller_port=ports[-1],
+            first_port=ports[0],
+            last_port=ports[n_nodes - 1],
+        )
+    )
+    environment = {
+        **os.environ,
+        "PATH": _SEARCH_PATH,
+        "SLURM_CONF": str(root / "slurm.conf"),
+        "USER": user,
+    }
+    _start_munge(root, environment)
+    _start(["slurmctld", "-c", "-f", str(root / "slurm.conf")], environment)
+    for number in range(1, n_nodes + 1):
+        (root / f"spool.node{number}").mkdir()
+        _start(["slurmd", "-f", str(root / "slurm.conf"), "-N", f"node{number}"], environment)
+    lab = SlurmLab(root, environment, _pids(root, n_nodes))
+    _wait_until_idle(lab, n_nodes)
+    return lab
+
+
+def _start_munge(root: Path, environment: Mapping[str, str]) -> None:
+    key = root / "munge.key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o600)
+    options = {
+        "key-file": key,
+        "socket": root / "munge.socket",
+        "pid-file": root / "munged.pid",
+        "log-file": root / "munged.log",
+        "seed-file": root / "munge.seed",
+    }
+    _start(["munged", "--force", *(f"--{name}={path}" for name, path in options.items())], environment)
+
+
+def _start(argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    # Each of them goes into the background by itself once it is ready.
+    subprocess.run(
+        argv,
+        env=dict(environment),
+        check=True,
+        timeout=30,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _pids(root: Path, n_nodes: int) -> tuple[int, ...]:
+    names = [*(f"slurmd.node{number}.pid" for number in range(1, n_nodes + 1)), "slurmctld.pid", "munged.pid"]
+    end_s = time.monotonic() + _UP_DEADLINE_S
+    while not all((root / name).exists() and (root / name).read_text().strip() for name in names):
+        assert time.monotonic() < end_s, "Slurm's services did not start"
+        time.sleep(0.05)
+    return tuple(int((root / name).read_text()) for name in names)
+
+
+def _wait_until_idle(lab: SlurmLab, n_nodes: int) -> None:
+    end_s = time.monotonic() + _UP_DEADLINE_S
+    idle = ""
+    while time.monotonic() < end_s:
+        idle = lab.run("sinfo", "-h", "-t", "idle", "-o", "%D", check=False).stdout.strip()
+        if idle == str(n_nodes):
+            return
+        time.sleep(0.1)
+    lab.stop()
+    raise AssertionError(f"{idle or 0} of {n_nodes} nodes are idle:\n{lab.log_tail()}")
+
+
+def _end(pids: Sequence[int]) -> None:
+    """Ask all to end, then kill what is left; in one go, because each takes a second or two."""
+    left = [pid for pid in pids if _signal(pid, signal.SIGTERM)]
+    end_s = time.monotonic() + 10
+    while left and time.monotonic() < end_s:
+        time.sleep(0.05)
+        left = [pid for pid in left if _signal(pid, 0)]
+    for pid in left:
+        _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: int) -> bool:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _free_ports(number: int) -> list[int]:
+    """Return neighbouring free ports; Slurm wants one for each node and writes them as a range."""
+    for first in range(26_900, 40_000, number):
+        sockets: list[socket.socket] = []
+        try:
+            for port in range(first, first + number):
+                one = socket.socket()
+                sockets.append(one)
+                one.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        else:
+            return list(range(first, first + number))
+        finally:
+            for one in sockets:
+                one.close()
+    raise AssertionError("no free ports")
+
+
+def _user_name() -> str:
+    return subprocess.run(["id", "-un"], check=True, capture_output=True, text=True).stdout.strip()
