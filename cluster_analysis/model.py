@@ -77,11 +77,15 @@ class ParallelSizes:
 
 @dataclass(frozen=True)
 class DeclaredGroup:
-    """A communication group as one rank's metadata declares it; `group` is the hash of operator names."""
+    """A communication group as one rank's metadata declares it; `group` is the hash of operator names.
+
+    `group_id` is the communicator's own name, from which the hash is made.
+    """
 
     group: str
     name: str
     global_ranks: tuple[Rank, ...]
+    group_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def parse_metadata(content: bytes) -> RankMetadata:
     arguments = document.distributed_args or {}
     sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
     groups = tuple(
-        DeclaredGroup(_group_of(key), info.group_name, tuple(Rank(rank) for rank in info.global_ranks))
+        DeclaredGroup(_group_of(key), info.group_name, tuple(Rank(rank) for rank in info.global_ranks), key)
         for key, info in (document.parallel_group_info or {}).items()
     )
     return RankMetadata(
