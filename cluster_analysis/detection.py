@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.detectors.deviation import deviations
+from cluster_analysis.detectors.hosts import host_suspects
+from cluster_analysis.detectors.link_suspects import link_suspects
+from cluster_analysis.detectors.links import link_summary, observe
+from cluster_analysis.detectors.metrics import metrics
+from cluster_analysis.detectors.slow_rank import rank_suspects
+from cluster_analysis.detectors.suspects import Suspect
+from cluster_analysis.detectors.view import JobView, build_view
+from cluster_analysis.detectors.workload import data_imbalance, split_by_mates, stage_imbalance
 from cluster_analysis.evidence import JobEvidence
-from cluster_analysis.findings import Finding, Verdict
+from cluster_analysis.findings import FAULT_KINDS, Finding, Severity, Verdict, severity_of
 from cluster_analysis.model import Topology
+from cluster_analysis.schema import LINK_SUMMARY, empty
 from cluster_analysis.thresholds import Thresholds
+from cluster_analysis.whatif import Saving, WhatIf
 
 
 @dataclass(frozen=True)
 class Detection:
     """The outcome: findings sorted by cost, what could not be judged, and the tables for reports.
 
-    `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),
-    `explained_share` (of the avoidable time), `placebo_ms` (what repairing healthy ranks would "save").
+    `replay` says how far the replay may be trusted: `error_share` (replayed against measured step) and
+    `step_ms`. `step_ms` is the mean step time, None without any step.
     """
 
     findings: tuple[Finding, ...]
@@ -29,7 +41,6 @@ class Detection:
     matched: pa.Table
     rank_times: pa.Table
     links: pa.Table
-    extra: Mapping[str, float] = field(default_factory=dict)
 
 
 def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | None = None) -> Detection:
@@ -40,4 +51,109 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         topology: hosts, groups and stages; roles may be unknown.
         thresholds: None for the documented defaults.
     """
-    raise NotImplementedError
+    limits = thresholds or Thresholds()
+    if not evidence.step_table.num_rows:
+        note = "no step times could be read: nothing can be said about this job"
+        return Detection(
+            (),
+            "unknown",
+            (*evidence.notes, note),
+            {},
+            None,
+            evidence.matched,
+            evidence.rank_times,
+            empty(LINK_SUMMARY),
+        )
+    view = build_view(evidence, topology)
+    seen = observe(evidence)
+    suspects, notes = _local_suspects(view, limits)
+    if seen is not None:
+        suspects += link_suspects(evidence, view, seen, limits)
+    what_if = WhatIf(view)
+    savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
+    step_us = view.mean_step_us
+    findings = [_finding(view, one, saving, step_us) for one, saving in zip(suspects, savings, strict=True)]
+    findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
+    replay = (
+        {}
+        if what_if.replay is None
+        else {"error_share": what_if.replay.error_share, "step_ms": what_if.replay.step_us / 1e3}
+    )
+    notes += _what_is_missing(view, evidence)
+    verdict: Verdict = "degraded" if any(_is_alarm(one) for one in findings) else "healthy"
+    if verdict == "healthy" and not _can_judge(view, limits):
+        verdict = "unknown"
+    return Detection(
+        tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay, step_us / 1e3,
+        evidence.matched, evidence.rank_times, link_summary(seen),
+    )  # fmt: skip
+
+
+def _is_alarm(finding: Finding) -> bool:
+    return finding.kind in FAULT_KINDS and finding.severity != "info"
+
+
+def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[str]]:
+    suspects: list[Suspect] = []
+    notes: list[str] = []
+    for metric in metrics(view, limits):
+        if not np.isfinite(metric.values).any():
+            continue
+        deviation = deviations(metric.values, view, metric.floor, limits, use_replicas=metric.is_log)
+        hosts = host_suspects(view, metric, deviation, limits)
+        excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
+        ranks = rank_suspects(view, metric, deviation, limits, excluded)
+        if metric.is_log:
+            ranks, _ = split_by_mates(view, deviation, ranks, limits)
+            suspects += data_imbalance(view, deviation, limits)
+        suspects += [*hosts, *ranks]
+        if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
+            few = int((deviation.n_peers < limits.min_peers).sum())
+            notes.append(
+                f"{few} ranks have fewer than {limits.min_peers} peers: they are described, not judged"
+            )
+    return [*suspects, *stage_imbalance(view, limits)], notes
+
+
+def _can_judge(view: JobView, limits: Thresholds) -> bool:
+    counts = np.bincount(np.maximum(view.role, 0))
+    return bool(counts.max(initial=0) > limits.min_peers)
+
+
+def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
+    notes = []
+    if view.graph is None:
+        notes.append("no communication operators: costs are bounds from step totals, links are not judged")
+    elif not evidence.links.num_rows:
+        notes.append("no communication matrix: links are not judged")
+    if len(view.topology.ranks) > len(view.ranks):
+        notes.append(
+            f"{len(view.ranks)} of {len(view.topology.ranks)} ranks were read: a rank that is missing here may be the slow one"
+        )
+    return notes
+
+
+def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float) -> Finding:
+    cost = None if saving.alone_us is None else max(saving.alone_us, 0.0)
+    share = None if cost is None or not step_us > 0 else cost / step_us
+    severity: Severity = severity_of(share)
+    if suspect.kind not in FAULT_KINDS or suspect.pattern == "transient" or not suspect.is_alarm:
+        severity = "info"
+    return Finding(
+        id=suspect.key,
+        kind=suspect.kind,
+        severity=severity,
+        ranks=suspect.ranks,
+        hosts=suspect.hosts,
+        links=suspect.links,
+        cause=suspect.cause,
+        pattern=suspect.pattern,
+        steps=tuple(view.steps[position] for position in suspect.step_positions),
+        cost_ms_per_step=None if cost is None else round(cost / 1e3, 3),
+        cost_share=None if share is None else round(share, 6),
+        cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),
+        confidence=suspect.confidence,
+        evidence=suspect.evidence,
+        summary=suspect.summary,
+        next_check=suspect.next_check,
+    )

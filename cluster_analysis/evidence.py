@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from cluster_analysis.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIM
 from cluster_run.ids import Step
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.integer[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -28,26 +29,27 @@ class StepOperators:
 
     A *visit* is one rank's part in one operator; the visits of a rank stand in program order. The
     local time before a visit is its gap, taken on the rank's own clock. `visit_after` is the visit
-    (same rank) whose end the gap counts from, -1 for the begin of the step; a visit on a second
-    stream counts from the main stream's visit that had ended when it began.
+    (same rank) whose end the gap counts from, -1 for the begin of the step; a visit on a second (side)
+    stream counts from the main stream's visit that had ended when it began. `visit_join` is a visit
+    that must have ended too, -1 for none. `operator_place` counts the operators of a group.
 
     Shapes: (R,) ranks, (V,) visits, (O,) operators. Times in µs.
     """
 
     ranks: IntArray
     step_us: FloatArray
-    tail_us: FloatArray
     visit_rank: IntArray
     visit_operator: IntArray
     visit_after: IntArray
+    visit_join: IntArray
     visit_gap_us: FloatArray
     visit_elapse_us: FloatArray
-    visit_is_sender: BoolArray
+    visit_is_send: BoolArray
+    visit_is_receive: BoolArray
     visit_is_side: BoolArray
     operator_group: IntArray
     operator_type: IntArray
-    operator_ordinal: IntArray
-    operator_is_p2p: BoolArray
+    operator_place: IntArray
     operator_bytes: FloatArray
     operator_transfer_us: FloatArray
     groups: tuple[str, ...]

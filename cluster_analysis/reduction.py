@@ -1,11 +1,22 @@
-"""One step of all ranks: operators matched, local time between them, links with global ranks."""
+"""One step of all ranks: operators matched, local time between them, links with global ranks.
+
+Everything is derived from elapsed times and from gaps on a rank's own clock. The profiler's wait,
+synchronisation and idle fields are zero on part of real files, and clocks of two hosts differ by
+milliseconds; neither is looked at.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cluster_analysis.evidence import StepEvidence
+from cluster_analysis.calls import Calls, calls_of, numbers
+from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
+from cluster_analysis.matching import match_calls
 from cluster_analysis.model import Topology
+from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Step
 
 
@@ -21,4 +32,176 @@ def reduce_step(
         links: LINKS rows, likewise; `src_rank` and `dst_rank` global, null where unknown.
         topology: groups with their global members.
     """
-    raise NotImplementedError
+    own_steps = _of_step(steps, step)
+    own_links = _usable_links(_of_step(links, step), topology)
+    calls = calls_of(_of_step(collectives, step))
+    if not len(calls):
+        return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
+    operator, place = match_calls(calls)
+    local = sequence(calls)
+    transfer = _shortest(operator, calls.elapse_us)
+    names = _of_step(collectives, step)["op_name"]
+    matched = _matched_table(step, calls, operator, place, transfer, topology, names)
+    times = _rank_times(step, calls, operator, local, transfer)
+    operators = _operators(calls, operator, place, local, transfer, own_steps) if calls.has_clock else None
+    notes = () if calls.has_clock else ("operators have no start times: local gaps and replay are not known",)
+    return StepEvidence(step, own_steps, matched, times, own_links, operators, notes)
+
+
+def _of_step(table: pa.Table, step: Step) -> pa.Table:
+    if not table.num_rows:
+        return table
+    return table.filter(pc.equal(table["step"], step))
+
+
+def _shortest(operator: IntArray, elapse_us: FloatArray) -> FloatArray:
+    shortest = np.full(int(operator.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(shortest, operator, elapse_us)
+    return shortest
+
+
+def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
+    """Rows with two different known ends, a size and a time; group-local ends are made global."""
+    if not links.num_rows:
+        return links
+    source, target = (links[name].to_numpy(zero_copy_only=False) for name in ("src_rank", "dst_rank"))
+    source, target = np.asarray(source, np.float64).copy(), np.asarray(target, np.float64).copy()
+    unknown = np.flatnonzero(np.isnan(source) | np.isnan(target))
+    if len(unknown):
+        rows = links.take(pa.array(unknown)).select(["group", "src_local", "dst_local"]).to_pylist()
+        for here, row in zip(unknown.tolist(), rows, strict=True):
+            group = topology.groups.get(row["group"] or "")
+            ends = (row["src_local"], row["dst_local"])
+            if group is None or any(end is None or not 0 <= end < len(group.ranks) for end in ends):
+                continue
+            source[here], target[here] = (group.ranks[end] for end in ends)
+    size, time = numbers(links["size_bytes"]), numbers(links["time_us"])
+    with np.errstate(invalid="ignore"):
+        usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
+    kept = pa.array(np.flatnonzero(usable))
+    table = links.take(kept)
+    for name, values in (("src_rank", source), ("dst_rank", target)):
+        column = pa.array(values[usable].astype(np.int32), pa.int32())
+        table = table.set_column(LINKS.get_field_index(name), LINKS.field(name), column)
+    return table
+
+
+def _matched_table(
+    step: Step,
+    calls: Calls,
+    operator: IntArray,
+    place: IntArray,
+    transfer: FloatArray,
+    topology: Topology,
+    names: pa.ChunkedArray,
+) -> pa.Table:
+    n = len(transfer)
+    wait = calls.elapse_us - transfer[operator]
+    first = np.full(n, len(calls), np.int64)
+    np.minimum.at(first, operator, np.arange(len(calls)))
+    longest, total = np.zeros(n), np.bincount(operator, wait, n)
+    np.maximum.at(longest, operator, wait)
+    size = np.zeros(n)
+    np.maximum.at(size, operator, calls.size_bytes)
+    # The last to arrive waits least; of several the lowest rank, so that order does not matter.
+    shortest_first = np.lexsort((calls.rank, calls.elapse_us, operator))
+    last = calls.rank[shortest_first[np.searchsorted(operator[shortest_first], np.arange(n))]]
+    groups = [topology.groups.get(name) for name in calls.groups]
+    expected = np.array([len(group.ranks) if group else 0 for group in groups])
+    n_ranks = np.bincount(operator, minlength=n)
+    group_of, kind_of = calls.group[first], calls.kind[first]
+    return pa.table(
+        {
+            "step": pa.array(np.full(n, step), pa.int64()),
+            "group": pa.DictionaryArray.from_arrays(pa.array(group_of), pa.array(calls.groups, pa.string())),
+            "role": pa.DictionaryArray.from_arrays(
+                pa.array(group_of),
+                pa.array([group.role if group else "unknown" for group in groups], pa.string()),
+            ),
+            "op_type": pa.DictionaryArray.from_arrays(pa.array(kind_of), pa.array(calls.types, pa.string())),
+            "op_name": names.take(pa.array(calls.rows[first])),
+            "ordinal": pa.array(place[first].astype(np.int32)),
+            "n_ranks": pa.array(n_ranks.astype(np.int32)),
+            "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
+            "size_bytes": pa.array(size),
+            "transfer_us": pa.array(transfer),
+            "max_wait_us": pa.array(longest),
+            "total_wait_us": pa.array(total),
+            "last_rank": pa.array(calls.ranks[last]),
+        },
+    ).cast(MATCHED)
+
+
+def _rank_times(
+    step: Step, calls: Calls, operator: IntArray, local: Sequence, transfer: FloatArray
+) -> pa.Table:
+    n = len(calls.ranks)
+    wait = calls.elapse_us - transfer[operator]
+    main = ~local.is_side
+    gap = np.bincount(calls.rank[main], local.gap_us[main], n)
+    return pa.table(
+        {
+            "rank": pa.array(calls.ranks),
+            "step": pa.array(np.full(n, step), pa.int64()),
+            "wait_us": pa.array(np.bincount(calls.rank, wait, n)),
+            "transfer_us": pa.array(np.bincount(calls.rank, transfer[operator], n)),
+            "gap_us": pa.array(gap, pa.float64(), from_pandas=True),
+        }
+    ).cast(RANK_TIMES)
+
+
+def _operators(
+    calls: Calls,
+    operator: IntArray,
+    place: IntArray,
+    local: Sequence,
+    transfer: FloatArray,
+    steps: pa.Table,
+) -> StepOperators:
+    """The replay's input. The time before the first call is what the rank's step has left over."""
+    n_ranks, n = len(calls.ranks), len(transfer)
+    last_end = np.zeros(n_ranks)
+    np.maximum.at(last_end, calls.rank, calls.end_us)
+    total = _step_time(steps, calls.ranks)
+    head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
+    gap = local.gap_us.copy()
+    begins = local.after < 0
+    gap[begins] = head[calls.rank[begins]] + calls.start_us[begins]
+    first = np.full(n, len(calls), np.int64)
+    np.minimum.at(first, operator, np.arange(len(calls)))
+    size = np.zeros(n)
+    np.maximum.at(size, operator, calls.size_bytes)
+    return StepOperators(
+        ranks=calls.ranks,
+        step_us=np.where(np.isfinite(total), total, last_end),
+        visit_rank=calls.rank,
+        visit_operator=operator,
+        visit_after=local.after,
+        visit_join=local.join,
+        visit_gap_us=gap,
+        visit_elapse_us=calls.elapse_us,
+        visit_is_send=calls.is_send,
+        visit_is_receive=calls.is_receive,
+        visit_is_side=local.is_side,
+        operator_group=calls.group[first],
+        operator_type=calls.kind[first],
+        operator_place=place[first],
+        operator_bytes=size,
+        operator_transfer_us=transfer,
+        groups=calls.groups,
+        types=calls.types,
+    )
+
+
+def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:
+    """Measured time of a rank's step: from its begin to the last device activity; NaN where unknown."""
+    total = np.full(len(ranks), np.nan)
+    if not steps.num_rows:
+        return total
+    parts = [numbers(steps[name]) for name in ("computing_us", "communication_not_overlapped_us", "free_us")]
+    value = np.sum(parts, axis=0) + np.nan_to_num(np.maximum(numbers(steps["preparing_us"]), 0.0))
+    rank = steps["rank"].to_numpy()
+    where = np.searchsorted(ranks, rank)
+    known = (where < len(ranks)) & (ranks[np.minimum(where, len(ranks) - 1)] == rank)
+    total[where[known]] = value[known]
+    return total

@@ -25,9 +25,17 @@ class Thresholds:
     #: Steps on the slow side that make it persistent; events that make it intermittent; steps for a trend.
     persistent_share: float = 0.8
     min_events: int = 2
+    #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are bad luck.
+    min_pauses: int = 3
+    #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
+    min_steps_confident: int = 3
     event_effect: float = 0.03
     min_steps_intermittent: int = 5
     min_steps_trend: int = 8
+    #: Links agree to 0.3-1 %; a link is slow when most of its observations are, and there are several.
+    floor_link: float = 0.01
+    link_share: float = 0.6
+    min_link_observations: int = 3
     #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.
     own_share: float = 0.5
     #: Share of a host's ranks that must be slow for the host to be named.
@@ -40,3 +48,5 @@ class Thresholds:
     max_info: int = 5
     #: Spread of computing between stages that is worth explaining.
     stage_effect: float = 0.05
+    #: Spread between replicas in a step that is worth explaining.
+    data_effect: float = 0.02

@@ -1,0 +1,108 @@
+"""The communication calls of one step as arrays: what matching, streams and replay work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+
+#: Operation names that send only and receive only; everything else synchronises its members.
+SEND_TYPES = frozenset({"send", "isend"})
+RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
+_TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One entry a call of one rank, sorted by rank and start. Start and end are µs on the rank's own clock.
+
+    `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running
+    number of the operator's name, -1 where there is none.
+    """
+
+    ranks: IntArray
+    groups: tuple[str, ...]
+    types: tuple[str, ...]
+    rank: IntArray
+    group: IntArray
+    kind: IntArray
+    number: IntArray
+    is_p2p: BoolArray
+    start_us: FloatArray
+    end_us: FloatArray
+    elapse_us: FloatArray
+    size_bytes: FloatArray
+    has_clock: bool
+    rows: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @property
+    def is_send(self) -> BoolArray:
+        """True for calls that only send."""
+        return np.isin(self.kind, [i for i, name in enumerate(self.types) if name in SEND_TYPES])
+
+    @property
+    def is_receive(self) -> BoolArray:
+        """True for calls that only receive."""
+        return np.isin(self.kind, [i for i, name in enumerate(self.types) if name in RECEIVE_TYPES])
+
+
+def calls_of(collectives: pa.Table) -> Calls:
+    """Turn the COLLECTIVES rows of one step into `Calls`; rows without an elapse time are left out."""
+    elapse = numbers(collectives["elapse_us"])
+    usable = np.flatnonzero(np.isfinite(elapse) & (elapse >= 0))
+    table = collectives.take(pa.array(usable))
+    start_ns = table["start_ns"].fill_null(-1).to_numpy()
+    has_clock = bool(len(start_ns)) and bool((start_ns > 0).all())
+    ranks, rank = np.unique(table["rank"].to_numpy(), return_inverse=True)
+    number = table["op_index"].fill_null(-1).to_numpy()
+    order = np.lexsort((number, start_ns, rank)) if has_clock else np.lexsort((np.arange(len(rank)), rank))
+    # A rank's clock counts from its first call: nanoseconds since 1970 do not fit a float64.
+    origin = np.full(len(ranks), np.iinfo(np.int64).max)
+    np.minimum.at(origin, rank, start_ns)
+    start_us = (start_ns - origin[rank])[order] / 1e3
+    groups, group = codes(table["group"])
+    types, kind = codes(table["op_type"])
+    elapse_us = elapse[usable][order]
+    sizes = np.nansum([numbers(table[name]) for name in _TRANSPORT_BYTES], axis=0)
+    return Calls(
+        ranks=ranks.astype(np.int32),
+        groups=groups,
+        types=types,
+        rank=rank[order].astype(np.int32),
+        group=group[order],
+        kind=kind[order],
+        number=number[order].astype(np.int32),
+        is_p2p=np.asarray(table["is_p2p"].fill_null(False).to_numpy(zero_copy_only=False), bool)[order],
+        start_us=start_us,
+        end_us=start_us + elapse_us,
+        elapse_us=elapse_us,
+        size_bytes=np.asarray(sizes, np.float64)[order],
+        has_clock=has_clock,
+        rows=usable[order],
+    )
+
+
+def numbers(column: Any) -> FloatArray:
+    """Return a column as float64 with NaN for null."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+
+def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
+    """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
+    encoded = column.cast(pa.string()).fill_null("").combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):  # an empty column stays chunked
+        encoded = encoded.combine_chunks()
+    texts = encoded.dictionary.to_pylist()
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    position = np.empty(max(len(texts), 1), np.int32)
+    position[order] = np.arange(len(texts), dtype=np.int32)
+    indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+    return tuple(texts[i] for i in order), position[indices]

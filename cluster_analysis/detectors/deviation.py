@@ -1,0 +1,133 @@
+"""How far each rank lies from its peers, step by step, with step, role and data effects removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.stats import (
+    MEDIAN_SE,
+    binomial_tail,
+    group_medians,
+    leave_one_out,
+    median,
+    shrink,
+    sigma,
+    student_tail,
+    theil_sen,
+)
+from cluster_analysis.thresholds import Thresholds
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One metric of all ranks against their peers.
+
+    `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
+    out; `raw` before that. `level` (R,) is the series' median over steps minus that of the peers,
+    `scale` what a healthy rank's level scatters by, `p_persistent` the test of the level.
+    """
+
+    raw: FloatArray
+    series: FloatArray
+    level: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    n_peers: IntArray
+    step_sigma: FloatArray
+    p_persistent: FloatArray
+    p_trend: FloatArray
+    beta: float
+
+
+def deviations(
+    values: FloatArray, view: JobView, floor: float, limits: Thresholds, *, use_replicas: bool
+) -> Deviation:
+    """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
+    raw = values - group_medians(values, view.role)
+    series, beta = _without_data_effect(raw, view) if use_replicas else (raw, 0.0)
+    own = median(series, 1)
+    n_ranks, n_steps = series.shape
+    centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
+    step_sigma, trend = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
+    n_peers = np.zeros(n_ranks, np.int32)
+    slopes = theil_sen(series) if n_steps >= limits.min_steps_trend else np.zeros(n_ranks)
+    pooled = max(float(np.nan_to_num(sigma(own - group_medians(own[:, None], view.role)[:, 0]))), floor)
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = np.flatnonzero(view.role == role)
+        n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
+        centre[inside], spread[inside] = leave_one_out(own[inside])
+        step_sigma[inside] = median(sigma(series[inside] - own[inside][:, None], 1))
+        trend[inside] = _trend_tail(slopes[inside], n_steps, step_sigma[inside], floor)
+    df = np.maximum(n_peers - 1, 1)
+    scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
+    scale = np.where(n_peers <= 16, shrink(scale, np.hypot(pooled, floor), df), scale)
+    error = MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
+    level = own - centre
+    z = level / np.maximum(scale, error)
+    p = np.where(
+        n_peers >= limits.min_peers, student_tail(z, np.maximum(4, df + 6.0 * (n_peers <= 16))), np.nan
+    )
+    return Deviation(raw, series, level, centre, scale, n_peers, step_sigma, p, trend, beta)
+
+
+def _without_data_effect(raw: FloatArray, view: JobView) -> tuple[FloatArray, float]:
+    """Take out what all ranks of a replica share in a step: its data were longer.
+
+    The share is the median of the replica's other ranks, weighted by how much of it is signal:
+    beta = max(0, 1 - var_noise / var_effect), so that with equal data nothing but noise is not removed.
+    """
+    if not (view.replica >= 0).all():
+        return raw, 0.0
+    effect = np.full(raw.shape, np.nan)
+    sizes = []
+    for replica in np.unique(view.replica):
+        inside = np.flatnonzero(view.replica == replica)
+        sizes.append(len(inside))
+        if len(inside) > 2:
+            effect[inside] = _others_median(raw[inside])
+    if not np.isfinite(effect).any() or len(sizes) < 3:
+        return raw, 0.0
+    noise = sigma(raw - group_medians(raw, view.replica))
+    var_noise = float(MEDIAN_SE**2 * noise**2 / np.median(sizes))
+    per_replica = np.stack([median(effect[view.replica == one], 0) for one in np.unique(view.replica)])
+    var_effect = float(sigma(per_replica) ** 2)
+    beta = max(0.0, 1.0 - var_noise / var_effect) if var_effect > 0 else 0.0
+    return raw - beta * np.nan_to_num(effect), beta
+
+
+def _others_median(values: FloatArray) -> FloatArray:
+    """Median of the other rows, by column; all rows once there are many."""
+    if len(values) > 32:
+        return np.broadcast_to(median(values, 0), values.shape)
+    others = np.repeat(values[None], len(values), axis=0)
+    others[np.arange(len(values)), np.arange(len(values))] = np.nan
+    return median(others, 1)
+
+
+def _trend_tail(slopes: FloatArray, n_steps: int, step_sigma: FloatArray, floor: float) -> FloatArray:
+    if not slopes.any():
+        return np.full(len(slopes), np.nan)
+    centre, spread = leave_one_out(slopes)
+    # Theil-Sen's standard error for white noise: sigma * sqrt(12 / n^3), times its inefficiency.
+    error = np.hypot(step_sigma, floor) * np.sqrt(12.0 / n_steps**3) * 1.1
+    return student_tail((slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(4, n_steps - 2))
+
+
+def event_tails(
+    series: FloatArray, scale: FloatArray, least: FloatArray | float
+) -> tuple[FloatArray, np.ndarray[tuple[int, int], np.dtype[np.bool_]]]:
+    """P of as many events as each rank has, given how often the others have them; and the events (R, S)."""
+    with np.errstate(invalid="ignore"):
+        events = series > np.maximum(6.0 * scale[:, None], np.reshape(least, (-1, 1)))
+    n_ranks, n_steps = series.shape
+    count = events.sum(1)
+    total = int(count.sum())
+    p = np.ones(n_ranks)
+    for rank in np.flatnonzero(count):
+        others = (total - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
+        p[rank] = binomial_tail(int(count[rank]), n_steps, others)
+    return p, events

@@ -1,0 +1,165 @@
+"""From slow links to the part that is broken, and to how much faster each operator would be without it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.calls import codes
+from cluster_analysis.detectors.cover import KIND_OF_PART, Cover, cover
+from cluster_analysis.detectors.links import LinkTable, Observations, judge_links
+from cluster_analysis.detectors.suspects import Suspect
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.detectors.wording import percent
+from cluster_analysis.evidence import FloatArray, JobEvidence
+from cluster_analysis.findings import Evidence, Link
+from cluster_analysis.replay import Graph
+from cluster_analysis.thresholds import Thresholds
+from cluster_run.ids import Rank
+
+
+def link_suspects(
+    evidence: JobEvidence, view: JobView, seen: Observations, limits: Thresholds
+) -> list[Suspect]:
+    """Return the broken parts of the network."""
+    table = judge_links(seen, limits)
+    host_of = {int(rank): int(host) for rank, host in zip(view.ranks, view.host, strict=True)}
+    host_of |= {int(rank): view.hosts.index(host) for rank, host in view.topology.hosts.items()}
+    found: list[Suspect] = []
+    for code, transport in enumerate(table.transports):
+        inside = np.flatnonzero((table.transport == code) & np.isfinite(table.level))
+        pairs = {(int(table.src[i]), int(table.dst[i])): int(i) for i in inside}
+        slow = frozenset(pair for pair, i in pairs.items() if table.slow[i])
+        if not slow:
+            continue
+        remote = transport.upper() == "RDMA"
+        for part in cover(slow, frozenset(pairs), host_of, is_remote=remote):
+            found.append(_suspect(evidence, view, table, pairs, part, transport))
+    return found
+
+
+def _suspect(
+    evidence: JobEvidence,
+    view: JobView,
+    table: LinkTable,
+    pairs: dict[tuple[int, int], int],
+    part: Cover,
+    transport: str,
+) -> Suspect:
+    rows = [pairs[pair] for pair in part.links]
+    level = float(np.median(table.level[rows]))
+    kind = KIND_OF_PART[part.part]
+    names = tuple(view.hosts[host] for host in part.hosts)
+    links = tuple(Link(Rank(src), Rank(dst), transport) for src, dst in part.links)
+    name, key = _name(part, names, transport)
+    evidence_row = Evidence(
+        "link_time_ratio", float(np.exp(level)), 1.0, float(table.sigma[rows[0]]), int(table.n_peers[rows[0]])
+    )
+    n_seen = int(np.sum(table.n[rows]))
+    return Suspect(
+        key=f"{kind}-{key}",
+        kind=kind,
+        ranks=tuple(Rank(rank) for rank in part.ranks),
+        hosts=names or _hosts_of(view, part.ranks),
+        cause="bandwidth",
+        pattern="persistent",
+        step_positions=tuple(range(len(view.steps))),
+        evidence=(evidence_row,),
+        summary=(
+            f"{name} takes {percent(np.expm1(level))} longer for the same bytes than {int(table.n_peers[rows[0]])} other "
+            f"{transport} links ({n_seen} observations)."
+        ),
+        next_check=_next_check(part, names),
+        links=links,
+        link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
+    )
+
+
+def _hosts_of(view: JobView, ranks: tuple[int, ...]) -> tuple[str, ...]:  # type: ignore[type-var]
+    hosts = view.topology.hosts
+    return tuple(dict.fromkeys(hosts[Rank(rank)] for rank in ranks if Rank(rank) in hosts))
+
+
+def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[str, str]:
+    if part.part == "link":
+        one, other = part.ranks
+        if len(part.links) == 1:
+            one, other = part.links[0]
+            return f"The {transport} link from rank {one} to rank {other}", f"{one}-{other}"
+        return f"The {transport} link between ranks {one} and {other}", f"{one}-{other}"
+    if part.part == "port":
+        return (
+            f"Rank {part.ranks[0]} ({transport} links inside the host)",
+            f"{part.ranks[0]}-{transport.lower()}",
+        )
+    if part.part in ("nic", "nic_tx", "nic_rx"):
+        how = {"nic": "", "nic_tx": ", sending", "nic_rx": ", receiving"}[part.part]
+        return f"The NIC of rank {part.ranks[0]}{how}", f"{part.ranks[0]}"
+    if part.part == "host_pair":
+        return f"The network between hosts {hosts[0]} and {hosts[1]}", f"{hosts[0]}-{hosts[1]}"
+    return f"The uplink of host {hosts[0]}", f"{hosts[0]}"
+
+
+def _next_check(part: Cover, hosts: tuple[str, ...]) -> str:
+    if part.part == "link":
+        return f"Run hccl_test between ranks {part.ranks[0]} and {part.ranks[1]}, and between each of them and a third rank."
+    if part.part == "host_pair":
+        return (
+            f"Measure bandwidth between hosts {hosts[0]} and {hosts[1]}, and look at the switches on the way."
+        )
+    if part.part == "uplink":
+        return f"Look at the switch port and the cabling of host {hosts[0]}."
+    return f"Look at link state and error counters of rank {part.ranks[0]}'s device (hccn_tool -link, -stat)."
+
+
+def _factors(
+    evidence: JobEvidence, graph: Graph, part: Cover, table: LinkTable, pairs: dict[tuple[int, int], int]
+) -> FloatArray:
+    """Transfer of each operator (O,) without the fault, relative to now: its slowest link before and after."""
+    links = evidence.links
+    names, group = codes(links["group"])
+    kinds, kind = codes(links["op_type"])
+    src, dst = links["src_rank"].to_numpy(), links["dst_rank"].to_numpy()
+    rate = links["time_us"].to_numpy()
+    healthy = {pair: float(np.exp(-table.level[pairs[pair]])) for pair in part.links}
+    touched = np.isin(src, [pair[0] for pair in part.links]) & np.isin(dst, [pair[1] for pair in part.links])
+    factor = np.ones(len(graph.transfer_us))
+    members_of = _members(graph)
+    for group_code, kind_code in sorted(
+        set(zip(group[touched].tolist(), kind[touched].tolist(), strict=True))
+    ):
+        if names[group_code] not in graph.groups or kinds[kind_code] not in graph.types:
+            continue
+        inside = np.flatnonzero((group == group_code) & (kind == kind_code))
+        times: dict[tuple[int, int], list[float]] = {}
+        for row in inside.tolist():
+            times.setdefault((int(src[row]), int(dst[row])), []).append(float(rate[row]))
+        typical = {pair: float(np.median(values)) for pair, values in times.items()}
+        operators = np.flatnonzero(
+            (graph.operator_group == graph.groups.index(names[group_code]))
+            & (graph.operator_type == graph.types.index(kinds[kind_code]))
+        )
+        whole = _ratio(typical, healthy)
+        for operator in operators.tolist():
+            members = members_of(operator)
+            used = typical if len(members) != 2 else {p: t for p, t in typical.items() if set(p) <= members}
+            factor[operator] = whole if len(members) != 2 else _ratio(used, healthy)
+    return factor
+
+
+def _ratio(typical: dict[tuple[int, int], float], healthy: dict[tuple[int, int], float]) -> float:
+    if not typical:
+        return 1.0
+    before = max(typical.values())
+    after = max(time * healthy.get(pair, 1.0) for pair, time in typical.items())
+    return after / before
+
+
+def _members(graph: Graph):  # type: ignore[no-untyped-def]
+    order = np.argsort(graph.operator, kind="stable")
+    begin = np.searchsorted(graph.operator[order], np.arange(len(graph.transfer_us) + 1))
+
+    def members(operator: int) -> set[int]:
+        visits = order[begin[operator] : begin[operator + 1]]
+        return {int(rank) for rank in graph.ranks[graph.rank[visits]]}
+
+    return members

@@ -1,0 +1,108 @@
+"""Slow ranks: one rank's local time lies above that of its peers, in all steps, in some, or growing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.detectors.deviation import Deviation, event_tails
+from cluster_analysis.detectors.metrics import Metric
+from cluster_analysis.detectors.suspects import Suspect
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.detectors.wording import local_next_check, rank_summary, when
+from cluster_analysis.evidence import BoolArray, FloatArray
+from cluster_analysis.findings import Evidence, Pattern
+from cluster_analysis.stats import benjamini_hochberg, median, theil_sen
+from cluster_analysis.thresholds import Thresholds
+
+
+def rank_suspects(
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
+) -> list[Suspect]:
+    """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host."""
+    n_steps = len(view.steps)
+    series = deviation.series - deviation.centre[:, None]
+    on_slow_side = np.nanmean(np.where(np.isfinite(series), series > 0, np.nan), axis=1) if n_steps else 0
+    effect = _effect(metric, deviation.level)
+    significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
+    persistent = significant & (effect >= metric.effect) & (on_slow_side >= limits.persistent_share)
+    trend = _trends(metric, deviation, limits, n_steps)
+    intermittent, events = _intermittent(metric, deviation, series, limits, n_steps)
+    found = []
+    for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
+        pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
+        found.append(_suspect(view, metric, deviation, series, int(rank), pattern, events[rank]))
+    return found
+
+
+def _effect(metric: Metric, level: FloatArray) -> FloatArray:
+    return np.asarray(np.expm1(np.nan_to_num(level)) if metric.is_log else np.nan_to_num(level))
+
+
+def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: int) -> BoolArray:
+    if n_steps < limits.min_steps_trend:
+        return np.zeros(len(deviation.level), bool)
+    rise = theil_sen(deviation.series) * (n_steps - 1)
+    least = np.maximum(
+        6.0 * deviation.step_sigma / np.sqrt(n_steps), limits.event_effect if metric.is_log else metric.effect
+    )
+    chosen = benjamini_hochberg(deviation.p_trend, limits.false_discovery_rate)
+    return np.asarray(chosen & (np.nan_to_num(rise) > np.nan_to_num(least, nan=np.inf)))
+
+
+def _intermittent(
+    metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds, n_steps: int
+) -> tuple[BoolArray, BoolArray]:
+    least = limits.event_effect if metric.is_log else 2 * metric.effect
+    tail, events = event_tails(series, np.hypot(deviation.step_sigma, metric.floor), least)
+    if n_steps < limits.min_steps_intermittent:
+        return np.zeros(len(tail), bool), events
+    enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)
+    chosen = benjamini_hochberg(
+        np.where(deviation.n_peers >= limits.min_peers, tail, np.nan), limits.false_discovery_rate
+    )
+    return np.asarray(chosen & enough), events
+
+
+def _suspect(
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, rank: int,
+    pattern: Pattern, events: BoolArray,
+) -> Suspect:  # fmt: skip
+    n_steps = len(view.steps)
+    excess = np.zeros(series.shape)
+    time = np.nan_to_num(metric.time_us[rank])
+    if pattern == "persistent":
+        own, where_steps = np.full(n_steps, deviation.level[rank]), np.ones(n_steps, bool)
+    elif pattern == "intermittent":
+        own, where_steps = np.where(events, series[rank], 0.0), events
+    else:
+        slope = float(theil_sen(series[rank : rank + 1])[0])
+        line = np.nan_to_num(median(series[rank])) + slope * (np.arange(n_steps) - (n_steps - 1) / 2)
+        own, where_steps = np.maximum(line, 0.0), line > 0
+    excess[rank] = metric.removable(own, time)
+    host = int(view.host[rank])
+    peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
+    inside = where_steps if where_steps.any() else np.ones(n_steps, bool)
+    own_us = float(median(metric.time_us[rank][inside]))
+    peers_us = own_us - float(median(excess[rank][inside]))
+    spread = float(deviation.scale[rank] * (peers_us if metric.is_log else 1.0))
+    name = f"rank {view.ranks[rank]}"
+    place = f"{name} (host {view.hosts[host]})" if host >= 0 else name
+    return Suspect(
+        key=f"slow_rank-{view.ranks[rank]}",
+        kind="slow_rank",
+        ranks=view.rank_ids([rank]),
+        hosts=(view.hosts[host],) if host >= 0 else (),
+        cause=metric.cause,
+        pattern=pattern,
+        step_positions=tuple(np.flatnonzero(where_steps).tolist()),
+        evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, len(peers)),),
+        summary=rank_summary(
+            metric, place[0].upper() + place[1:], own_us, peers_us,
+            f"{len(peers)} peers of {view.role_name(int(view.role[rank]))}",
+            when(pattern, int(where_steps.sum()), n_steps),
+        ),
+        next_check=local_next_check(metric.cause, place),
+        excess_us=excess,
+        where=metric.where,
+        p_value=float(np.nan_to_num(deviation.p_persistent[rank])),
+    )  # fmt: skip

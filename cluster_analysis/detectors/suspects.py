@@ -1,0 +1,37 @@
+"""A suspect: what a detector hands over before anybody has computed what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cluster_analysis.evidence import FloatArray
+from cluster_analysis.findings import Cause, Evidence, Kind, Link, Pattern
+from cluster_analysis.model import Confidence
+from cluster_run.ids import HostId, Rank
+
+#: Which local times the excess sits in: everywhere, before the first operator of a step, or in pauses.
+Where = Literal["spread", "head", "pauses"]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """One hypothesis. `excess_us` (R, S) is the local time to take away, `link_factor` how much too slow links are."""
+
+    key: str
+    kind: Kind
+    ranks: tuple[Rank, ...]
+    hosts: tuple[HostId, ...]
+    cause: Cause
+    pattern: Pattern
+    step_positions: tuple[int, ...]
+    evidence: tuple[Evidence, ...]
+    summary: str
+    next_check: str
+    confidence: Confidence = "high"
+    excess_us: FloatArray | None = None
+    where: Where = "spread"
+    links: tuple[Link, ...] = ()
+    link_factor: FloatArray | None = None
+    is_alarm: bool = True
+    p_value: float = 0.0

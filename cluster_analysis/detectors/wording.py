@@ -1,0 +1,81 @@
+"""What findings say, in sentences for somebody who was woken up by them."""
+
+from __future__ import annotations
+
+from cluster_analysis.detectors.metrics import Metric
+from cluster_analysis.findings import Cause, Pattern
+
+_PATTERN_WORDS: dict[Pattern, str] = {
+    "persistent": "in every step",
+    "intermittent": "in some steps",
+    "transient": "in one step",
+    "trend": "more and more from step to step",
+}
+_METRIC_WORDS = {
+    "free": "leaves its device idle",
+    "preparing": "starts its steps",
+    "computing": "computes",
+}
+
+
+def percent(share: float) -> str:
+    """A share as people say it: 22 %, 4.5 %, 0.31 %."""
+    value = abs(share) * 100
+    digits = 0 if value >= 10 else 1 if value >= 1 else 2
+    return f"{value:.{digits}f} %"
+
+
+def milliseconds(time_us: float) -> str:
+    """µs as milliseconds with three figures at most."""
+    value = time_us / 1e3
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 2
+    return f"{value:.{digits}f} ms"
+
+
+def when(pattern: Pattern, n_events: int, n_steps: int) -> str:
+    """In which steps."""
+    if pattern == "persistent" and n_steps == 1:
+        return "in the only step"
+    if pattern == "persistent" and n_events < n_steps:
+        return f"in {n_events} of {n_steps} steps"
+    if pattern == "intermittent":
+        return f"in {n_events} of {n_steps} steps"
+    return _PATTERN_WORDS[pattern]
+
+
+def rank_summary(
+    metric: Metric, subject: str, own_us: float, peers_us: float, peers: str, when_text: str
+) -> str:
+    """One sentence on a slow rank."""
+    if metric.is_log:
+        slower = percent(own_us / peers_us - 1.0)
+        return f"{subject} computes {slower} slower than its {peers} {when_text}."
+    more = milliseconds(own_us - peers_us)
+    if metric.name == "preparing":
+        return f"{subject} starts its work {more} later than its {peers} {when_text}."
+    return f"{subject} leaves its device idle {more} longer than its {peers} {when_text}."
+
+
+def host_summary(
+    metric: Metric, host: str, n_ranks: int, own_us: float, peers_us: float, n_hosts: int
+) -> str:
+    """One sentence on a slow host."""
+    others = f"the {n_hosts} other hosts" if n_hosts > 1 else "the other host"
+    if metric.is_log:
+        slower = percent(own_us / peers_us - 1.0)
+        return f"All {n_ranks} ranks of host {host} compute {slower} slower than ranks of the same stage on {others}."
+    more = milliseconds(own_us - peers_us)
+    if metric.name == "preparing":
+        return f"The {n_ranks} ranks of host {host} start their steps {more} later than those of {others}."
+    return f"The {n_ranks} ranks of host {host} leave their devices idle {more} longer a step than those of {others}."
+
+
+def local_next_check(cause: Cause, subject: str) -> str:
+    """What to look at next."""
+    if cause == "compute":
+        return f"Compare AI Core frequency, temperature and power limit of {subject} with its neighbours."
+    if cause == "input":
+        return f"Look at data loading and storage on {subject}: its steps begin late."
+    if cause == "dispatch":
+        return f"Look at CPU load, core binding and garbage collection on {subject}: the device waits for the host."
+    return f"Profile {subject} and one neighbour again over at least 5 steps."

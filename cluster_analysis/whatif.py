@@ -1,0 +1,150 @@
+"""What a job would save if one suspect, or several, behaved like their peers.
+
+Local excess is taken from the gaps of the suspect's ranks, slow links from the transfers that use them,
+and the steps are replayed. Where no replay is possible, a bound stands in: how far the rank's local
+time exceeds that of the next-latest rank it synchronises with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.detectors.suspects import Suspect
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.evidence import FloatArray
+from cluster_analysis.replay import Graph
+
+#: Scenarios replayed at once; more need more memory and are no faster.
+_BATCH = 8
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What repairing a suspect saves in the mean step, alone and after the ones before it. None: not known."""
+
+    alone_us: float | None
+    cumulative_us: float | None
+    is_bound: bool
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The unmodified replay: mean step in µs, and its error against the measured step."""
+
+    step_us: float
+    error_share: float
+
+
+class WhatIf:
+    """Replays scenarios of one job; keeps the unmodified result."""
+
+    def __init__(self, view: JobView) -> None:
+        self._view = view
+        self._graph = view.graph
+        self.replay = _validated(view)
+
+    def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
+        """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
+        graph = self._graph
+        if graph is None or self.replay is None or self.replay.error_share > refuse_above:
+            return [Saving(_bound(self._view, one), None, True) for one in suspects]
+        alone = self._saved(graph, [[one] for one in suspects])
+        cumulative = self._greedy(graph, suspects, alone)
+        return [Saving(a, c, False) for a, c in zip(alone, cumulative, strict=True)]
+
+    def saving_of(self, suspects: Sequence[Suspect]) -> float | None:
+        """Return what repairing all of them at once saves."""
+        if self._graph is None or not suspects:
+            return None
+        return self._saved(self._graph, [list(suspects)])[0]
+
+    def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
+        saved: list[float] = []
+        base = 0.0 if self.replay is None else self.replay.step_us
+        for begin in range(0, len(sets), _BATCH):
+            batch = sets[begin : begin + _BATCH]
+            gaps = np.stack([self._gaps(graph, one) for one in batch])
+            transfers = np.stack([self._transfers(graph, one) for one in batch])
+            times = graph.replay(gaps, transfers)
+            saved += [base - float(np.mean(row)) for row in times]
+        return saved
+
+    def _greedy(self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
+        cumulative = [0.0] * len(suspects)
+        left = sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))
+        fixed: list[Suspect] = []
+        best_so_far = 0.0
+        while left:
+            if not fixed:
+                gains = [alone[i] for i in left]
+            else:
+                gains = self._saved(graph, [[*fixed, suspects[i]] for i in left])
+            pick = int(np.argmax(gains))
+            best_so_far = max(best_so_far, gains[pick])
+            chosen = left.pop(pick)
+            cumulative[chosen] = best_so_far
+            fixed.append(suspects[chosen])
+        return cumulative
+
+    def _gaps(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
+        gap = graph.gap_us
+        for suspect in suspects:
+            if suspect.excess_us is not None:
+                gap = gap - self._taken(graph, suspect, gap)
+        return np.maximum(gap, 0.0)
+
+    def _taken(self, graph: Graph, suspect: Suspect, gap: FloatArray) -> FloatArray:
+        """Spread a suspect's excess over its gaps: in proportion to them, or all before the first operator."""
+        view = self._view
+        excess = np.zeros((len(graph.ranks), graph.n_steps))
+        rows = np.searchsorted(graph.ranks, view.ranks)
+        known = np.isin(view.ranks, graph.ranks)
+        if suspect.excess_us is not None:
+            excess[rows[known]] = suspect.excess_us[known]
+        own = excess[graph.rank, graph.step]
+        weight = np.where(graph.is_side, 0.0, graph.gap_us)
+        if suspect.where == "head":
+            weight = np.where((graph.after == len(graph.rank)) & ~graph.is_side, 1.0, 0.0)
+        cell = graph.rank * graph.n_steps + graph.step
+        total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
+        taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
+        return np.minimum(taken, gap)
+
+    def _transfers(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
+        transfer = graph.transfer_us
+        for suspect in suspects:
+            if suspect.link_factor is not None:
+                transfer = transfer * suspect.link_factor
+        return transfer
+
+
+def _validated(view: JobView) -> Replay | None:
+    if view.graph is None:
+        return None
+    times = view.graph.replay()
+    measured = np.nanmean(view.graph.measured_us, axis=1)
+    usable = np.isfinite(measured) & (measured > 0)
+    if not usable.any():
+        return None
+    error = np.abs(times[usable] / measured[usable] - 1.0)
+    return Replay(float(np.mean(times)), float(np.median(error)))
+
+
+def _bound(view: JobView, suspect: Suspect) -> float | None:
+    """Upper bound of the saving from step totals: the lead over the next-latest peer, step by step."""
+    if suspect.excess_us is None:
+        return None
+    local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
+    members = np.isin(view.ranks, suspect.ranks)
+    if not members.any() or members.all():
+        return None
+    role = view.role[members][0]
+    peers = ~members & (view.role == role)
+    if not peers.any():
+        return None
+    lead = local[members].max(0) - local[peers].max(0)
+    most = suspect.excess_us[members].max(0)
+    return float(np.mean(np.clip(lead, 0.0, most)))
