@@ -1,15 +1,55 @@
-"""report.html: one file that works offline. The only module that knows jinja2."""
+"""report.html: one file that works offline. The only module that knows jinja2.
+
+What has to be read without a script (verdict, step, findings, problems) is plain HTML. Everything drawn is in
+a compressed payload. Text reaches the page escaped by the template or as base64, never as markup.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+from dataclasses import asdict
+from importlib.resources import files
+
 import jinja2
+from markupsafe import Markup
 
-from cluster_analysis.reports import wording
+from cluster_analysis.baseline import Comparison
+from cluster_analysis.findings import document_to_json
+from cluster_analysis.reports import words, wording
+from cluster_analysis.reports.cube import build_cube, step_parts
+from cluster_analysis.reports.packing import pack
+from cluster_analysis.reports.traffic import build_traffic
 from cluster_analysis.result import AnalysisResult
+from cluster_run.errors import InputError
+
+#: Put together in this order; each file may use what the ones above it define.
+_SCRIPTS = (
+    "uplot/uPlot.iife.min.js",
+    "js/data.js",
+    "js/page.js",
+    "js/paint.js",
+    "js/strip.js",
+    "js/evidence.js",
+    "js/bars.js",
+    "js/heat.js",
+    "js/map.js",
+    "js/matrix.js",
+    "js/tables.js",
+    "js/baseline.js",
+    "js/main.js",
+)
+_STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css")
+#: Words under these prefixes are used by the template only and need not be in the payload.
+_TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.")
 
 
-def render(result: AnalysisResult, baseline: object | None = None) -> bytes:
+def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
     """Return the page as UTF-8; with a baseline it shows before, after and what moved."""
+    dictionary = words.load_dictionary()
+    script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS[1:])) + "\n})();\n"
+    scripts = (_licensed(_SCRIPTS[0]), script)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("cluster_analysis.reports", "assets"),
         autoescape=True,
@@ -17,5 +57,74 @@ def render(result: AnalysisResult, baseline: object | None = None) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    template = environment.get_template("report.html.j2")
-    return template.render(result=result, document=result.document, words=wording).encode()
+    environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
+    parts = step_parts(result)
+    page = environment.get_template("report.html.j2").render(
+        result=result,
+        document=result.document,
+        dictionary=dictionary,
+        baseline=baseline,
+        parts=parts,
+        parts_us=sum(part.mean_us for part in parts),
+        payload=_payload(result, baseline, dictionary),
+        scripts=[_trusted(text) for text in scripts],
+        styles=_trusted("\n".join(map(_asset, _STYLES))),
+        policy=_policy(scripts),
+    )
+    return page.encode()
+
+
+def _payload(result: AnalysisResult, baseline: Comparison | None, dictionary: words.Dictionary) -> str:
+    cube = build_cube(result)
+    traffic = build_traffic(result)
+    topology = result.topology
+    header = {
+        **traffic.header,
+        "document": json.loads(document_to_json(result.document)),
+        "addresses": dict(result.addresses),
+        "ranks": list(cube.ranks),
+        "bins": [list(steps) for steps in cube.bins],
+        "metrics": list(cube.values),
+        "places": [
+            [
+                topology.hosts.get(rank),
+                topology.devices.get(rank),
+                topology.stages.get(rank),
+                topology.tp_index.get(rank),
+                topology.dp_index.get(rank),
+            ]
+            for rank in topology.ranks
+        ],
+        "placed": list(topology.ranks),
+        "changes": [asdict(change) for change in baseline.changes] if baseline else [],
+        "metric_names": dict(words.METRIC_NAMES),
+        "words": {
+            key: texts for key, texts in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)
+        },
+    }
+    return pack(header, {**cube.values, **traffic.columns})
+
+
+def _asset(name: str) -> str:
+    return files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
+
+
+def _licensed(name: str) -> str:
+    """Return a vendored script behind the text of its licence."""
+    licence = _asset(f"{name.rpartition('/')[0]}/LICENSE")
+    return f"/*!\n{licence}*/\n{_asset(name)}"
+
+
+def _trusted(text: str) -> Markup:
+    """Mark one of our own files as ready for the page. It must not be able to end its own element."""
+    if "</script" in text.lower() or "</style" in text.lower():
+        raise InputError("a script or style of the report would end its own element")
+    return Markup(text)  # noqa: S704 (our own files, no data)
+
+
+def _policy(scripts: tuple[str, ...]) -> str:
+    """Return a content security policy: only these scripts run, and nothing is loaded from anywhere."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts
+    )
+    return f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src {hashes}"

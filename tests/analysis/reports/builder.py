@@ -1,4 +1,4 @@
-"""Results of analyses, built by hand: a job with a slow rank and a slow link, healthy, or not to be judged."""
+"""Results of analyses, built by hand: with a slow rank and a slow link, healthy, or not to be judged."""
 
 from __future__ import annotations
 

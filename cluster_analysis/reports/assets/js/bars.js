@@ -1,0 +1,106 @@
+// Stacked bars of the parts of a step, one bar a rank; sortable, with a true top N.
+
+const PARTS = ["compute_only", "overlapped", "exposed_only", "bubble", "free", "preparing"];
+const TOPS = [16, 32, 64, 128, 256, 512];
+
+function barsWidget(run) {
+  const holder = byId("bars"), [sort, top, step, stage] = ["sort", "top", "step", "stage"].map((one) => byId(`bars-${one}`));
+  let range = null;
+  const draw = () => {
+    const stages = [...new Set(run.ranks.map((rank) => run.stage(rank)))].filter((one) => one !== null).sort((a, b) => a - b);
+    fillChoice(sort, [["rank", t("ranks.byrank")], ...["total", ...PARTS, "wait", "gap"].filter((one) => run.metrics[one]).map((one) => [one, metricName(one)])]);
+    fillChoice(top, [["0", t("ranks.all")], ...TOPS.filter((n) => n < run.ranks.length).map((n) => [`${n}`, t("ranks.topn", { n })])]);
+    fillChoice(step, [["-1", t("ranks.allsteps")], ...run.bins.map((_, bin) => [`${bin}`, run.binName(bin)])]);
+    fillChoice(stage, [["", t("ranks.allstages")], ...stages.map((one) => [`${one}`, t("map.stage", { stage: one })])]);
+    const ordered = orderedRanks(run, sort.value, Number(top.value), Number(step.value), stage.value);
+    const [from, to] = range ?? [0, ordered.length];
+    drawBars(run, holder, ordered.slice(from, to), Number(step.value), (low, high) => { range = [from + low, from + high]; draw(); });
+    resetButton(holder, range !== null, () => { range = null; draw(); });
+  };
+  const changed = () => { range = null; draw(); };
+  [sort, top, step, stage].forEach((select) => select.addEventListener("change", changed));
+  onRedraw(holder, draw);
+}
+
+// Sort first, cut then: the top N are the N largest, not the first N sorted.
+function orderedRanks(run, sort, top, bin, stage) {
+  const chosen = stage === "" ? [...run.ranks] : run.ranks.filter((rank) => `${run.stage(rank)}` === stage);
+  if (sort === "rank" || !sort) return top ? chosen.slice(0, top) : chosen;
+  const key = new Map(chosen.map((rank) => [rank, zero(run.value(sort, rank, bin))]));
+  chosen.sort((a, b) => key.get(b) - key.get(a) || a - b);
+  return top ? chosen.slice(0, top) : chosen;
+}
+
+function drawBars(run, holder, ranks, bin, zoom) {
+  const width = Math.max(320, holder.clientWidth), height = 290, left = 62, bottom = 30, upper = 12;
+  const { canvas, paint } = canvasFor(holder, width, height, t("ranks.title"));
+  const parts = PARTS.filter((part) => run.metrics[part]);
+  const totals = ranks.map((rank) => parts.reduce((sum, part) => sum + Math.max(0, zero(run.value(part, rank, bin))), 0));
+  const most = totals.reduce((a, b) => Math.max(a, b), 0) * 1.04 || 1;
+  const y = (us) => upper + (1 - us / most) * (height - bottom - upper);
+  paint.strokeStyle = colour("line");
+  paint.textAlign = "right";
+  for (const value of ticks(0, most)) {
+    line(paint, left, Math.round(y(value)) + 0.5, width, Math.round(y(value)) + 0.5);
+    paint.fillStyle = colour("muted");
+    paint.fillText(formatUs(value), left - 10, y(value) + 4);
+  }
+  const pitch = (width - left) / Math.max(1, ranks.length), thick = Math.min(40, Math.max(1, pitch * (pitch > 4 ? 0.82 : 1)));
+  ranks.forEach((rank, i) => {
+    let base = 0;
+    for (const part of parts) {
+      const value = Math.max(0, zero(run.value(part, rank, bin)));
+      if (value <= 0) continue;
+      paint.fillStyle = colour(part === "compute_only" ? "compute" : part === "exposed_only" ? "exposed" : part);
+      paint.fillRect(left + i * pitch + (pitch - thick) / 2, y(base + value), Math.max(thick, 0.7), y(base) - y(base + value));
+      base += value;
+    }
+    if (run.blamed.has(rank)) markBar(paint, left + (i + 0.5) * pitch, y(base) - 3);
+  });
+  labelBars(paint, ranks, left, pitch, height - bottom + 18);
+  const middle = median(totals);
+  paint.strokeStyle = colour("ink");
+  paint.lineWidth = 1.5;
+  paint.setLineDash([5, 4]);
+  line(paint, left, y(middle), width, y(middle));
+  paint.setLineDash([]);
+  paint.lineWidth = 1;
+  const index = (x) => Math.max(0, Math.min(ranks.length - 1, Math.floor((x - left) / pitch)));
+  pointer(canvas, {
+    cellAt: (x, py) => (x < left || py > height - bottom || !ranks.length ? null : index(x)),
+    textOf: (i) => barText(run, ranks[i], parts, totals[i], bin),
+    move: (i, dx) => Math.max(0, Math.min(ranks.length - 1, (i ?? -1) + dx)),
+    place: (i) => [left + (i + 0.5) * pitch, y(totals[i])],
+  });
+  dragRange(canvas, index, zoom);
+  legendBars(holder, parts, middle);
+}
+
+function markBar(paint, x, y) {
+  paint.fillStyle = colour("degraded");
+  paint.beginPath();
+  paint.moveTo(x, y);
+  paint.lineTo(x - 4.5, y - 7);
+  paint.lineTo(x + 4.5, y - 7);
+  paint.fill();
+}
+
+function labelBars(paint, ranks, left, pitch, y) {
+  paint.fillStyle = colour("muted");
+  paint.textAlign = "center";
+  const each = Math.max(1, Math.ceil(34 / pitch));
+  ranks.forEach((rank, i) => { if (i % each === 0) paint.fillText(`${rank}`, left + (i + 0.5) * pitch, y); });
+}
+
+function barText(run, rank, parts, total, bin) {
+  const lines = parts.map((part) => [part, run.value(part, rank, bin)]).filter(([, us]) => us > 0);
+  return [t("rank", { rank }), run.placeName(rank), `${metricName("total")} ${formatUs(total)}`,
+    ...lines.map(([part, us]) => `${t(`part.${part}`)} ${formatUs(us)}`)].filter(Boolean).join("\n");
+}
+
+function legendBars(holder, parts, middle) {
+  holder.querySelector(".legend")?.remove();
+  holder.append(el("div", { class: "legend" },
+    ...parts.map((part) => el("span", {}, el("i", { class: `part-${part}` }), t(`part.${part}`))),
+    el("span", {}, el("i", { class: "line dashed" }), `${t("finding.medianline")} ${formatUs(middle)}`)));
+}

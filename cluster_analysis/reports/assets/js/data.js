@@ -1,0 +1,129 @@
+"use strict";
+// The payload: a JSON header and typed columns, see packing.py. Times are µs; NaN means "not measured".
+
+const ARRAY_OF = { f4: Float32Array, i4: Int32Array, u1: Uint8Array };
+
+async function unpack(text) {
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const content = await new Response(stream).arrayBuffer();
+  const length = new DataView(content).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 8, length)));
+  const start = 8 + Math.ceil(length / 8) * 8;
+  const columns = {};
+  for (const [name, [type, offset, count]] of Object.entries(header.columns)) {
+    columns[name] = new ARRAY_OF[type](content, start + offset, count);
+  }
+  return { header, columns };
+}
+
+// Everything the widgets ask about ranks, steps and places.
+class Run {
+  constructor({ header, columns }) {
+    Object.assign(this, {
+      document: header.document, addresses: header.addresses, ranks: header.ranks, bins: header.bins,
+      hosts: header.hosts, groups: header.groups, operators: header.operators, waited: header.waited,
+      transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
+      changes: header.changes, metricNames: header.metric_names, columns,
+    });
+    this.nBins = this.bins.length;
+    this.places = new Map(header.placed.map((rank, i) => {
+      const [host, device, stage, tp, dp] = header.places[i];
+      return [rank, { host, device, stage, tp, dp }];
+    }));
+    this.row = new Map(this.ranks.map((rank, row) => [rank, row]));
+    this.groupById = new Map(this.groups.map((group) => [group.group, group]));
+    this.blamed = new Set(this.document.findings.filter((one) => /^slow_(rank|host)$/.test(one.kind)).flatMap((one) => one.ranks));
+    this.metrics = this.#derive(header.metrics);
+    this.peerCache = new Map();
+  }
+
+  // Metrics made of others: name → function of a cell.
+  #derive(measured) {
+    const of = (name) => this.columns[name] ?? new Float32Array(this.ranks.length * this.nBins);
+    const [computing, overlapped, exposed, bubble, free, preparing] =
+      ["computing", "overlapped", "exposed", "bubble", "free", "preparing"].map(of);
+    const hidden = (cell) => Math.min(zero(bubble[cell]), exposed[cell]);
+    const cells = Object.fromEntries(measured.map((name) => [name, (cell) => this.columns[name][cell]]));
+    if (this.columns.computing) {
+      cells.compute_only = (cell) => Math.max(0, computing[cell] - zero(overlapped[cell]));
+      cells.exposed_only = (cell) => exposed[cell] - hidden(cell);
+      cells.total = (cell) => computing[cell] + exposed[cell] + zero(free[cell]) + Math.max(0, zero(preparing[cell]));
+    }
+    return cells;
+  }
+
+  // Value of a metric for a rank in one bin of steps, or its mean over all (bin = -1).
+  value(metric, rank, bin = -1) {
+    const row = this.row.get(rank);
+    const cell = this.metrics[metric];
+    if (row === undefined || !cell) return NaN;
+    if (bin >= 0) return cell(row * this.nBins + bin);
+    let sum = 0, weight = 0;
+    for (let i = 0; i < this.nBins; i++) {
+      const one = cell(row * this.nBins + i);
+      if (!Number.isNaN(one)) { sum += one * this.bins[i].length; weight += this.bins[i].length; }
+    }
+    return weight ? sum / weight : NaN;
+  }
+
+  stage(rank) { return this.places.get(rank)?.stage ?? null; }
+
+  // Ranks that a rank is compared with: its own stage, itself included.
+  peers(rank) {
+    const stage = this.stage(rank);
+    return stage === null ? this.ranks : this.ranks.filter((one) => this.stage(one) === stage);
+  }
+
+  // Median of a metric over the stage of a rank.
+  peerMedian(metric, rank, bin = -1) {
+    const key = `${metric}/${this.stage(rank)}/${bin}`;
+    if (!this.peerCache.has(key)) {
+      this.peerCache.set(key, median(this.peers(rank).map((one) => this.value(metric, one, bin))));
+    }
+    return this.peerCache.get(key);
+  }
+
+  // How far above (+) or below (-) the peers' median, as a share; of the whole step's median for small metrics.
+  deviation(metric, rank, bin = -1) {
+    const middle = this.peerMedian(metric, rank, bin);
+    const whole = this.metrics.total ? this.peerMedian("total", rank, bin) : middle;
+    return (this.value(metric, rank, bin) - middle) / Math.max(Math.abs(middle), 0.02 * whole, 1e-9);
+  }
+
+  // 1024 rows of step numbers need short labels.
+  binName(bin) {
+    const steps = this.bins[bin];
+    return steps.length === 1 ? `${steps[0]}` : `${steps[0]}–${steps[steps.length - 1]}`;
+  }
+
+  hostName(host) {
+    if (host === null || host === undefined) return t("unknown");
+    const address = this.addresses[host];
+    return t("map.host", { host: address ? `${host} (${address})` : host });
+  }
+
+  placeName(rank) {
+    const place = this.places.get(rank);
+    if (!place) return "";
+    const parts = [place.host === null ? "" : this.hostName(place.host)];
+    if (place.device !== null) parts.push(t("device", { device: place.device }));
+    if (place.stage !== null) parts.push(t("map.stage", { stage: place.stage }));
+    return parts.filter(Boolean).join(" · ");
+  }
+}
+
+const zero = (value) => (Number.isNaN(value) || value === undefined ? 0 : value);
+
+function sorted(values) {
+  return Float64Array.from(values).filter((value) => !Number.isNaN(value)).sort();
+}
+
+// Linear interpolation between order statistics, as numpy's default.
+function quantile(ordered, share) {
+  if (!ordered.length) return NaN;
+  const place = share * (ordered.length - 1), low = Math.floor(place);
+  return ordered[low] + (place - low) * ((ordered[low + 1] ?? ordered[low]) - ordered[low]);
+}
+
+function median(values) { return quantile(sorted(values), 0.5); }

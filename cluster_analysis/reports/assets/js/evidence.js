@@ -1,0 +1,143 @@
+// What a finding opens: the culprit among its peers, step by step, and the groups that waited for it.
+
+// The page's metric for the first piece of evidence that the tables can show.
+function metricOf(run, finding) {
+  for (const { metric } of finding.evidence) {
+    const bare = metric.replace(/_(us|ms)$/, "");
+    const name = run.metricNames[bare] ?? bare;
+    if (run.metrics[name]) return name;
+  }
+  const byCause = { compute: "computing", dispatch: "gap", input: "preparing" };
+  return [byCause[finding.cause], "gap", "computing"].find((name) => name && run.metrics[name]) ?? null;
+}
+
+function openFinding(run, details) {
+  const finding = run.document.findings[Number(details.dataset.finding)];
+  const holder = details.querySelector(".drawn");
+  const draw = () => {
+    holder.replaceChildren();
+    const figures = el("div", { class: "figures" });
+    holder.append(figures);
+    if (finding.links.length) linkFigures(run, finding, figures);
+    else if (finding.ranks.length) rankFigures(run, finding, figures);
+    waitedFigure(run, finding, holder);
+  };
+  if (!details.dataset.drawn) {
+    details.dataset.drawn = "yes";
+    state.redraws.push({ element: details, seen: true, draw: () => { if (details.open) draw(); else details.dataset.drawn = ""; } });
+  }
+  draw();
+}
+
+function figure(parent, title) {
+  const holder = el("div", { class: "chart" });
+  parent.append(el("figure", {}, el("figcaption", {}, title), holder));
+  return holder;
+}
+
+function rankFigures(run, finding, figures) {
+  const metric = metricOf(run, finding);
+  if (!metric) return;
+  const culprits = new Set(finding.ranks);
+  const name = metricName(metric);
+  const holder = figure(figures, t("finding.among", { metric: name }));
+  const dots = run.peers(finding.ranks[0]).map((rank) => ({
+    value: run.value(metric, rank), label: t("rank", { rank }), isCulprit: culprits.has(rank),
+  }));
+  drawStrip(holder, { dots, format: formatUs, label: t("finding.among", { metric: name }) });
+  holder.parentElement.append(stripLegend());
+  if (run.nBins > 1) drawSteps(run, finding, metric, figure(figures, t("finding.bystep", { metric: name })));
+}
+
+function stripLegend() {
+  return el("div", { class: "legend" },
+    el("span", {}, el("i", { style: { background: colour("degraded"), borderRadius: "50%" } }), t("finding.this")),
+    el("span", {}, el("i", { style: { background: colour("compute"), borderRadius: "50%" } }), t("finding.peerdot")),
+    el("span", {}, el("i", { class: "line dashed" }), t("finding.medianline")));
+}
+
+// Lines by step with uPlot: the culprits' mean, and the peers' median with the middle 80 %.
+function drawSteps(run, finding, metric, holder) {
+  const culprits = finding.ranks.filter((rank) => run.row.has(rank));
+  const peers = run.peers(finding.ranks[0]).filter((rank) => !finding.ranks.includes(rank));
+  const bins = run.bins.map((_, bin) => bin);
+  const ofPeers = bins.map((bin) => sorted(peers.map((rank) => run.value(metric, rank, bin))));
+  const ms = (value) => (Number.isNaN(value) ? null : value / 1000);
+  const mean = (bin) => {
+    const values = sorted(culprits.map((rank) => run.value(metric, rank, bin)));
+    return ms(values.reduce((sum, value) => sum + value, 0) / values.length);
+  };
+  const data = [
+    run.bins.map((steps) => steps[0]), bins.map(mean),
+    ...[0.5, 0.1, 0.9].map((share) => ofPeers.map((values) => ms(quantile(values, share)))),
+  ];
+  stepChart(holder, data, culprits.length === 1 ? t("rank", { rank: culprits[0] }) : t("finding.this"));
+}
+
+function stepChart(holder, data, name) {
+  const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false } };
+  const written = (_, value) => (value === null || value === undefined ? "–" : formatMs(value));
+  holder.replaceChildren();
+  return new uPlot({
+    width: Math.max(280, holder.clientWidth || 480), height: 190,
+    scales: { x: { time: false } },
+    cursor: { y: false, points: { size: 6 } },
+    axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
+           { ...axis, size: 64, values: (_, values) => values.map((value) => formatMs(value)) }],
+    bands: [{ series: [4, 3], fill: () => colour("sunken") }],
+    series: [
+      { label: t("ops.step"), value: (_, value) => (value === null ? "–" : `${value}`) },
+      { label: name, stroke: () => colour("degraded"), width: 2, value: written, points: { show: data[0].length < 40, size: 5 } },
+      { label: t("finding.medianline"), stroke: () => colour("compute"), width: 2, value: written, points: { show: false } },
+      { label: "10 %", stroke: () => colour("line"), width: 1, value: written, points: { show: false } },
+      { label: "90 %", stroke: () => colour("line"), width: 1, value: written, points: { show: false } },
+    ],
+  }, data, holder);
+}
+
+// Bandwidth of the link among the links of its transport and kind of operator.
+function linkFigures(run, finding, figures) {
+  const link = linkRows(run);
+  const isThis = new Set(finding.links.map(({ src, dst }) => `${src}>${dst}`));
+  const classes = new Map();
+  for (let i = 0; i < link.n; i++) {
+    if (isThis.has(`${link.src[i]}>${link.dst[i]}`)) {
+      const key = `${link.transport[i]}/${link.op[i]}`;
+      classes.set(key, (classes.get(key) ?? 0) + link.time[i]);
+    }
+  }
+  const longest = [...classes].sort((a, b) => b[1] - a[1]).slice(0, 2);
+  for (const [key] of longest) {
+    const [transport, op] = key.split("/").map(Number);
+    const title = t("finding.linkclass", { transport: run.transports[transport], op: run.opTypes[op] });
+    const dots = [];
+    for (let i = 0; i < link.n; i++) {
+      if (link.transport[i] !== transport || link.op[i] !== op) continue;
+      dots.push({ value: link.gbps[i], label: `${link.src[i]} → ${link.dst[i]}`, isCulprit: isThis.has(`${link.src[i]}>${link.dst[i]}`) });
+    }
+    const holder = figure(figures, title);
+    drawStrip(holder, { dots, format: formatGbps, label: title });
+    holder.parentElement.append(stripLegend());
+  }
+}
+
+function waitedFigure(run, finding, holder) {
+  const rows = run.waited[finding.id] ?? [];
+  if (!rows.length) return;
+  const most = rows[0][1];
+  const body = rows.map(([id, waitUs]) => {
+    const group = run.groupById.get(id);
+    return el("tr", {},
+      el("td", {}, groupName(group, id)),
+      el("td", { class: "n" }, formatUs(waitUs)),
+      el("td", { class: "wide" }, el("div", { class: "inline-bar" }, el("i", { style: { width: `${(100 * waitUs) / most}%`, background: colour("exposed") } }))));
+  });
+  holder.append(el("h3", {}, `${t("finding.waited")}, ${t("finding.waited.note")}`),
+    el("div", { class: "table" }, el("table", {}, el("tbody", {}, ...body))));
+}
+
+function groupName(group, id) {
+  if (!group) return id;
+  const role = group.role && group.role !== "unknown" ? group.role.toUpperCase() : group.name || id.slice(-6);
+  return group.ranks.length ? `${role} · ${t("ranks", { ranks: shortRanges(group.ranks) })}` : role;
+}

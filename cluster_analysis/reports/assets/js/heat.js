@@ -1,0 +1,99 @@
+// Ranks × steps. Columns are ranks; with more ranks than pixels a column shows its most deviating rank.
+
+const HEAT_METRICS = ["computing", "exposed", "wait", "transfer", "gap", "bubble", "free", "preparing", "total"];
+
+function metricOptions(run) {
+  return HEAT_METRICS.filter((metric) => run.metrics[metric]).map((metric) => [metric, metricName(metric)]);
+}
+
+function heatWidget(run) {
+  const holder = byId("heat"), metric = byId("heat-metric"), scale = byId("heat-scale");
+  let range = null;
+  const draw = () => {
+    fillChoice(metric, metricOptions(run));
+    const [from, to] = range ?? [0, run.ranks.length];
+    drawHeat(run, holder, { metric: metric.value, kind: scale.value, ranks: run.ranks.slice(from, to),
+      zoom: (low, high) => { range = [from + low, from + high]; draw(); } });
+    resetButton(holder, range !== null, () => { range = null; draw(); });
+  };
+  [metric, scale].forEach((select) => select.addEventListener("change", draw));
+  onRedraw(holder, draw);
+}
+
+function heatCells(run, ranks, metric, kind) {
+  const cells = new Float32Array(ranks.length * run.nBins);
+  ranks.forEach((rank, i) => {
+    for (let bin = 0; bin < run.nBins; bin++) {
+      cells[i * run.nBins + bin] = kind === "deviation" ? run.deviation(metric, rank, bin) : run.value(metric, rank, bin);
+    }
+  });
+  return cells;
+}
+
+function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
+  const left = 62, bottom = 26, width = Math.max(320, holder.clientWidth);
+  const plot = width - left, nBins = run.nBins;
+  const rowHeight = Math.max(2, Math.min(26, 420 / nBins));
+  const height = Math.ceil(nBins * rowHeight) + bottom;
+  const { canvas, paint } = canvasFor(holder, width, height, t("heat.title"));
+  if (!ranks.length || !metric) return;
+  const cells = heatCells(run, ranks, metric, kind);
+  const scale = scaleFor(cells, kind);
+  const pitch = plot / ranks.length, perPixel = Math.ceil(1 / pitch);
+  const missing = parseColour(colour("missing")), gap = pitch > 5 ? 1 : 0;
+  const columns = Math.ceil(ranks.length / perPixel);
+  for (let column = 0; column < columns; column++) {
+    for (let bin = 0; bin < nBins; bin++) {
+      const value = mostDeviating(cells, column * perPixel, Math.min(ranks.length, (column + 1) * perPixel), bin, nBins, kind);
+      paint.fillStyle = css(Number.isNaN(value) ? missing : scale.at(value));
+      paint.fillRect(left + column * pitch * perPixel, bin * rowHeight, pitch * perPixel - gap + (gap ? 0 : 0.5), rowHeight - (rowHeight > 5 ? 1 : 0));
+    }
+  }
+  labelHeat(run, paint, { ranks, left, pitch, rowHeight, y: height - bottom + 17 });
+  const index = (x) => Math.max(0, Math.min(ranks.length - 1, Math.floor((x - left) / pitch)));
+  pointer(canvas, {
+    cellAt: (x, y) => (x < left || y >= nBins * rowHeight ? null : [index(x), Math.min(nBins - 1, Math.floor(y / rowHeight))]),
+    textOf: ([i, bin]) => cellText(run, metric, ranks[i], bin),
+    move: (cell, dx, dy) => { const [i, bin] = cell ?? [-dx, -dy];
+      return [Math.max(0, Math.min(ranks.length - 1, i + dx)), Math.max(0, Math.min(nBins - 1, bin + dy))]; },
+    place: ([i, bin]) => [left + (i + 0.5) * pitch, (bin + 0.5) * rowHeight],
+  });
+  dragRange(canvas, index, zoom);
+  legendHeat(holder, scale, kind, perPixel, run);
+}
+
+function mostDeviating(cells, from, to, bin, nBins, kind) {
+  let best = NaN;
+  for (let i = from; i < to; i++) {
+    const value = cells[i * nBins + bin];
+    if (Number.isNaN(best) || (kind === "deviation" ? Math.abs(value) > Math.abs(best) : value > best)) best = value;
+  }
+  return best;
+}
+
+function labelHeat(run, paint, { ranks, left, pitch, rowHeight, y }) {
+  paint.fillStyle = colour("muted");
+  paint.textAlign = "right";
+  const eachRow = Math.max(1, Math.ceil(14 / rowHeight));
+  for (let bin = 0; bin < run.nBins; bin += eachRow) paint.fillText(run.binName(bin), left - 10, (bin + 0.5) * rowHeight + 4);
+  labelBars(paint, ranks, left, pitch, y);
+  // A culprit is marked below its column; colour alone would be lost among a thousand columns.
+  ranks.forEach((rank, i) => { if (run.blamed.has(rank)) { paint.fillStyle = colour("degraded"); paint.fillRect(left + (i + 0.5) * pitch - 2, y - 16, 4, 4); } });
+}
+
+function cellText(run, metric, rank, bin) {
+  return [t("rank", { rank }), run.placeName(rank), bin >= 0 ? t("finding.steps", { steps: run.binName(bin) }) : t("ranks.allsteps"),
+    `${metricName(metric)} ${formatUs(run.value(metric, rank, bin))}`,
+    `${t("peermedian", { value: formatUs(run.peerMedian(metric, rank, bin)) })} (${formatShare(zero(run.deviation(metric, rank, bin)))})`,
+  ].filter(Boolean).join("\n");
+}
+
+function legendHeat(holder, scale, kind, perPixel, run) {
+  holder.querySelectorAll(".legend, .binned").forEach((old) => old.remove());
+  const words = kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""];
+  holder.append(scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, words));
+  const notes = [];
+  if (perPixel > 1) notes.push(t("ranks.binned", { n: perPixel }));
+  if (run.bins.some((steps) => steps.length > 1)) notes.push(t("heat.binnedsteps", { n: run.bins[0].length }));
+  if (notes.length) holder.append(el("p", { class: "note binned" }, notes.join(" ")));
+}

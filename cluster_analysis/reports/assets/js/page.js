@@ -1,0 +1,135 @@
+// Language, theme, number formats, elements and the tooltip.
+
+const root = document.documentElement;
+const state = { language: "en", words: {}, redraws: [] };
+
+function t(key, values = {}) {
+  const entry = state.words[key];
+  const text = entry ? entry[state.language === "zh" ? 1 : 0] : key;
+  return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+}
+
+const has = (key) => key in state.words;
+const metricName = (metric) => (has(`metric.${metric}`) ? t(`metric.${metric}`) : metric.replaceAll("_", " "));
+
+// The same rules as wording.format_ms.
+function formatMs(ms) {
+  const size = Math.abs(ms);
+  if (Number.isNaN(ms)) return t("heat.missing");
+  if (size >= 10000) return `${(ms / 1000).toFixed(1)} s`;
+  if (size >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  if (size >= 100) return `${ms.toFixed(0)} ms`;
+  if (size >= 1 || size === 0) return `${ms.toFixed(1)} ms`;
+  return `${(ms * 1000).toFixed(0)} µs`;
+}
+const formatUs = (us) => formatMs(us / 1000);
+const formatGbps = (gbps) => (Number.isNaN(gbps) ? "–" : `${gbps.toPrecision(3)} GB/s`);
+const formatShare = (share) => `${share >= 0 ? "+" : "−"}${Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+
+function formatBytes(bytes) {
+  if (!(bytes > 0)) return "0 MB";
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${(bytes / 1000 ** power).toPrecision(3)} ${units[power]}`;
+}
+
+// 0-7,12 as in cluster_run.ids.
+function formatRanges(numbers) {
+  const ordered = [...new Set(numbers)].sort((a, b) => a - b);
+  const parts = [];
+  for (let i = 0; i < ordered.length; ) {
+    let j = i;
+    while (ordered[j + 1] === ordered[j] + 1) j++;
+    parts.push(i === j ? `${ordered[i]}` : `${ordered[i]}-${ordered[j]}`);
+    i = j + 1;
+  }
+  return parts.join(",");
+}
+
+const shortRanges = (numbers, limit = 46) => {
+  const text = formatRanges(numbers);
+  return text.length > limit ? `${text.slice(0, limit)}…` : text;
+};
+
+// Build an element; text only ever becomes a text node.
+function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "style") Object.assign(element.style, value);
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const byId = (id) => document.getElementById(id);
+
+// Fill a choice; keeps what was chosen where it still exists. options: [value, text].
+function fillChoice(select, options) {
+  const before = select.value;
+  select.replaceChildren(...options.map(([value, text]) => el("option", { value }, text)));
+  if (options.some(([value]) => `${value}` === before)) select.value = before;
+}
+
+function stored(name, value) {
+  // A page opened from a file may have no storage; the choice then lasts as long as the page.
+  try {
+    if (value === undefined) return localStorage.getItem(name);
+    localStorage.setItem(name, value);
+  } catch { /* no storage */ }
+  return null;
+}
+
+const colourCache = new Map();
+function colour(name) {
+  if (!colourCache.has(name)) colourCache.set(name, getComputedStyle(root).getPropertyValue(`--${name}`).trim());
+  return colourCache.get(name);
+}
+
+function setTheme(theme, remember = false) {
+  root.dataset.theme = theme;
+  colourCache.clear();
+  if (remember) stored("cluster-report-theme", theme);
+  redraw();
+}
+
+function setLanguage(language, remember = false) {
+  state.language = language;
+  root.lang = language === "zh" ? "zh-CN" : "en";
+  for (const node of document.querySelectorAll("[data-en]")) node.textContent = node.dataset[language];
+  for (const node of document.querySelectorAll("[data-label-en]")) {
+    node.setAttribute("aria-label", language === "zh" ? node.dataset.labelZh : node.dataset.labelEn);
+  }
+  if (remember) stored("cluster-report-language", language);
+  redraw();
+}
+
+// A widget draws itself when it is first seen and again when theme, language or width change.
+function onRedraw(element, draw) {
+  const widget = { element, draw, seen: false };
+  state.redraws.push(widget);
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    show(widget);
+  }, { rootMargin: "400px" }).observe(element);
+  return () => { if (widget.seen) draw(); };
+}
+
+function show(widget) {
+  if (!widget.seen) { widget.seen = true; widget.draw(); }
+}
+
+function redraw() { for (const widget of state.redraws) if (widget.seen) widget.draw(); }
+function showAll() { state.redraws.forEach(show); }
+
+function tip(text, x, y) {
+  const box = byId("tip");
+  box.hidden = !text;
+  if (!text) return;
+  box.textContent = text;
+  const { width, height } = box.getBoundingClientRect();
+  box.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - width - 12))}px`;
+  box.style.top = `${y + 18 + height > innerHeight ? Math.max(8, y - height - 14) : y + 18}px`;
+}

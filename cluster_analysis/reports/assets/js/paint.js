@@ -1,0 +1,126 @@
+// Canvas helpers: sharp canvases, colour ramps, a cursor for mouse and keyboard.
+
+function canvasFor(holder, width, height, label) {
+  let canvas = holder.querySelector("canvas");
+  if (!canvas) {
+    canvas = el("canvas", { tabindex: 0, role: "img" });
+    holder.append(canvas);
+  }
+  const ratio = Math.max(1, Math.min(3, devicePixelRatio || 1));
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  canvas.setAttribute("aria-label", label);
+  const paint = canvas.getContext("2d");
+  paint.setTransform(ratio, 0, 0, ratio, 0, 0);
+  paint.clearRect(0, 0, width, height);
+  paint.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return { canvas, paint };
+}
+
+function parseColour(text) {
+  const hex = text.replace("#", "");
+  return [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16));
+}
+
+function mix(stops, share) {
+  const place = Math.max(0, Math.min(1, share)) * (stops.length - 1);
+  const low = Math.min(stops.length - 2, Math.floor(place)), part = place - low;
+  return stops[low].map((value, i) => Math.round(value + part * (stops[low + 1][i] - value)));
+}
+
+const DIVERGING = ["low-3", "low-2", "low-1", "mid", "high-1", "high-2", "high-3"];
+const SEQUENTIAL = ["mid", "low-1", "low-2", "low-3"];
+
+const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
+const rampCss = (names) => `linear-gradient(90deg, ${names.map(colour).join(", ")})`;
+
+// A colour scale that one outlier cannot wash out: it ends at the 2nd and 98th percentile.
+// kind "deviation" is symmetric around 0, "value" runs from low to high.
+function scaleFor(values, kind, atLeast = 0.02) {
+  const ordered = sorted(values);
+  const low = quantile(ordered, 0.02), high = quantile(ordered, 0.98);
+  if (kind === "deviation") {
+    // What stands out must show even when fewer than 2 % do: at least a third of the extreme.
+    const extreme = ordered.length ? Math.max(Math.abs(ordered[0]), Math.abs(ordered[ordered.length - 1])) : 0;
+    const end = Math.max(Math.abs(zero(low)), Math.abs(zero(high)), extreme / 3, atLeast);
+    const stops = DIVERGING.map((name) => parseColour(colour(name)));
+    return { names: DIVERGING, ends: [-end, end], at: (value) => mix(stops, 0.5 + value / (2 * end)) };
+  }
+  const stops = SEQUENTIAL.map((name) => parseColour(colour(name)));
+  const width = high - low || 1;
+  return { names: SEQUENTIAL, ends: [low, high], at: (value) => mix(stops, (value - low) / width) };
+}
+
+// The legend of a scale. `format` writes its ends.
+function scaleLegend(scale, format, words = ["", ""]) {
+  const [low, high] = scale.ends;
+  return el("div", { class: "legend" },
+    el("span", {}, `${words[0] ? `${words[0]} ` : ""}${format(low)}`),
+    el("i", { class: "ramp", style: { background: rampCss(scale.names) } }),
+    el("span", {}, `${format(high)}${words[1] ? ` ${words[1]}` : ""}`),
+    el("span", {}, el("i", { style: { background: colour("missing") } }), t("heat.missing")));
+}
+
+// Mouse and arrow keys over a canvas. cellAt(x, y) → cell or null; textOf(cell) → tooltip;
+// move(cell, dx, dy) → neighbouring cell; place(cell) → [x, y]; click(cell).
+function pointer(canvas, { cellAt, textOf, move, place, click }) {
+  canvas.handlers?.abort();
+  canvas.handlers = new AbortController();
+  const signal = canvas.handlers.signal;
+  let current = null;
+  const at = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return cellAt(event.clientX - box.left, event.clientY - box.top);
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const cell = at(event);
+    canvas.classList.toggle("pointed", cell !== null);
+    tip(cell === null ? "" : textOf(cell), event.clientX, event.clientY);
+  }, { signal });
+  canvas.addEventListener("mouseleave", () => tip(""), { signal });
+  canvas.addEventListener("blur", () => tip(""), { signal });
+  if (click) canvas.addEventListener("click", (event) => { const cell = at(event); if (cell !== null) click(cell); }, { signal });
+  if (!move) return;
+  const keys = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+  canvas.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && click && current !== null) { click(current); return; }
+    if (event.key === "Escape") { current = null; tip(""); return; }
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    current = move(current, ...keys[event.key]);
+    const [x, y] = place(current), box = canvas.getBoundingClientRect();
+    tip(textOf(current), box.left + x, box.top + y);
+  }, { signal });
+}
+
+// Drag over a canvas chooses a range of its x axis.
+function dragRange(canvas, indexAt, choose) {
+  canvas.dragging?.abort();
+  canvas.dragging = new AbortController();
+  const signal = canvas.dragging.signal;
+  let from = null;
+  canvas.addEventListener("mousedown", (event) => { from = indexAt(event.clientX - canvas.getBoundingClientRect().left); }, { signal });
+  addEventListener("mouseup", (event) => {
+    if (from === null) return;
+    const to = indexAt(event.clientX - canvas.getBoundingClientRect().left);
+    const [low, high] = [Math.min(from, to), Math.max(from, to)];
+    from = null;
+    if (high - low >= 2) choose(low, high + 1);
+  }, { signal });
+}
+
+function resetButton(holder, isZoomed, reset) {
+  holder.querySelector(".reset")?.remove();
+  if (isZoomed) holder.append(el("button", { type: "button", class: "reset", onclick: reset }, t("zoom.reset")));
+}
+
+// Round numbers for an axis from 0 or low to high.
+function ticks(low, high, wanted = 5) {
+  const rough = (high - low) / wanted || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const found = [];
+  for (let value = Math.ceil(low / step) * step; value <= high * (1 + 1e-9) + 1e-12; value += step) found.push(value);
+  return found;
+}

@@ -1,0 +1,88 @@
+// Tables: groups by lost time, slowest collectives, pipeline stages.
+
+// columns: {name, value(row), cell(row)?, isNumber?, isWide?}. Text only; cells may also be elements.
+function sortableTable(holder, { rows, columns, shown = 10, empty }) {
+  const view = holder.view ??= { column: -1, isDescending: true, all: false };
+  if (!rows.length) { holder.replaceChildren(el("p", { class: "empty" }, empty)); return; }
+  const draw = () => {
+    const ordered = [...rows];
+    if (view.column >= 0) {
+      const { value } = columns[view.column], sign = view.isDescending ? -1 : 1;
+      ordered.sort((a, b) => { const [x, y] = [value(a), value(b)]; return sign * (typeof x === "number" ? zero(x) - zero(y) : `${x}`.localeCompare(`${y}`)); });
+    }
+    const heads = columns.map((column, i) => el("th", {
+      class: column.isNumber ? "n" : null, "aria-sort": view.column === i ? (view.isDescending ? "descending" : "ascending") : null,
+    }, el("button", { type: "button", onclick: () => { view.isDescending = view.column === i ? !view.isDescending : true; view.column = i; draw(); } }, column.name)));
+    const body = ordered.slice(0, view.all ? ordered.length : shown).map((row) =>
+      el("tr", {}, ...columns.map((column) => el("td", { class: column.isNumber ? "n" : column.isWide ? "wide" : null }, column.cell ? column.cell(row) : `${column.value(row) ?? "–"}`))));
+    holder.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body)));
+    if (!view.all && ordered.length > shown) {
+      holder.append(el("button", { type: "button", class: "more", onclick: () => { view.all = true; draw(); } }, t("groups.more", { n: ordered.length })));
+    }
+  };
+  draw();
+}
+
+// parts: [[µs, colour]] on a scale that ends at `most`.
+function inlineBar(parts, most) {
+  return el("div", { class: "inline-bar" }, ...parts.map(([us, name]) =>
+    el("i", { style: { width: `${Math.max(0, (100 * us) / most)}%`, background: colour(name) } })));
+}
+
+function tablesWidgets(run) {
+  onRedraw(byId("groups"), () => drawGroups(run));
+  onRedraw(byId("operators"), () => drawOperators(run));
+  onRedraw(byId("stage-bars"), () => drawStages(run));
+}
+
+function drawGroups(run) {
+  const most = run.groups.reduce((a, group) => Math.max(a, group.wait_us + group.transfer_us), 0) || 1;
+  sortableTable(byId("groups"), {
+    rows: run.groups, empty: t("groups.none"),
+    columns: [
+      { name: t("groups.group"), value: (group) => groupName(group, group.group) },
+      { name: t("groups.ops"), value: (group) => group.n_ops, cell: (group) => group.n_ops.toFixed(1).replace(/\.0$/, ""), isNumber: true },
+      { name: t("groups.transfer"), value: (group) => group.transfer_us, cell: (group) => formatUs(group.transfer_us), isNumber: true },
+      { name: t("groups.wait"), value: (group) => group.wait_us, cell: (group) => formatUs(group.wait_us), isNumber: true },
+      { name: "", value: (group) => group.wait_us + group.transfer_us, cell: (group) => inlineBar([[group.transfer_us, "free"], [group.wait_us, "exposed"]], most), isWide: true },
+      { name: t("groups.last"), value: (group) => group.last_share, cell: (group) => (group.last_rank === null ? "–" : `${t("rank", { rank: group.last_rank })} (${(100 * group.last_share).toFixed(0)} %)`) },
+    ],
+  });
+}
+
+function drawOperators(run) {
+  const most = run.operators.reduce((a, one) => Math.max(a, zero(one.transfer_us) + zero(one.max_wait_us)), 0) || 1;
+  sortableTable(byId("operators"), {
+    rows: run.operators, empty: t("groups.none"),
+    columns: [
+      { name: t("ops.op"), value: (one) => one.op_type, cell: (one) => el("span", { title: one.op_name }, one.op_type) },
+      { name: t("groups.group"), value: (one) => one.group, cell: (one) => groupName(run.groupById.get(one.group), one.group) },
+      { name: t("ops.step"), value: (one) => one.step, isNumber: true },
+      { name: t("ops.transfer"), value: (one) => one.transfer_us, cell: (one) => formatUs(one.transfer_us ?? NaN), isNumber: true },
+      { name: t("ops.spread"), value: (one) => one.max_wait_us, cell: (one) => formatUs(one.max_wait_us ?? NaN), isNumber: true },
+      { name: "", value: (one) => zero(one.transfer_us) + zero(one.max_wait_us), cell: (one) => inlineBar([[zero(one.transfer_us), "free"], [zero(one.max_wait_us), "exposed"]], most), isWide: true },
+      { name: t("ops.last"), value: (one) => one.last_rank ?? -1, cell: (one) => (one.last_rank === null ? "–" : t("rank", { rank: one.last_rank })) },
+    ],
+  });
+}
+
+function drawStages(run) {
+  const stages = [...new Set(run.ranks.map((rank) => run.stage(rank)))].filter((stage) => stage !== null).sort((a, b) => a - b);
+  const metrics = ["computing", "exposed_only", "bubble", "free", "wait"].filter((metric) => run.metrics[metric]);
+  const rows = stages.length < 2 ? [] : stages.map((stage) => {
+    const ranks = run.ranks.filter((rank) => run.stage(rank) === stage);
+    const mean = (metric) => { const known = sorted(ranks.map((rank) => run.value(metric, rank))); return known.reduce((a, b) => a + b, 0) / known.length; };
+    return { stage, n: ranks.length, ...Object.fromEntries(metrics.map((metric) => [metric, mean(metric)])) };
+  });
+  const parts = (row) => [["computing", "compute"], ["exposed_only", "exposed"], ["bubble", "bubble"], ["free", "free"]].map(([metric, name]) => [zero(row[metric]), name]);
+  const most = rows.reduce((a, row) => Math.max(a, parts(row).reduce((sum, [us]) => sum + us, 0)), 0) || 1;
+  sortableTable(byId("stage-bars"), {
+    rows, empty: t("stages.none"),
+    columns: [
+      { name: t("stages.stage"), value: (row) => row.stage },
+      { name: t("stages.ranks"), value: (row) => row.n, isNumber: true },
+      ...metrics.map((metric) => ({ name: metricName(metric), value: (row) => row[metric], cell: (row) => formatUs(row[metric]), isNumber: true })),
+      { name: "", value: (row) => row.computing, cell: (row) => inlineBar(parts(row), most), isWide: true },
+    ],
+  });
+}

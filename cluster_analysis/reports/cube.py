@@ -1,0 +1,117 @@
+"""The times of every rank and step as dense arrays: what bars, heat maps and strip plots draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.result import AnalysisResult
+
+FloatArray = np.ndarray[Any, np.dtype[np.float32]]
+
+#: Name on the page → (table, column). All in microseconds.
+METRICS: Mapping[str, tuple[str, str]] = {
+    "computing": ("steps", "computing_us"),
+    "overlapped": ("steps", "overlapped_us"),
+    "exposed": ("steps", "communication_not_overlapped_us"),
+    "bubble": ("steps", "bubble_us"),
+    "free": ("steps", "free_us"),
+    "preparing": ("steps", "preparing_us"),
+    "wait": ("rank_times", "wait_us"),
+    "transfer": ("rank_times", "transfer_us"),
+    "gap": ("rank_times", "gap_us"),
+}
+#: More ranks × steps than this are put together by steps, so that the page stays small.
+MAX_CELLS = 300_000
+
+
+@dataclass(frozen=True)
+class Cube:
+    """`values[metric]` has the shape (ranks, bins) in µs, NaN where nothing was measured.
+
+    Bin i holds the mean of the steps `bins[i]`; with few steps each bin is one step.
+    """
+
+    ranks: tuple[int, ...]
+    bins: tuple[tuple[int, ...], ...]
+    values: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class StepPart:
+    """One part of the mean step: its name on the page and its mean over ranks and steps."""
+
+    name: str
+    mean_us: float
+
+
+def build_cube(result: AnalysisResult, max_cells: int = MAX_CELLS) -> Cube:
+    """Return the times of all ranks and steps that any table mentions."""
+    tables = {name: result.tables[name] for name in ("steps", "rank_times") if name in result.tables}
+    ranks = _distinct([table["rank"] for table in tables.values()], result.topology.ranks)
+    steps = _distinct([table["step"] for table in tables.values()], ())
+    n_bins = max(1, min(len(steps), max_cells // max(1, len(ranks))))
+    bins = tuple(tuple(int(step) for step in part) for part in np.array_split(steps, n_bins) if len(part))
+    values = {
+        name: _dense(tables[table], column, ranks, steps, bins)
+        for name, (table, column) in METRICS.items()
+        if table in tables and tables[table][column].null_count < tables[table].num_rows
+    }
+    return Cube(tuple(int(rank) for rank in ranks), bins, values)
+
+
+def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
+    """Return where the mean step goes: parts that add up to computing + exposed + free + preparing.
+
+    Bubble is the receiving part of exposed communication, as the profiler counts it.
+    """
+    table = result.tables.get("steps")
+    if table is None or table.num_rows == 0:
+        return ()
+    means = {name: _mean(table[column]) for name, (source, column) in METRICS.items() if source == "steps"}
+    bubble = min(means["bubble"], means["exposed"])
+    parts = (
+        StepPart("compute_only", max(0.0, means["computing"] - means["overlapped"])),
+        StepPart("overlapped", means["overlapped"]),
+        StepPart("exposed_only", means["exposed"] - bubble),
+        StepPart("bubble", bubble),
+        StepPart("free", means["free"]),
+        StepPart("preparing", max(0.0, means["preparing"])),
+    )
+    return tuple(part for part in parts if part.mean_us > 0)
+
+
+def _dense(
+    table: pa.Table,
+    column: str,
+    ranks: np.ndarray[Any, Any],
+    steps: np.ndarray[Any, Any],
+    bins: tuple[tuple[int, ...], ...],
+) -> FloatArray:
+    bin_of_step = np.repeat(np.arange(len(bins)), [len(part) for part in bins])
+    row = np.searchsorted(ranks, table["rank"].to_numpy())
+    bin_number = bin_of_step[np.searchsorted(steps, table["step"].to_numpy())] if len(steps) else row
+    measured = table[column].to_numpy(zero_copy_only=False).astype(np.float64)
+    known = ~np.isnan(measured)
+    cell = (row * len(bins) + bin_number)[known]
+    n_cells = len(ranks) * len(bins)
+    sums = np.bincount(cell, measured[known], n_cells)
+    counts = np.bincount(cell, minlength=n_cells)
+    with np.errstate(invalid="ignore"):
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return means.astype(np.float32).reshape(len(ranks), len(bins))
+
+
+def _distinct(columns: list[pa.ChunkedArray], more: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    parts = [column.unique().to_numpy() for column in columns]
+    return np.unique(np.concatenate([*parts, np.asarray(more, dtype=np.int64)]).astype(np.int64))
+
+
+def _mean(column: pa.ChunkedArray) -> float:
+    values = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else 0.0

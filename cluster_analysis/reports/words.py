@@ -1,0 +1,199 @@
+"""The page's words in English and Chinese, from one dictionary: `assets/words.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from cluster_analysis.findings import FAULT_KINDS, Evidence, Finding, FindingsDocument
+from cluster_analysis.reports import wording
+from cluster_run.ids import format_number_ranges
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """The same words in both languages."""
+
+    en: str
+    zh: str
+
+
+class Dictionary:
+    """Phrases by key; placeholders in braces are filled with text or with other phrases."""
+
+    def __init__(self, entries: Mapping[str, tuple[str, str]]) -> None:
+        self._entries = entries
+
+    @property
+    def entries(self) -> Mapping[str, tuple[str, str]]:
+        """All entries: key → (English, Chinese)."""
+        return self._entries
+
+    def say(self, key: str, **values: object) -> Phrase:
+        """Return the phrase of `key`.
+
+        Raises:
+            KeyError: the dictionary has no such key, or a placeholder got no value.
+        """
+        english, chinese = self._entries[key]
+        return Phrase(
+            english.format(**{name: _in_english(value) for name, value in values.items()}),
+            chinese.format(**{name: _in_chinese(value) for name, value in values.items()}),
+        )
+
+    def count(self, what: str, number: int) -> Phrase:
+        """Return a number of ranks, hosts, steps, findings or problems."""
+        one = f"count.{what}.one"
+        return self.say(one) if number == 1 else self.say(f"count.{what}", n=f"{number:,}")
+
+    def metric(self, name: str) -> Phrase:
+        """Return what a metric of an `Evidence` is called; one without an entry keeps its own name."""
+        bare, _ = split_unit(name)
+        key = f"metric.{METRIC_NAMES.get(bare, bare)}"
+        if key in self._entries:
+            return self.say(key)
+        text = bare.replace("_", " ")
+        return Phrase(text, text)
+
+
+#: Names of evidence metrics, without unit → the name the page's own metrics have.
+METRIC_NAMES = {
+    "compute": "computing",
+    "communication_not_overlapped": "exposed",
+    "local": "gap",
+}
+_UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz"}
+
+
+def load_dictionary() -> Dictionary:
+    """Read the dictionary that ships with the package."""
+    text = files("cluster_analysis.reports").joinpath("assets/words.json").read_text("utf-8")
+    return Dictionary({key: (english, chinese) for key, (english, chinese) in json.loads(text).items()})
+
+
+def split_unit(metric: str) -> tuple[str, str]:
+    """Split `computing_us` into `computing` and `us`; the unit is empty where the name has none."""
+    bare, _, unit = metric.rpartition("_")
+    return (bare, unit) if bare and unit in _UNITS else (metric, "")
+
+
+def format_metric(metric: str, value: float) -> str:
+    """Format a value in the unit that its metric's name ends in."""
+    _, unit = split_unit(metric)
+    if unit in ("us", "ms"):
+        return wording.format_ms(value / 1000 if unit == "us" else value)
+    if unit == "share":
+        return wording.format_share(value)
+    text = wording.format_number(value)
+    return f"{text} {_UNITS[unit]}" if unit else text
+
+
+def difference(evidence: Evidence) -> str:
+    """Return how far the value is from the median of its peers, as `+22 %`."""
+    if evidence.peers_median == 0:
+        return "–"
+    share = evidence.value / evidence.peers_median - 1
+    return f"{100 * share:+.0f} %".replace("-", "−")
+
+
+def finding_title(finding: Finding, dictionary: Dictionary) -> Phrase:
+    """Return what a finding is about and why, in a few words."""
+    what = subject(finding, dictionary)
+    first = Phrase(what.en[:1].upper() + what.en[1:], what.zh)
+    if finding.kind not in ("slow_rank", "slow_host"):
+        return first
+    cause = dictionary.say(f"cause.{finding.cause}")
+    return Phrase(f"{first.en}: {cause.en}", f"{first.zh}：{cause.zh}")
+
+
+def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
+    """Return what a finding blames."""
+    if finding.links:
+        who = f"{finding.links[0].src} → {finding.links[0].dst}"
+        more = len(finding.links) - 1
+        if more > 1 or (more == 1 and finding.links[1].src != finding.links[0].dst):
+            who += f" (+{more})"
+    else:
+        who = format_number_ranges(finding.ranks)
+    if finding.kind in ("slow_host", "slow_nic", "slow_host_pair", "slow_uplink"):
+        who = ", ".join(map(wording.plain, finding.hosts))
+    return dictionary.say(f"subject.{finding.kind}", who=who)
+
+
+def finding_summary(finding: Finding, dictionary: Dictionary) -> Phrase:
+    """Return the detector's sentence; in Chinese one made of the first piece of evidence."""
+    if not finding.evidence:
+        return Phrase(finding.summary, finding.summary)
+    first = finding.evidence[0]
+    chinese = dictionary.say(
+        "finding.sentence",
+        metric=dictionary.metric(first.metric),
+        value=format_metric(first.metric, first.value),
+        median=format_metric(first.metric, first.peers_median),
+        n=first.n_peers,
+        difference=difference(first),
+    ).zh
+    return Phrase(finding.summary, chinese)
+
+
+def next_check(finding: Finding, dictionary: Dictionary) -> Phrase:
+    """Return what to look at next; the detector's own sentence in English."""
+    key = f"check.{finding.kind}" if finding.kind in FAULT_KINDS else "check.workload"
+    general = dictionary.say(key)
+    return Phrase(finding.next_check or general.en, general.zh)
+
+
+def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+    """Return the verdict in one sentence, without the verdict's name."""
+    run = document.run
+    step = wording.format_ms(run.step_ms)
+    if document.verdict == "healthy":
+        ranks, hosts = dictionary.count("ranks", run.ranks), dictionary.count("hosts", run.hosts)
+        return dictionary.say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
+    if document.verdict == "unknown":
+        return dictionary.say("headline.unknown")
+    lost_ms = wording.best_saving_ms(document)
+    if lost_ms is None or not run.step_ms or not document.findings:
+        return dictionary.say("headline.degraded.plain")
+    worst = document.findings[0]
+    return dictionary.say(
+        "headline.degraded",
+        step=step,
+        lost=wording.format_ms(lost_ms),
+        share=wording.format_share(lost_ms / run.step_ms),
+        largest=wording.format_ms(worst.cost_ms_per_step),
+        subject=subject(worst, dictionary),
+    )
+
+
+def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phrase, ...]:
+    """Return what was analysed: ranks, hosts, steps, parallel sizes, sources."""
+    run = document.run
+    ranks = dictionary.count("ranks", run.ranks)
+    if run.expected_ranks > run.ranks:
+        ranks = dictionary.say("run.ranksof", n=f"{run.ranks:,}", expected=f"{run.expected_ranks:,}")
+    sizes = run.parallel
+    named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
+    parts = [ranks, dictionary.count("hosts", run.hosts)]
+    if run.steps:
+        parts.append(dictionary.say("run.steps", steps=format_number_ranges(run.steps)))
+    parallel = " × ".join(f"{name} {size}" for name, size in named if size)
+    plain = [text for text in (parallel, ", ".join(run.sources)) if text]
+    return (*parts, *(Phrase(text, text) for text in plain))
+
+
+def replay_phrase(name: str, dictionary: Dictionary) -> Phrase:
+    """Return what a figure about the replay means; one without an entry keeps its own name."""
+    key = f"replay.{name}"
+    plain = name.replace("_", " ")
+    return dictionary.say(key) if key in dictionary.entries else Phrase(plain, plain)
+
+
+def _in_english(value: object) -> object:
+    return value.en if isinstance(value, Phrase) else value
+
+
+def _in_chinese(value: object) -> object:
+    return value.zh if isinstance(value, Phrase) else value
