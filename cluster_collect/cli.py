@@ -88,7 +88,7 @@ def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
     from cluster_run.ranktable import parse_rank_table  # noqa: PLC0415
 
     request = InventoryRequest(arguments.inventory, arguments.hosts, arguments.host_defaults)
-    inventory = load_inventory(request, os.environ.get)
+    inventory = load_inventory(request, os.environ)
     warnings = list(inventory.warnings)
     rank_table = arguments.rank_table or inventory.rank_table
     missing = False

@@ -61,7 +61,10 @@ def read_ansible(document: Located) -> Draft:
         for name, members in reader.groups.items()
         if members
     }
-    return Draft(entries, Entry(document), groups)
+    aliases = {
+        name: entry.text("server_id") or name for name, entry in zip(reader.hosts, entries, strict=True)
+    }
+    return Draft(entries, Entry(document), groups, aliases)
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -18,6 +18,7 @@ from cluster_run.ids import HostId, ServerId
 
 #: Addresses reach the commands of `~/.ssh/config` (`ProxyCommand … %h`), so nothing else may be in one.
 _ADDRESS = re.compile(r"[\w.:%+-]+")
+_SERVER_ID = re.compile(r"[^\s\x00-\x1f]+")
 _MAX_PORT = 65535
 
 
@@ -25,31 +26,32 @@ _MAX_PORT = 65535
 class Inventory:
     """The hosts to collect from, in inventory order, and what the inventory says about the run.
 
-    `groups` holds server ids. Paths are absolute or relative to the working directory.
+    `groups` holds server ids, `aliases` server ids by other names of hosts.
     """
 
     name: str
     specs: tuple[HostSpec, ...]
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     rank_table: Path | None = None
     output: Path | None = None
     warnings: tuple[str, ...] = ()
 
 
-def build_inventory(draft: Draft, name: str, base: Path, secret_of: Callable[[str], str | None]) -> Inventory:
+def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[str, str]) -> Inventory:
     """Return the inventory of a draft.
 
     Args:
         draft: the entries as written.
         name: what messages call the inventory.
         base: directory that the paths in it are relative to.
-        secret_of: the value of an environment variable, None where it is not set.
+        environment: variables that may hold passwords.
 
     Raises:
         UsageError: a host twice, no hosts, a value that cannot be meant.
         InputError: a password's variable is not set, or a key file is missing.
     """
-    builder = _Builder(draft, base, secret_of)
+    builder = _Builder(draft, base, environment)
     specs = tuple(builder.specs())
     if not specs:
         raise UsageError(f"{name}: no hosts", "list them below 'hosts', or give --hosts")
@@ -57,6 +59,7 @@ def build_inventory(draft: Draft, name: str, base: Path, secret_of: Callable[[st
         name=name,
         specs=specs,
         groups=builder.groups(specs),
+        aliases=draft.aliases,
         rank_table=_path(draft.rank_table, base),
         output=_path(draft.output, base),
         warnings=draft.warnings,
@@ -64,10 +67,10 @@ def build_inventory(draft: Draft, name: str, base: Path, secret_of: Callable[[st
 
 
 class _Builder:
-    def __init__(self, draft: Draft, base: Path, secret_of: Callable[[str], str | None]) -> None:
+    def __init__(self, draft: Draft, base: Path, environment: Mapping[str, str]) -> None:
         self._draft = draft
         self._base = base
-        self._secret_of = secret_of
+        self._environment = environment
         self._server_ids: dict[str, Located] = {}
         self._places: dict[tuple[object, ...], Located] = {}
 
@@ -83,10 +86,11 @@ class _Builder:
 
     def groups(self, specs: tuple[HostSpec, ...]) -> Mapping[str, tuple[str, ...]]:
         """Return the server ids of each group; a name is looked up among server ids and addresses."""
-        by_name: dict[str, list[str]] = {}
+        by_name = {alias: [server_id] for alias, server_id in self._draft.aliases.items()}
         for spec in specs:
             for known in {spec.server_id, spec.address} - {""}:
-                by_name.setdefault(known, []).append(spec.server_id)
+                if spec.server_id not in by_name.setdefault(known, []):
+                    by_name[known].append(spec.server_id)
         groups = {}
         for group, where in self._draft.groups.items():
             names = _expand(where, where.text(f"group {group!r}"))
@@ -122,11 +126,16 @@ class _Builder:
         return list(zip(targets, server_ids, strict=True))
 
     def _spec(self, entry: Entry, host: HostId, target: str, server_id: str) -> HostSpec:
-        self._refuse_duplicate(entry, target, server_id)
         local = entry.text("local") is not None
         root = entry.text("profiler_root")
         if not local:
             self._check_connection(entry, target, root)
+        if not _SERVER_ID.fullmatch(server_id):  # it must fit into a line of host_ips_mapping.txt
+            where = entry.values.get("server_id", entry.where)
+            raise where.wrong(
+                f"not a server id: {server_id!r}", "a name without blanks, as in the rank table"
+            )
+        self._refuse_duplicate(entry, target, server_id)
         return HostSpec(
             host=host,
             server_id=ServerId(server_id),
@@ -152,11 +161,10 @@ class _Builder:
         )
 
     def _refuse_duplicate(self, entry: Entry, target: str, server_id: str) -> None:
-        first = self._server_ids.setdefault(server_id, entry.where)
         place = (target, entry.number("port"), entry.text("profiler_root"), entry.text("device_regex"))
-        same = self._places.setdefault(place, entry.where)
-        if first is not entry.where or same is not entry.where:
-            other = first if first is not entry.where else same
+        other = self._server_ids.get(server_id) or self._places.get(place)
+        self._server_ids[server_id] = self._places[place] = entry.where
+        if other is not None:
             raise entry.where.wrong(f"host {server_id!r} is listed twice", f"the first one is {other.place}")
 
     def _check_connection(self, entry: Entry, address: str, root: str | None) -> None:
@@ -165,6 +173,8 @@ class _Builder:
             raise where.wrong(
                 f"not a host name or address: {address!r}", "a user goes into 'user', a port into 'port'"
             )
+        if entry.text("transport") == "local":
+            raise entry.values["transport"].wrong("'transport: local' without 'local'", "name the directory")
         port = entry.number("port")
         if port is not None and not 0 < port <= _MAX_PORT:
             raise entry.values["port"].wrong(f"'port' is {port}", f"a port is 1 to {_MAX_PORT}")
@@ -189,7 +199,7 @@ class _Builder:
         variable = entry.text(key)
         if variable is None:
             return None
-        secret = self._secret_of(variable)
+        secret = self._environment.get(variable)
         if not secret:
             where = entry.values[key]
             raise InputError(

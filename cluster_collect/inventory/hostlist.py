@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster_collect.inventory.keys import Entry
 from cluster_collect.inventory.located import Located
-from cluster_collect.inventory.nodesets import split_list
+from cluster_collect.inventory.nodesets import has_operators, split_list
 from cluster_run.errors import InputError
 
 #: How messages call the command line.
@@ -47,7 +47,7 @@ def _read_file(path: Path) -> tuple[Entry, ...]:
 
 def _parts(text: str) -> list[str]:
     # The operators need the whole expression; in a plain list each part may have a user and a port.
-    return [text] if re.search(r"[!&^](?![^\[]*\])", text) else split_list(text)
+    return [text] if has_operators(text) else split_list(text)
 
 
 def _entry(part: str, file: str, line: int) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class InventoryRequest:
     defaults: Mapping[str, str | int] = field(default_factory=dict)
 
 
-def load_inventory(request: InventoryRequest, secret_of: Callable[[str], str | None]) -> Inventory:
+def load_inventory(request: InventoryRequest, environment: Mapping[str, str]) -> Inventory:
     """Read the inventory that a command line asks for.
 
     With `hosts` and a file, the file gives the defaults and groups, the command line the hosts.
@@ -50,7 +50,7 @@ def load_inventory(request: InventoryRequest, secret_of: Callable[[str], str | N
     draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 0)))
     if request.hosts is not None:
         draft = replace(draft, entries=read_hosts(request.hosts), groups={})
-    return build_inventory(_with_defaults(draft, request), name, base, secret_of)
+    return build_inventory(_with_defaults(draft, request), name, base, environment)
 
 
 def read_draft(path: Path) -> Draft:

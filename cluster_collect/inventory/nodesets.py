@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSource
 
 from cluster_run.errors import UsageError
 
@@ -24,8 +23,14 @@ _MAX_DIGITS = 18
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"\s*(\d+)(?:-(\d+)(?:/(\d+))?)?\s*")
 _TOP_LEVEL_COMMA = re.compile(r",(?![^\[]*\])")
-_OPERATORS = re.compile(r"[!&^](?![^\[]*\])")
-_GROUP = re.compile(r"@([\w.:-]+)")
+_OPERATOR = re.compile(r"([,!&^])(?![^\[]*\])")
+_PATTERN = re.compile(r"^@|[*?]")
+_COMBINE: Mapping[str, Callable[[set[str], set[str]], set[str]]] = {
+    ",": set.union,
+    "!": set.difference,
+    "&": set.intersection,
+    "^": set.symmetric_difference,
+}
 _ADVICE = "write it like node[01-04,07].cluster"
 
 
@@ -39,29 +44,38 @@ def expand(text: str) -> tuple[str, ...]:
     if not all(parts):
         raise UsageError(f"not a list of hosts: {text!r}", _ADVICE)
     _refuse_too_many(text, parts)
-    if "*" in text or "?" in text or "@" in text:
+    if _PATTERN.search(text):
         raise UsageError(f"not a list of hosts: {text!r}", "patterns and @groups work in --limit only")
-    if _OPERATORS.search(text):
-        return _names(text, RESOLVER_NOGROUP)
+    if has_operators(text):
+        return _names(text)
     return tuple(name for part in parts for name in _expand_one(part))
 
 
-def select(text: str, universe: Sequence[str], groups: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Return the names of `text`, which may use `@group` and the patterns `*` and `?` over `universe`.
+def select(text: str, resolve: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    """Evaluate a node set over things that have several names each, from left to right.
+
+    `resolve` gets each name, `@group` and pattern (`node*`) and returns what it stands for, in one
+    common form: so `*!node07` leaves a host out by whichever name.
 
     Raises:
-        UsageError: not a node set, too large, or an unknown group.
+        UsageError: not a node set, too large, or what `resolve` raises.
     """
-    _refuse_too_many(text, split_list(text))
-    members = {name: ",".join(names) for name, names in groups.items()}
-    source = GroupSource("inventory", members, allgroups=",".join(universe))
-    literal = frozenset(part for part in split_list(text) if _is_ip6(part))
-    rest = ",".join(part for part in split_list(text) if not _is_ip6(part))
-    named = _GROUP.findall(rest)
-    if unknown := sorted(set(named) - set(groups)):
-        known = ", ".join(f"@{name}" for name in groups) or "none"
-        raise UsageError(f"unknown group @{unknown[0]}", f"groups of the inventory: {known}")
-    return literal | frozenset(_names(rest, GroupResolver(source)) if rest else ())
+    first, *rest = _OPERATOR.split(text)
+    chosen = _resolved(first.strip(), text, resolve)
+    for operator, part in zip(rest[::2], rest[1::2], strict=True):
+        other = _resolved(part.strip(), text, resolve)
+        chosen = _COMBINE[operator](chosen, other)
+    return frozenset(chosen)
+
+
+def _resolved(part: str, text: str, resolve: Callable[[str], Iterable[str]]) -> set[str]:
+    if not part:
+        raise UsageError(f"not a list of hosts: {text!r}", _ADVICE)
+    if not _PATTERN.search(part):
+        return {found for name in expand(part) for found in resolve(name)}
+    if "[" in part:
+        raise UsageError(f"not a list of hosts: {part!r}", "a pattern (*, ?) or @group takes no brackets")
+    return set(resolve(part))
 
 
 def fold(names: Iterable[str]) -> str:
@@ -75,6 +89,11 @@ def fold(names: Iterable[str]) -> str:
     return ",".join(folded + [name for name in ordered if name not in set(foldable)])
 
 
+def has_operators(text: str) -> bool:
+    """Tell whether a node set uses `!`, `&` or `^`, so that its parts mean nothing alone."""
+    return any(operator != "," for operator in _OPERATOR.split(text)[1::2])
+
+
 def split_list(text: str) -> list[str]:
     """Split at the commas that stand outside of brackets."""
     return _TOP_LEVEL_COMMA.split(text)
@@ -85,13 +104,13 @@ def _expand_one(part: str) -> tuple[str, ...]:
         return (part,)
     if _is_ip6(part.strip("[]")):
         return (part.strip("[]"),)
-    return _names(part, RESOLVER_NOGROUP)
+    return _names(part)
 
 
-def _names(text: str, resolver: GroupResolver) -> tuple[str, ...]:
+def _names(text: str) -> tuple[str, ...]:
     try:
-        return tuple(NodeSet(text, resolver=resolver))
-    except (NodeSetException, GroupResolverError, ValueError) as error:
+        return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except (NodeSetException, ValueError) as error:
         raise UsageError(f"not a list of hosts: {text!r}: {error}", _ADVICE) from error
 
 
