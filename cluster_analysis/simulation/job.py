@@ -79,8 +79,12 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class SimulatedJob:
-    """What happened. `step_ms` is the mean time of a step: from the last rank's end to the next one's."""
+    """What happened. `step_ms` is the mean time of a step, from the last rank's end to the next such end.
 
+    `requested` is the job as asked for, `spec` the one that ran: with the workload scenarios in it.
+    """
+
+    requested: JobSpec
     spec: JobSpec
     faults: tuple[Fault, ...]
     seed: int

@@ -111,18 +111,36 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         """Refuse layouts that cannot be run."""
-        for name in ("tp", "pp", "dp", "cp", "ep", "vpp", "microbatches", "steps", "ranks_per_host", "segments"):
+        for name in (
+            "tp",
+            "pp",
+            "dp",
+            "cp",
+            "ep",
+            "vpp",
+            "microbatches",
+            "steps",
+            "ranks_per_host",
+            "segments",
+        ):
             if getattr(self, name) < 1:
-                raise UsageError(f"--{name.replace('_', '-')} is {getattr(self, name)}", "it has to be 1 or more")
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is {getattr(self, name)}", "it has to be 1 or more"
+                )
         if self.dp % self.ep:
-            raise UsageError(f"--ep {self.ep} does not divide --dp {self.dp}", "experts are spread over data-parallel ranks")
+            raise UsageError(
+                f"--ep {self.ep} does not divide --dp {self.dp}",
+                "experts are spread over data-parallel ranks",
+            )
         if self.vpp > 1 and (self.pp == 1 or self.microbatches % self.pp):
             raise UsageError(
                 f"--vpp {self.vpp} needs --pp above 1 and --microbatches that --pp divides",
                 f"use --microbatches {self.pp * 2}",
             )
         if self.healthy.stage_work and len(self.healthy.stage_work) != self.pp:
-            raise UsageError(f"{len(self.healthy.stage_work)} stage weights for {self.pp} stages", "give one a stage")
+            raise UsageError(
+                f"{len(self.healthy.stage_work)} stage weights for {self.pp} stages", "give one a stage"
+            )
 
     @property
     def n_ranks(self) -> int:
@@ -144,4 +162,8 @@ class JobSpec:
         """About how long a step lasts, for severities that are shares of the step."""
         work = max(self.healthy.stage_work or (1.0,))
         passes = self.microbatches + (self.pp - 1) / self.vpp
-        return passes * 3.0 * self.forward_ms * work * (1.0 + self.free_share) * 1.15 + self.optimizer_ms + self.dp_mb / 12.0
+        return (
+            passes * 3.0 * self.forward_ms * work * (1.0 + self.free_share) * 1.15
+            + self.optimizer_ms
+            + self.dp_mb / 12.0
+        )
