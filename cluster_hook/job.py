@@ -17,7 +17,7 @@ VIAS: tuple[Via, ...] = ("auto", "shared", "ssh")
 OWN_JOB_PREFIXES = ("cluster-hook", "cluster-collect")
 
 _COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
-_PATTERN = re.compile(r"%([%jAaxuN])")
+_PATTERN = re.compile(r"%([jAaxuN])")
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,13 @@ def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str
     Raises:
         InputError: a `%` that begins no known pattern.
     """
-    unknown = re.search(r"%(?![%jAaxuN])", text)
+    unknown = re.search(r"%(?![jAaxuN])", text)
     if unknown or ("%N" in text and not keep_node):
         raise InputError(
             f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
             "%j %A %a %x %u are known everywhere, and %N in profile_dir",
         )
     values = {
-        "%": "%",
         "j": job.job,
         "A": job.array_job or job.job,
         "a": job.array_task or "0",

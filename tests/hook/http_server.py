@@ -1,0 +1,55 @@
+"""A small HTTP server on loopback that keeps what it was sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Mailbox:
+    """Where the server answers, and what it was sent: pairs of content type and body."""
+
+    url: str
+    received: list[tuple[str, bytes]] = field(default_factory=list)
+
+
+@contextmanager
+def mailbox(
+    status: int = 200, answer: bytes = b"ok", hang: threading.Event | None = None, location: str = ""
+) -> Iterator[Mailbox]:
+    """Run a server that answers every POST alike; with `hang` only once that is set."""
+    box = Mailbox("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            box.received.append((self.headers.get("Content-Type", ""), self.rfile.read(length)))
+            if hang is not None:
+                hang.wait(20)
+            self.send_response(status)
+            if location:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    box.url = f"http://127.0.0.1:{server.server_port}/hook/s3cret"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield box
+    finally:
+        if hang is not None:
+            hang.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,23 @@
+"""Jobs for tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from cluster_hook.job import FinishedJob
+
+_JOB = FinishedJob(
+    job="12",
+    name="train",
+    user="ada",
+    state="COMPLETED",
+    nodes=("node1", "node2"),
+    work_dir=Path("/work-dir"),
+    comment="profile_dir=prof",
+)
+
+
+def a_job(**changes: object) -> FinishedJob:
+    """Return a job that asks to be followed, with some fields changed."""
+    return replace(_JOB, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_hook.metrics import METRICS_NAME, place_metrics, read_metrics
+from cluster_hook.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
+from cluster_hook.telling import TellOptions, TellWhen, is_worth_telling, message_text, tell
+from cluster_hook.verdict import FindingLine, Verdict, read_verdict
+from cluster_run.errors import ExitCode, InputError, SchemaError
+
+_SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)
+_INFO = FindingLine("small_packets-0", "small_packets", "info", "Many small packets.", None, None)
+_HEALTHY = Verdict("healthy", 8, 8, (), ())
+_METRICS = """\
+# HELP cluster_analysis_verdict 1 for the verdict that holds, 0 for the others.
+# TYPE cluster_analysis_verdict gauge
+cluster_analysis_verdict{verdict="healthy"} 1
+cluster_analysis_step_seconds 0.2827
+"""
+
+
+def an_outcome(
+    verdict: Verdict | None, state: str = "analysed", reason: str = "", metrics: str = ""
+) -> Outcome:
+    return Outcome(
+        "12",
+        "train",
+        "FAILED",
+        state,
+        ExitCode.DONE,
+        Path("/r"),
+        verdict,
+        reason,
+        metrics,  # type: ignore[arg-type]
+    )
+
+
+def test_the_line_names_the_job_its_end_the_worst_finding_with_its_cost_and_the_page() -> None:
+    verdict = Verdict("degraded", 8, 8, (_SLOW, _SLOW, _INFO), ("host 1: unreachable",))
+    assert an_outcome(verdict).line == (
+        "job 12 train (FAILED): degraded: Rank 15 computes 22 % slower (12.3 ms a step, 4.4% of the step). "
+        "1 more finding. 1 problem: host 1: unreachable. See /r/report.html"
+    )
+
+
+def test_healthy_and_could_not_tell_do_not_look_alike() -> None:
+    unknown = Verdict("unknown", 0, 8, (), ("rank 3: truncated",))
+    assert "nothing to look at" in an_outcome(_HEALTHY).line
+    assert "nothing to look at" not in an_outcome(unknown).line
+    assert "too little to judge" in an_outcome(unknown).line
+
+
+def test_a_failed_outcome_says_why() -> None:
+    assert an_outcome(None, "failed", "no data").line == "job 12 train (FAILED): not analysed: no data"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told_by"),
+    [
+        (an_outcome(_HEALTHY), {"always"}),
+        (an_outcome(Verdict("healthy", 8, 8, (_INFO,), ())), {"always"}),
+        (an_outcome(Verdict("degraded", 8, 8, (_SLOW,), ())), {"always", "findings", "problems"}),
+        (an_outcome(Verdict("healthy", 8, 8, (), ("x",))), {"always", "problems"}),
+        (an_outcome(Verdict("unknown", 0, 8, (), ())), {"always", "problems"}),
+        (an_outcome(None, "failed", "x"), {"always", "problems"}),
+        (an_outcome(None, "nothing", "x"), {"always"}),
+    ],
+)
+def test_people_are_told_only_what_they_asked_for(outcome: Outcome, told_by: set[TellWhen]) -> None:
+    every: tuple[TellWhen, ...] = ("findings", "problems", "always", "never")
+    assert {when for when in every if is_worth_telling(outcome, when)} == told_by
+
+
+def test_a_message_names_a_few_findings_and_never_a_hundred() -> None:
+    text = message_text(an_outcome(Verdict("degraded", 8, 8, (_SLOW,) * 100, ())))
+    assert text.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        an_outcome(Verdict("degraded", 8, 8, (_SLOW, _INFO), ("p",)), metrics=_METRICS),
+        an_outcome(None, "failed", "x"),
+    ],
+)
+def test_an_outcome_travels_as_text_unchanged(outcome: Outcome) -> None:
+    assert outcome_from_text(outcome_to_line(outcome)) == outcome
+    assert json.loads(outcome_text(outcome))["line"] == outcome.line
+
+
+@pytest.mark.parametrize("text", ["", "Traceback", "[]", "{}", '{"schema": "cluster-hook/9"}'])
+def test_what_a_crashed_worker_left_is_no_outcome(text: str) -> None:
+    with pytest.raises(InputError):
+        outcome_from_text(text)
+
+
+def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
+    document = {
+        "schema": "cluster-findings/1",
+        "verdict": "degraded",
+        "run": {"ranks": 7, "expected_ranks": 8},
+        "findings": [
+            {
+                "id": "a",
+                "kind": "slow_rank",
+                "severity": "critical",
+                "summary": "S.",
+                "cost_ms_per_step": None,
+            }
+        ],
+        "problems": [
+            {"host": "1", "rank": 7, "file": "communication.json", "reason": "truncated at byte 9."}
+        ],
+    }
+    path = tmp_path / "findings.json"
+    path.write_text(json.dumps(document))
+    verdict = read_verdict(path)
+    assert verdict.problems == ("host 1, rank 7, communication.json: truncated at byte 9",)
+    assert verdict.faults[0].text == "S."
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "cluster-findings/1"}'])
+def test_findings_that_are_not_whole_are_refused_with_their_path(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"findings\.json"):
+        read_verdict(path)
+
+
+def test_findings_of_another_version_say_found_and_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text('{"schema": "cluster-findings/2"}')
+    with pytest.raises(SchemaError, match="cluster-findings/2.*cluster-findings/1"):
+        read_verdict(path)
+
+
+def test_metrics_get_the_job_as_a_label_so_that_two_jobs_do_not_clash(tmp_path: Path) -> None:
+    place_metrics(_METRICS, '1"2', tmp_path)
+    (path,) = tmp_path.iterdir()
+    lines = path.read_text().splitlines()
+    assert path.name == "cluster_analysis_1_2.prom"
+    assert 'cluster_analysis_verdict{job_id="1\\"2",verdict="healthy"} 1' in lines
+    assert 'cluster_analysis_step_seconds{job_id="1\\"2"} 0.2827' in lines
+
+
+@pytest.mark.parametrize(
+    "line", ["root:x:0:0", "up 1", "cluster_analysis_x{} 1; 2", "cluster_analysis_x one"]
+)
+def test_a_file_that_is_not_our_metrics_never_reaches_the_collector(tmp_path: Path, line: str) -> None:
+    outcome = an_outcome(_HEALTHY, metrics=_METRICS + line + "\n")
+    (trouble,) = tell(outcome, TellOptions(prometheus_dir=tmp_path))
+    assert "job 12" in trouble
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metrics_without_their_directory_are_a_trouble_and_no_failure(tmp_path: Path) -> None:
+    outcome = an_outcome(_HEALTHY, metrics=_METRICS)
+    (trouble,) = tell(outcome, TellOptions(prometheus_dir=tmp_path / "missing"))
+    assert "missing" in trouble
+
+
+def test_the_metrics_have_the_name_that_the_analysis_gives_them() -> None:
+    from cluster_analysis.outputs import folder  # the hook itself imports nothing of the analysis
+
+    assert folder.METRICS_NAME == METRICS_NAME
+
+
+def test_results_without_metrics_are_no_trouble(tmp_path: Path) -> None:
+    assert read_metrics(tmp_path) == ""

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from cluster_hook.webhook import FORMATS, Webhook, WebhookFormat, find_webhook, message_body, post
+from cluster_run.errors import InputError
+from tests.hook.http_server import mailbox
+
+
+def test_a_message_arrives_as_json() -> None:
+    with mailbox() as box:
+        assert post(Webhook(box.url), "text", {"a": 1}) == ""
+        ((kind, body),) = box.received
+    assert kind == "application/json"
+    assert json.loads(body) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "path"),
+    [
+        ("slack", ["text"]),
+        ("mattermost", ["text"]),
+        ("discord", ["content"]),
+        ("feishu", ["content", "text"]),
+        ("dingtalk", ["text", "content"]),
+        ("wecom", ["text", "content"]),
+        ("teams", ["attachments", 0, "content", "body", 0, "text"]),
+    ],
+)
+def test_each_chat_tool_gets_the_text_where_it_looks(chosen: WebhookFormat, path: list[str | int]) -> None:
+    found = json.loads(message_body(chosen, "job 12: slow", {}))
+    for key in path:
+        found = found[key]
+    assert found == "job 12: slow"
+
+
+def test_a_jobs_name_cannot_call_the_whole_channel() -> None:
+    assert b"<!channel>" not in message_body("slack", "<!channel>", {})
+    assert json.loads(message_body("discord", "@everyone", {}))["allowed_mentions"] == {"parse": []}
+
+
+@pytest.mark.parametrize("chosen", FORMATS)
+def test_a_long_message_stays_below_what_chat_tools_take(chosen: WebhookFormat) -> None:
+    assert len(message_body(chosen, "x" * 100_000, {})) < 3000
+
+
+@pytest.mark.parametrize("status", [301, 400, 403, 404, 500])
+def test_a_refusal_is_said_without_the_secret_address(status: int) -> None:
+    with mailbox(status=status) as box:
+        trouble = post(Webhook(box.url), "text", {})
+    assert str(status) in trouble
+    assert "s3cret" not in trouble
+
+
+def test_a_redirection_is_not_followed() -> None:
+    with mailbox() as elsewhere, mailbox(status=302, location=elsewhere.url) as box:
+        assert "302" in post(Webhook(box.url), "text", {})
+        assert elsewhere.received == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "answer"), [("feishu", b'{"code": 9499}'), ("dingtalk", b'{"errcode": 310000}')]
+)
+def test_a_refusal_with_status_200_is_one_all_the_same(chosen: WebhookFormat, answer: bytes) -> None:
+    with mailbox(answer=answer) as box:
+        assert "code" in post(Webhook(box.url, chosen), "text", {})
+
+
+def test_a_webhook_that_hangs_is_given_up_at_the_deadline() -> None:
+    with mailbox(hang=threading.Event()) as box:
+        assert "in time" in post(Webhook(box.url), "text", {}, deadline_s=0.2)
+
+
+def test_a_webhook_that_is_not_there_is_a_trouble() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/s3cret"
+        trouble = post(Webhook(url), "text", {})
+    assert "cannot be reached" in trouble
+    assert "s3cret" not in trouble
+
+
+def test_the_address_comes_from_a_file_before_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLUSTER_HOOK_WEBHOOK_URL", "https://chat.example/env")
+    file = tmp_path / "webhook"
+    file.write_text("https://chat.example/file\n")
+    assert find_webhook(file, "slack") == Webhook("https://chat.example/file", "slack")
+    assert find_webhook(None, "json") == Webhook("https://chat.example/env", "json")
+
+
+def test_without_an_address_nobody_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLUSTER_HOOK_WEBHOOK_URL", raising=False)
+    assert find_webhook(None, "json") is None
+
+
+@pytest.mark.parametrize(
+    "content", ["", "chat.example/s3cret", "file:///etc/s3cret", "http://a b/s3cret", "http:///s3cret"]
+)
+def test_a_file_without_an_address_is_refused_by_name_without_its_content(
+    tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "webhook"
+    file.write_text(content)
+    with pytest.raises(InputError, match="webhook") as caught:
+        find_webhook(file, "json")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_address_never_shows_in_a_repr() -> None:
+    assert "s3cret" not in repr(Webhook("https://chat.example/s3cret"))
