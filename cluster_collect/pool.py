@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from cluster_collect.bandwidth import BandwidthCap
+from cluster_collect.bounds import Bounds
+from cluster_collect.dialers import Dialers
+from cluster_collect.faults import HostError
+from cluster_collect.host import HostCollection, Shared
+from cluster_collect.journal import Journal
+from cluster_collect.lock import locked
 from cluster_collect.plan import HostCheck, HostPlan
 from cluster_collect.progress_events import ProgressListener
+from cluster_collect.prospect import check_host, plan_host
+from cluster_collect.run_files import finish_run, prepare_run
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_run.manifest import Manifest
+from cluster_collect.store import RunWriter
+from cluster_collect.watchdog import cancelled
+from cluster_run.manifest import HostOutcome, Manifest
+from cluster_run.version import VERSION
+
+_T = TypeVar("_T")
 
 
 async def collect(
@@ -20,23 +39,114 @@ async def collect(
 ) -> Manifest:
     """Collect from every host into `run` and return the manifest that was written there last.
 
-    Cancelling it leaves a directory from which the next call goes on.
+    Hosts that an earlier call collected and this one does not name stay in the manifest. Cancelling
+    leaves a directory from which the next call goes on.
 
     Raises:
         ClusterError: a local problem: the directory is locked or cannot be written, or the disk is full.
     """
-    raise NotImplementedError
+    with locked(run), Journal(run) as journal:
+        mapping = prepare_run(run, specs, journal, rank_table)
+        writer = RunWriter(run, options.min_free_bytes)
+        writer.remove_leftovers()
+        rate = options.bandwidth_bytes_per_s
+        shared = Shared(
+            options=options,
+            bounds=_bounds(options),
+            writer=writer,
+            journal=journal,
+            watch=watch,
+            cap=BandwidthCap(rate) if rate else None,
+            chance=random.Random(),
+        )
+        async with _dialers(options, shared.bounds, watch) as dialers:
+
+            async def one(spec: HostSpec) -> HostOutcome:
+                return await HostCollection(spec, dialers.of(spec), shared).run()
+
+            outcomes = await _each(specs, one)
+        manifest = Manifest(
+            what=options.what,
+            hosts=_with_earlier(outcomes, journal, set(mapping.values())),
+            tool_version=VERSION,
+            finished_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        )
+        await asyncio.to_thread(finish_run, writer, manifest)
+        journal.finished()
+        return manifest
 
 
 async def plan(
     specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
 ) -> tuple[HostPlan, ...]:
     """List every host and return what `collect` would fetch, in the order of `specs`; nothing is copied."""
-    raise NotImplementedError
+    async with _dialers(options, _bounds(options), watch) as dialers:
+
+        async def one(spec: HostSpec) -> HostPlan:
+            watch.host_started(spec.host)
+            try:
+                return await plan_host(dialers.of(spec), spec, options)
+            except HostError as error:
+                return HostPlan(spec.host, spec.server_id, reason=error.message, advice=error.advice)
+
+        return await _each(specs, one)
 
 
 async def check(
     specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
 ) -> tuple[HostCheck, ...]:
     """Log in to every host and report paths, free space, clock offset and tools, in the order of `specs`."""
-    raise NotImplementedError
+    async with _dialers(options, _bounds(options), watch) as dialers:
+
+        async def one(spec: HostSpec) -> HostCheck:
+            watch.host_started(spec.host)
+            try:
+                return await check_host(dialers.of(spec), spec, options)
+            except HostError as error:
+                return HostCheck(spec.host, spec.server_id, reason=error.message, advice=error.advice)
+
+        return await _each(specs, one)
+
+
+def _bounds(options: CollectOptions) -> Bounds:
+    return Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
+
+
+@asynccontextmanager
+async def _dialers(
+    options: CollectOptions, bounds: Bounds, watch: ProgressListener
+) -> AsyncIterator[Dialers]:
+    dialers = Dialers(options, bounds, watch)
+    try:
+        yield dialers
+    finally:
+        await dialers.close()
+
+
+async def _each(specs: Sequence[HostSpec], work: Callable[[HostSpec], Awaitable[_T]]) -> tuple[_T, ...]:
+    """Run `work` for all hosts at once; an error (a local one: hosts' own are values) ends them all."""
+    tasks = [asyncio.ensure_future(work(spec)) for spec in specs]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            await cancelled(task)
+
+
+def _with_earlier(
+    outcomes: Sequence[HostOutcome], journal: Journal, hosts: set[str]
+) -> tuple[HostOutcome, ...]:
+    """This call's outcomes and those of hosts that only earlier calls collected, by number."""
+    collected = {outcome.server_id for outcome in outcomes}
+    earlier = [
+        outcome
+        for server_id, outcome in journal.earlier.items()
+        if server_id not in collected and outcome.host in hosts
+    ]
+    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: _number(outcome.host)))
+
+
+def _number(host: str) -> tuple[int, str]:
+    return (int(host), "") if host.isdecimal() else (1 << 62, host)

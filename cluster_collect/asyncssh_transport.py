@@ -1,0 +1,484 @@
+"""SSH by asyncssh: the only module that knows it. All its errors leave as ours."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from cluster_collect.bounds import Bounds
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import (
+    HostError,
+    HostileDataError,
+    HostNameError,
+    LoginError,
+    LostConnectionError,
+    NoShellError,
+    RemoteFailureError,
+    SshSetupError,
+    StalledError,
+    UnreachableError,
+)
+from cluster_collect.gateways import SharedConnections
+from cluster_collect.host_keys import SYSTEM_KNOWN_HOSTS, HostKeyJudge, KnownHostsCache, user_known_hosts
+from cluster_collect.local_transport import kind_letter
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transport import CommandResult, Receive, RemoteFiles
+from cluster_collect.watchdog import cancelled, within
+
+# AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
+_CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
+_WINDOW_BYTES = 8 << 20
+_KEEPALIVE_S, _N_KEEPALIVES = 15, 3
+_READ_BYTES = 255 * 1024
+_N_READS_AHEAD = 16
+_MAX_ERROR_BYTES = 64 * 1024
+_CLOSE_DEADLINE_S = 3.0
+
+
+class AsyncsshDialer:
+    """Connects to hosts; shares jump connections, parsed known_hosts files and decrypted keys."""
+
+    def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
+        self._options = options
+        self._bounds = bounds
+        self._watch = watch
+        self._known_hosts = KnownHostsCache()
+        self._keys: dict[str, asyncssh.SSHKey] = {}
+        self._gateways: SharedConnections[asyncssh.SSHClientConnection] = SharedConnections(
+            lambda connection: not connection.is_closed()
+        )
+
+    async def dial(self, spec: HostSpec) -> AsyncsshConnection:
+        """Connect and log in."""
+        base = await self._base_options(spec, spec.address, spec.port, spec.user)
+        jump = spec.jump or (base.tunnel if isinstance(base.tunnel, str) else "")
+        tunnel = await self._gateway(spec, tuple(jump.split(","))) if jump else None
+        gateway = jump or f"{spec.address}:{spec.port}"
+        return AsyncsshConnection(await self._connect(spec, base, tunnel, gateway, spec.password))
+
+    async def close(self) -> None:
+        """Close the jump connections."""
+        await self._gateways.close(_close)
+
+    async def _gateway(self, spec: HostSpec, chain: tuple[str, ...]) -> asyncssh.SSHClientConnection:
+        """Return the connection to the last jump host of a chain, through those before it."""
+        key = (chain, spec.ssh_config, spec.known_hosts, spec.identity_file, spec.user)
+
+        async def connect() -> asyncssh.SSHClientConnection:
+            tunnel = await self._gateway(spec, chain[:-1]) if len(chain) > 1 else None
+            user, name, port = _parsed_jump(chain[-1])
+            base = await self._base_options(spec, name, port, user)
+            if user is None and base.config.get("User") is None and spec.user is not None:
+                base = await self._base_options(spec, name, port, spec.user)
+            # The target's password is not for the gateway.
+            return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
+
+        return await self._gateways.get(key, connect)
+
+    async def _base_options(
+        self, spec: HostSpec, name: str, port: int | None, user: str | None
+    ) -> asyncssh.SSHClientConnectionOptions:
+        """Read the client configuration and the keys for a server."""
+        given: dict[str, Any] = {"host": name}
+        if port is not None:
+            given["port"] = port
+        if user is not None:
+            given["username"] = user
+        if spec.ssh_config is not None:
+            given["config"] = [str(Path(spec.ssh_config).expanduser())]
+        try:
+            if spec.identity_file is not None:
+                given["client_keys"] = [self._key(spec)]
+            base = await asyncssh.SSHClientConnectionOptions.construct(
+                compression_algs=None,
+                keepalive_interval=_KEEPALIVE_S,
+                keepalive_count_max=_N_KEEPALIVES,
+                agent_forwarding=False,
+                **given,
+            )
+            if base.config.get("Ciphers") is None:
+                base = await asyncssh.SSHClientConnectionOptions.construct(base, encryption_algs=_CIPHERS)
+            return base
+        except (ValueError, OSError, asyncssh.Error) as error:
+            raise _setup_error(error, spec) from None
+
+    def _key(self, spec: HostSpec) -> Any:
+        path = str(Path(spec.identity_file or "").expanduser())
+        if path not in self._keys:
+            self._keys[path] = asyncssh.read_private_key(path, spec.passphrase)
+        certificate = Path(spec.certificate_file or f"{path}-cert.pub").expanduser()
+        if spec.certificate_file is None and not certificate.is_file():
+            return self._keys[path]
+        return self._keys[path], asyncssh.read_certificate(str(certificate))
+
+    async def _connect(
+        self,
+        spec: HostSpec,
+        base: asyncssh.SSHClientConnectionOptions,
+        tunnel: asyncssh.SSHClientConnection | None,
+        gateway: str,
+        password: str | None,
+    ) -> asyncssh.SSHClientConnection:
+        judge = self._judge(spec, base)
+        client = _Client(judge)
+        try:
+            async with self._bounds.handshake(gateway):
+                work = asyncssh.connect(
+                    base.host,
+                    base.port,
+                    options=base,
+                    tunnel=tunnel,
+                    client_factory=lambda: client,
+                    known_hosts=lambda _name, address, _port: _trusted(judge, address),
+                    password=password,
+                )
+                connection = await self._in_time(asyncio.ensure_future(work), client, judge)
+        except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
+            raise translated(error, judge) from None
+        if new_key := judge.confirm():
+            self._watch.noted(spec.host, f"new host key of {judge.name} accepted: {new_key}")
+        return connection
+
+    async def _in_time(
+        self, work: asyncio.Future[asyncssh.SSHClientConnection], client: _Client, judge: HostKeyJudge
+    ) -> asyncssh.SSHClientConnection:
+        """Give the network, and then the login, its own deadline."""
+        options = self._options
+        reached = asyncio.ensure_future(client.reached.wait())
+        try:
+            await asyncio.wait(
+                (work, reached), timeout=options.connect_deadline_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not work.done() and not reached.done():
+                raise UnreachableError(
+                    f"{judge.name}: no connection within {options.connect_deadline_s:g} s",
+                    "is the host up, and its SSH port open from here?",
+                )
+            return await within(work, options.login_deadline_s, f"logging in to {judge.name}")
+        finally:
+            await cancelled(reached)
+            await cancelled(work)
+
+    def _judge(self, spec: HostSpec, base: asyncssh.SSHClientConnectionOptions) -> HostKeyJudge:
+        configured = base.config.get("UserKnownHostsFile", None)
+        if spec.known_hosts is not None or configured is None:
+            paths = [user_known_hosts(spec.known_hosts)]
+        else:
+            paths = [Path(str(name)).expanduser() for name in configured] or [Path("/dev/null")]
+        return HostKeyJudge(
+            name=str(base.host),
+            port=int(base.port),
+            alias=base.host_key_alias,
+            paths=(*paths, SYSTEM_KNOWN_HOSTS),
+            cache=self._known_hosts,
+            accept_new=self._options.accept_new_host_keys,
+        )
+
+
+class _Client(asyncssh.SSHClient):
+    """Answers the questions of one handshake."""
+
+    def __init__(self, judge: HostKeyJudge) -> None:
+        self._judge = judge
+        self.reached = asyncio.Event()
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """The network connection stands."""
+        self.reached.set()
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        """Judge a key that is not among the trusted ones; asyncssh asks for changed keys too."""
+        return self._judge.accepts(addr, _spelled(key))
+
+
+def _spelled(key: asyncssh.SSHKey) -> str:
+    return " ".join(key.export_public_key("openssh").decode().split()[:2])
+
+
+def _trusted(judge: HostKeyJudge, address: str) -> tuple[list[asyncssh.SSHKey], ...]:
+    known = judge.known(address)
+    return _imported(known.trusted), _imported(known.authorities), _imported(known.revoked)
+
+
+def _imported(keys: Sequence[str]) -> list[asyncssh.SSHKey]:
+    imported = []
+    for key in keys:
+        try:
+            imported.append(asyncssh.import_public_key(key))
+        except asyncssh.KeyImportError:
+            continue  # a kind of key that this library does not know cannot be offered to it either
+    return imported
+
+
+def _parsed_jump(jump: str) -> tuple[str | None, str, int | None]:
+    user, _, place = jump.strip().removeprefix("ssh://").rpartition("@")
+    name, colon, port = place.rpartition(":")
+    if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
+        return user or None, name.strip("[]"), int(port)
+    return user or None, place.strip("[]"), None
+
+
+class AsyncsshConnection:
+    """One logged-in connection."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
+        self._connection = connection
+
+    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
+        """Run a command; its output goes to `receive` straight from the packet."""
+        session = _Session(receive)
+        try:
+            channel, _ = await self._connection.create_session(
+                lambda: session,
+                command,
+                encoding=None,
+                window=_WINDOW_BYTES,
+                request_pty=False,
+            )
+        except asyncssh.ChannelOpenError as error:
+            if self._connection.is_closed():
+                raise translated(error) from None
+            raise NoShellError(f"the host runs no commands for us: {error.reason}") from None
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+        try:
+            if not channel.is_closing():
+                channel.write(stdin)
+                channel.write_eof()
+            await session.ended
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+        finally:
+            session.forget()
+            channel.abort()
+        return CommandResult(channel.get_exit_status(), bytes(session.errors))
+
+    async def open_files(self) -> RemoteFiles:
+        """Start SFTP."""
+        try:
+            return AsyncsshFiles(await self._connection.start_sftp_client(path_encoding=None))
+        except (OSError, asyncssh.Error) as error:
+            if self._connection.is_closed():
+                raise translated(error) from None
+            raise RemoteFailureError(
+                "the host offers neither a shell nor SFTP", "ask its administrator for one of them"
+            ) from None
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await _close(self._connection)
+
+
+async def _close(connection: asyncssh.SSHClientConnection) -> None:
+    connection.close()
+    try:
+        await asyncio.wait_for(connection.wait_closed(), _CLOSE_DEADLINE_S)
+    except (OSError, asyncssh.Error, asyncio.TimeoutError):
+        connection.abort()
+
+
+class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
+    """Receives one command's output."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive: Receive | None = receive
+        self._channel: Any = None
+        self._resume: asyncio.TimerHandle | None = None
+        self.errors = bytearray()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, chan: Any) -> None:
+        """Keep the channel."""
+        self._channel = chan
+
+    def data_received(self, data: Any, datatype: int | None) -> None:
+        """Pass output on; what `receive` raises ends the command."""
+        if datatype == asyncssh.EXTENDED_DATA_STDERR:
+            self.errors += data[: _MAX_ERROR_BYTES - len(self.errors)]
+            return
+        if self._receive is None:
+            return
+        try:
+            pause_s = self._receive(data)
+        except Exception as error:  # noqa: BLE001 - handed to the waiting caller, whatever it is
+            self.forget()
+            if not self.ended.done():
+                self.ended.set_exception(error)
+            return
+        if pause_s > 0:
+            self._channel.pause_reading()
+            loop = asyncio.get_running_loop()
+            if self._resume is not None:
+                self._resume.cancel()
+            self._resume = loop.call_later(pause_s, self._channel.resume_reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The channel is closed, by its end or with the connection."""
+        if self.ended.done():
+            return
+        if exc is None:
+            self.ended.set_result(None)
+        else:
+            self.ended.set_exception(exc)
+
+    def forget(self) -> None:
+        """Drop whatever still arrives."""
+        self._receive = None
+        if self._resume is not None:
+            self._resume.cancel()
+
+
+class AsyncsshFiles:
+    """SFTP by asyncssh; paths stay bytes, reads are sent ahead and handed on in order."""
+
+    def __init__(self, client: asyncssh.SFTPClient) -> None:
+        self._client = client
+
+    async def real_path(self, path: bytes) -> bytes:
+        """Return the absolute path, links resolved."""
+        try:
+            home_free = path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
+            found = await self._client.realpath(home_free)
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+        return found if isinstance(found, bytes) else str(found).encode()
+
+    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        """Return what lies in a directory."""
+        entries: list[RemoteEntry] = []
+        try:
+            async for name in self._client.scandir(directory):
+                if name.filename not in (b".", b".."):
+                    entries.append(_entry(bytes(name.filename), name.attrs))  # type: ignore[arg-type]
+                    if len(entries) > max_entries:
+                        raise HostileDataError(f"a directory holds more than {max_entries} entries")
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+        return entries
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        """Return one file's entry."""
+        try:
+            return _entry(path, await self._client.lstat(path))
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+        """Read a file in order, one piece further than `size_bytes` to see that it has grown."""
+        try:
+            async with self._client.open(path, "rb", encoding=None) as file:
+                await self._read_ahead(file, size_bytes, receive)
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+
+    async def _read_ahead(self, file: Any, size_bytes: int, receive: Receive) -> None:
+        offsets = iter(range(0, size_bytes + 1, _READ_BYTES))
+        ahead: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+        try:
+            while True:
+                while len(ahead) < _N_READS_AHEAD and (offset := next(offsets, None)) is not None:
+                    ahead.append((offset, asyncio.ensure_future(file.read(_READ_BYTES, offset))))
+                if not ahead:
+                    return
+                offset, coming = ahead.popleft()
+                data = await coming
+                while data:
+                    pause_s = receive(data)
+                    if pause_s > 0:
+                        await asyncio.sleep(pause_s)
+                    offset += len(data)
+                    if offset % _READ_BYTES == 0 or offset > size_bytes:
+                        break
+                    # The server may send less than was asked for without being at the end.
+                    data = await file.read(-offset % _READ_BYTES, offset)
+                else:
+                    return
+        finally:
+            for _, coming in ahead:
+                await cancelled(coming)
+
+    async def close(self) -> None:
+        """End SFTP."""
+        self._client.exit()
+
+
+def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
+    mode = attributes.permissions
+    kind = "?" if mode is None else kind_letter(mode)
+    mtime_ns = int(attributes.mtime or 0) * 1_000_000_000 + int(attributes.mtime_ns or 0)
+    return RemoteEntry(path, kind, attributes.size or 0, mtime_ns)
+
+
+def _setup_error(error: Exception, spec: HostSpec) -> HostError:
+    what = (
+        spec.identity_file
+        if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError))
+        else ""
+    )
+    text = f"{what}: {error}" if what else str(error)
+    return SshSetupError(
+        f"the SSH settings of this host cannot be used: {text}", "check identity_file and ssh_config"
+    )
+
+
+def translated(error: Exception, judge: HostKeyJudge | None = None) -> HostError:
+    """Return our error for one of asyncssh's or the system's."""
+    name = f"{judge.name}: " if judge is not None else ""
+    if isinstance(error, HostError):
+        return error
+    if judge is not None and _is_about_host_key(error, judge):
+        return judge.error(getattr(error, "reason", ""))
+    if isinstance(error, asyncssh.PermissionDenied):
+        return LoginError(
+            f"{name}the login was refused",
+            "check user, key and password; it is not tried again to avoid a lock-out",
+        )
+    if isinstance(error, asyncssh.SFTPError):
+        return _translated_sftp(error)
+    if isinstance(error, (asyncssh.ProtocolError, asyncssh.MACError, asyncssh.CompressionError)):
+        return LostConnectionError(f"{name}the connection was damaged: {error.reason}")
+    if isinstance(
+        error, (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported, asyncssh.IllegalUserName)
+    ):
+        return SshSetupError(
+            f"{name}no agreement with the SSH server: {error.reason}", "try transport: paramiko"
+        )
+    if isinstance(error, asyncssh.DisconnectError):
+        if "authentication failures" in error.reason.lower():
+            return LoginError(f"{name}{error.reason}", "name the right key with identity_file")
+        return LostConnectionError(f"{name}the connection was lost: {error.reason}")
+    if isinstance(error, asyncssh.ChannelOpenError):
+        return UnreachableError(f"{name}not reachable through its jump host: {error.reason}")
+    if isinstance(error, socket.gaierror):
+        return HostNameError(f"{name}the name does not resolve: {error.strerror}", "check the address")
+    if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
+        return StalledError(f"{name}timed out")
+    if isinstance(error, OSError):
+        return UnreachableError(f"{name}{error.strerror or error}", "is the host up, and its SSH port right?")
+    return RemoteFailureError(f"{name}{error}")
+
+
+def _is_about_host_key(error: Exception, judge: HostKeyJudge) -> bool:
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return True
+    if isinstance(error, asyncssh.KeyExchangeFailed) and "host key" in error.reason.lower():
+        # The server has no key of the kinds that known_hosts lists for it.
+        judge.verdict = "changed"
+        return True
+    return False
+
+
+def _translated_sftp(error: asyncssh.SFTPError) -> HostError:
+    if isinstance(error, (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)):
+        return LostConnectionError(f"the connection was lost: {error.reason}")
+    if isinstance(error, asyncssh.SFTPBadMessage):
+        return HostileDataError(f"the SFTP server sent nonsense: {error.reason}")
+    return RemoteFailureError(error.reason or type(error).__name__)

@@ -1,0 +1,48 @@
+"""How many things may happen at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class TransferSlot:
+    """One of the places for hosts that send data; given back early by a host that has gone quiet."""
+
+    def __init__(self, semaphore: asyncio.Semaphore) -> None:
+        self._semaphore = semaphore
+        self._held = True
+
+    def give_back(self) -> None:
+        """Let another host go first; safe to call again."""
+        if self._held:
+            self._held = False
+            self._semaphore.release()
+
+
+class Bounds:
+    """The limits of one collection: handshakes in all and per gateway, and hosts that send at once."""
+
+    def __init__(self, n_connecting: int, n_per_gateway: int, n_transfers: int) -> None:
+        self._connecting = asyncio.Semaphore(n_connecting)
+        self._n_per_gateway = n_per_gateway
+        self._gateways: dict[str, asyncio.Semaphore] = {}
+        self._transfers = asyncio.Semaphore(n_transfers)
+
+    @asynccontextmanager
+    async def handshake(self, gateway: str) -> AsyncIterator[None]:
+        """Wait for a turn to connect through `gateway` (the jump host, or the address itself)."""
+        one_gateway = self._gateways.setdefault(gateway, asyncio.Semaphore(self._n_per_gateway))
+        async with one_gateway, self._connecting:
+            yield
+
+    @asynccontextmanager
+    async def transfer(self) -> AsyncIterator[TransferSlot]:
+        """Wait for a turn to send data."""
+        await self._transfers.acquire()
+        slot = TransferSlot(self._transfers)
+        try:
+            yield slot
+        finally:
+            slot.give_back()

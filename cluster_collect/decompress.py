@@ -1,0 +1,74 @@
+"""Unpacks a compressed stream in small pieces, so that a bomb meets the limits behind it early."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Literal
+
+import zstandard
+
+from cluster_collect.faults import HostileDataError
+
+Codec = Literal["zstd", "gzip", "none"]
+Sink = Callable[[bytes | memoryview], object]
+
+_PIECE_BYTES = 256 * 1024
+_MAX_WINDOW_BYTES = 128 << 20
+_GZIP_WINDOW_BITS = 31
+
+
+def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], None]:
+    """Return a function that takes compressed bytes and gives the plain ones to `sink`, 256 KiB at most at once.
+
+    The function raises HostileDataError for a stream that is not in `codec`'s format, and lets
+    everything through that `sink` raises.
+    """
+    if codec == "zstd":
+        return _zstd(sink)
+    if codec == "gzip":
+        return _gzip(sink)
+    return lambda data: _plain(data, sink)
+
+
+def _plain(data: bytes, sink: Sink) -> None:
+    sink(data)
+
+
+class _Writer:
+    """The file that zstandard wants to write to."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._sink(data)
+        return len(data)
+
+
+def _zstd(sink: Sink) -> Callable[[bytes], None]:
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    writer = decompressor.stream_writer(_Writer(sink), write_size=_PIECE_BYTES)  # type: ignore[arg-type]
+
+    def take(data: bytes) -> None:
+        try:
+            writer.write(data)
+        except zstandard.ZstdError as error:
+            raise HostileDataError(f"the zstd stream cannot be read: {error}") from None
+
+    return take
+
+
+def _gzip(sink: Sink) -> Callable[[bytes], None]:
+    inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
+
+    def take(data: bytes) -> None:
+        while data and not inflater.eof:
+            try:
+                piece = inflater.decompress(data, _PIECE_BYTES)
+            except zlib.error as error:
+                raise HostileDataError(f"the gzip stream cannot be read: {error}") from None
+            data = inflater.unconsumed_tail
+            sink(piece)
+
+    return take

@@ -1,0 +1,105 @@
+"""What can go wrong while collecting.
+
+ClusterError
+├── HostError                 one host's failure: becomes its outcome, never costs the others
+│   ├── UnreachableError        no connection could be made            (worth retrying)
+│   ├── LostConnectionError     it broke, or the stream ended early    (worth retrying)
+│   ├── StalledError            a deadline passed without progress     (worth retrying)
+│   ├── HostNameError           the name does not resolve
+│   ├── HostKeyError            unknown, changed or revoked host key
+│   ├── LoginError              the host refused every credential
+│   ├── SshSetupError           our own side: key files, ssh_config
+│   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
+│   ├── NoProfilerRootError     the profiler root is missing or unreadable
+│   ├── RemoteFailureError      a command on the host failed
+│   └── HostileDataError        the host sent what it must not send
+├── DiskFullError             this machine: stops everything, resumable
+├── RunLockedError            another collection works in the run directory
+└── UnwritableError           this machine: the run directory cannot be written
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar
+
+from cluster_run.errors import ClusterError, InputError
+
+
+class HostError(ClusterError):
+    """One host's failure; `retryable` says whether the same thing may work a moment later."""
+
+    retryable: ClassVar[bool] = False
+
+
+class UnreachableError(HostError):
+    """No connection could be made."""
+
+    retryable = True
+
+
+class LostConnectionError(HostError):
+    """The connection broke, or a stream ended before it was complete."""
+
+    retryable = True
+
+
+class StalledError(HostError):
+    """A deadline passed without progress."""
+
+    retryable = True
+
+
+class HostNameError(HostError):
+    """The host's name does not resolve."""
+
+
+class HostKeyError(HostError):
+    """The host's key is unknown, changed or revoked."""
+
+
+class LoginError(HostError):
+    """The host refused every credential we have; never tried twice, accounts get locked."""
+
+
+class SshSetupError(HostError):
+    """Our own side of SSH: a key file, a certificate, the client's configuration."""
+
+
+class NoShellError(HostError):
+    """The host runs no commands for us, or lacks the programs; its files may still be readable."""
+
+
+class NoProfilerRootError(HostError):
+    """The profiler root is missing, unreadable or not a directory."""
+
+
+class RemoteFailureError(HostError):
+    """A command or a file operation on the host failed."""
+
+
+class HostileDataError(HostError):
+    """The host sent something it must not send; nothing more is taken from it."""
+
+
+class DiskFullError(ClusterError):
+    """No room left on this machine; what was stored stays, a second call goes on."""
+
+
+class RunLockedError(ClusterError):
+    """Another collection works in the same run directory."""
+
+
+class UnwritableError(InputError):
+    """The run directory cannot be written."""
+
+
+def local_error(error: OSError, path: str) -> ClusterError | None:
+    """Return the error that stops the whole collection, or None where only this one file is concerned."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(
+            f"{path}: no space left on this machine", "make room and call it again: it goes on from there"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE):
+        return UnwritableError(f"{path}: cannot be written: {error.strerror}")
+    return None

@@ -1,0 +1,240 @@
+"""Collects from one host: connect, prepare, list, fetch what is missing, look again, and say how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cluster_collect.bandwidth import BandwidthCap
+from cluster_collect.bounds import Bounds, TransferSlot
+from cluster_collect.collisions import merge_identical
+from cluster_collect.entries import RemoteEntry, unchanged
+from cluster_collect.faults import HostError, NoShellError
+from cluster_collect.intake import Intake
+from cluster_collect.journal import Journal
+from cluster_collect.outcome import Findings, outcome_of
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.retry import backoff_s
+from cluster_collect.select import PlacedFile, Selection
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.store import RunWriter
+from cluster_collect.survey import Survey, chosen, profiler_root, run_prepare, survey_host
+from cluster_collect.tar_fetch import fetch_by_tar
+from cluster_collect.transport import Dialer, HostConnection
+from cluster_collect.walker import fetch_by_walker
+from cluster_collect.watchdog import Watchdog
+from cluster_run.files import write_bytes_whole
+from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
+from cluster_run.manifest import CollectedFile, HostOutcome
+
+#: A file that changed while it was read is fetched again this often before it is called unstable.
+_N_REFETCHES = 2
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the hosts of one collection have in common."""
+
+    options: CollectOptions
+    bounds: Bounds
+    writer: RunWriter
+    journal: Journal
+    watch: ProgressListener
+    cap: BandwidthCap | None
+    chance: random.Random
+
+
+class HostCollection:
+    """One host's part of a collection; `run` returns its outcome and raises local errors only."""
+
+    def __init__(self, spec: HostSpec, dialer: Dialer, shared: Shared) -> None:
+        self._spec = spec
+        self._dialer = dialer
+        self._shared = shared
+        self._options = shared.options
+        rate = spec.bandwidth_bytes_per_s
+        self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
+        prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
+        self._intake = Intake(spec.host, spec.server_id, prefix, shared.writer, shared.journal, shared.watch)
+        self._one_by_one = False
+        self._is_prepared = False
+        self._findings = Findings()
+
+    async def run(self) -> HostOutcome:
+        """Collect, with as many attempts as make sense.
+
+        Raises:
+            ClusterError: this machine's disk is full or cannot be written.
+        """
+        began_s = time.monotonic()
+        self._shared.watch.host_started(self._spec.host)
+        try:
+            await self._attempts()
+        except HostError as error:
+            self._findings.error = error
+        kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
+        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s)
+        self._shared.watch.host_finished(outcome)
+        return outcome
+
+    async def _attempts(self) -> None:
+        attempt = 1
+        while True:
+            n_before = len(self._intake.stored)
+            try:
+                return await self._attempt()
+            except NoShellError as error:
+                if self._one_by_one:
+                    raise
+                self._one_by_one = True
+                self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
+            except HostError as error:
+                if len(self._intake.stored) > n_before:
+                    attempt = 1
+                if not error.retryable or attempt >= self._options.n_attempts:
+                    raise
+                options = self._options
+                wait_s = backoff_s(
+                    attempt, options.backoff_first_s, options.backoff_most_s, self._shared.chance
+                )
+                self._shared.watch.retrying(self._spec.host, error.message, wait_s)
+                await asyncio.sleep(wait_s)
+                attempt += 1
+
+    async def _attempt(self) -> None:
+        connection = await self._dialer.dial(self._spec)
+        try:
+            if self._spec.prepare and not self._is_prepared:
+                await self._prepare(connection)
+            survey = await survey_host(connection, self._spec, self._options, one_by_one=self._one_by_one)
+            selection = chosen(survey, self._spec, self._options.what)
+            self._findings.look(survey, selection)
+            self._shared.watch.noted(self._spec.host, survey.method(self._spec))
+            await self._fetch_missing(connection, survey, selection)
+        finally:
+            await connection.close()
+
+    async def _prepare(self, connection: HostConnection) -> None:
+        problem, printed = await run_prepare(connection, self._spec, self._options)
+        self._is_prepared = True
+        self._findings.prepare_problem = problem
+        directory = host_directory(self._shared.writer.run, self._spec.host).parent
+        write_bytes_whole(directory / "prepare.log", printed)
+
+    async def _fetch_missing(self, connection: HostConnection, survey: Survey, selection: Selection) -> None:
+        present, missing = self._divided(selection)
+        n_bytes = sum(file.entry.size_bytes for file in missing)
+        self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
+        if missing:
+            async with self._shared.bounds.transfer() as slot:
+                self._shared.writer.promise(n_bytes)
+                try:
+                    await self._rounds(connection, survey, missing, slot)
+                finally:
+                    self._shared.writer.release(n_bytes)
+                    self._findings.take(self._intake, present, selection)
+        self._findings.take(self._intake, present, selection)
+        self._findings.files = merge_identical(
+            self._shared.writer.run, self._findings.files, selection, self._intake.path_of
+        )
+
+    def _divided(self, selection: Selection) -> tuple[dict[bytes, CollectedFile], list[PlacedFile]]:
+        """Tell the files that are already here from those to fetch."""
+        present: dict[bytes, CollectedFile] = {}
+        missing: list[PlacedFile] = []
+        for placed in selection.files:
+            entry = placed.entry
+            source = os.fsdecode(entry.path)
+            file = self._shared.journal.stored(self._spec.server_id, source, entry)
+            if file is None:
+                missing.append(placed)
+            else:
+                present[entry.path] = file
+        lost = {self._intake.path_of(placed) for placed in missing}
+        for placed in selection.files:
+            # A copy that was merged into another file's goes with it when that one is replaced.
+            file = present.get(placed.entry.path)
+            if file is not None and file.path != self._intake.path_of(placed) and file.path in lost:
+                del present[placed.entry.path]
+                missing.append(placed)
+        return present, missing
+
+    async def _rounds(
+        self,
+        connection: HostConnection,
+        survey: Survey,
+        missing: Sequence[PlacedFile],
+        slot: TransferSlot,
+    ) -> None:
+        """Fetch, and fetch again what changed meanwhile; what still changes then is unstable."""
+        pending = list(missing)
+        for _ in range(1 + _N_REFETCHES):
+            after, errors = await self._fetch(connection, survey, pending, slot)
+            changed = self._changed(pending, after, errors)
+            if not changed:
+                return
+            pending = changed
+        for placed in pending:
+            self._findings.unstable.add(placed.entry.path)
+
+    async def _fetch(
+        self, connection: HostConnection, survey: Survey, pending: Sequence[PlacedFile], slot: TransferSlot
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        watchdog = Watchdog(self._options.progress_deadline_s, when_quiet=slot.give_back)
+
+        def book(n_bytes: int) -> float:
+            self._findings.wire_bytes += n_bytes
+            pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
+            watchdog.progress(pause_s)
+            return pause_s
+
+        root = profiler_root(self._spec)
+        if survey.codec is not None:
+            return await watchdog.guard(
+                fetch_by_tar(connection, root, pending, survey.codec, self._options, self._intake, book),
+                "waiting for its files",
+            )
+
+        async def one_by_one() -> dict[bytes, RemoteEntry]:
+            files = await connection.open_files()
+            try:
+                return await fetch_by_walker(files, os.fsencode(root), pending, self._intake, book)
+            finally:
+                await files.close()
+
+        return await watchdog.guard(one_by_one(), "waiting for its files"), b""
+
+    def _changed(
+        self, pending: Sequence[PlacedFile], after: dict[bytes, RemoteEntry], errors: bytes
+    ) -> list[PlacedFile]:
+        """Return the files that are no longer what was fetched; note those that never came."""
+        intake = self._intake
+        changed: list[PlacedFile] = []
+        for placed in pending:
+            path = placed.entry.path
+            now = after.get(path)
+            if path in intake.failed:
+                continue
+            if now is not None and not unchanged(placed.entry, now):
+                changed.append(replace(placed, entry=now))
+            elif path in intake.mismatched:
+                reason = (
+                    f"{intake.mismatched[path].size_bytes} bytes came instead of {placed.entry.size_bytes}"
+                )
+                intake.failed[path] = intake.described(placed, reason=reason)
+            elif path not in intake.stored:
+                intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
+        return changed
+
+
+def _why_missing(path: bytes, now: RemoteEntry | None, errors: bytes) -> str:
+    if now is None:
+        return "removed on the host before it could be read"
+    for line in errors.split(b"\n"):
+        if path in line:
+            return line.rpartition(b": ")[2].decode(errors="replace")[:200]
+    return "the host did not send it"

@@ -1,0 +1,163 @@
+"""What is already in the run directory: the manifest of a finished call, and the journal of a killed one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import TracebackType
+
+from cluster_collect.entries import RemoteEntry, same_mtime
+from cluster_collect.faults import UnwritableError, local_error
+from cluster_run.errors import ClusterError, InputError
+from cluster_run.ids import HostId, ServerId
+from cluster_run.layout import MANIFEST_NAME
+from cluster_run.manifest import CollectedFile, HostOutcome, read_manifest
+
+JOURNAL_NAME = ".cluster-collect.journal"
+#: The manifest of the call before, out of sight while files change under it.
+PREVIOUS_NAME = ".cluster-collect.previous"
+
+
+class Journal:
+    """Knows the files of earlier calls, and writes down each file as soon as it has its final name.
+
+    Files that only the journal knows were not made durable, so their content is hashed again before
+    they are believed; the manifest's are believed when size and time on disk are right.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._proven: dict[tuple[ServerId, str], CollectedFile] = {}
+        self._claimed: dict[tuple[ServerId, str], CollectedFile] = {}
+        self._is_begun = False
+        self.earlier: dict[ServerId, HostOutcome] = {}
+        self._read_manifest()
+        self._read_journal()
+        try:
+            self._stream = (run / JOURNAL_NAME).open("ab", buffering=0)
+        except OSError as error:
+            raise UnwritableError(f"{run / JOURNAL_NAME}: cannot be written: {error.strerror}") from None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    def _read_manifest(self) -> None:
+        path = self._run / MANIFEST_NAME
+        if not path.exists():
+            path = self._run / PREVIOUS_NAME
+        if not path.exists():
+            return
+        try:
+            manifest = read_manifest(path)
+        except InputError as error:
+            raise InputError(
+                f"{error.message}; it says what is already there", "move it away, or choose another --output"
+            ) from None
+        for outcome in manifest.hosts:
+            self.earlier[outcome.server_id] = outcome
+            for file in outcome.files:
+                if file.state == "stored":
+                    self._proven[outcome.server_id, file.source] = file
+
+    def _read_journal(self) -> None:
+        path = self._run / JOURNAL_NAME
+        if not path.exists():
+            return
+        for line in path.read_bytes().splitlines():
+            try:
+                record = json.loads(line)
+                server_id = ServerId(record.pop("server_id"))
+                file = CollectedFile(**record)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue  # the line that was being written when the process was killed
+            self._claimed[server_id, file.source] = file
+
+    def record(self, server_id: ServerId, file: CollectedFile) -> None:
+        """Write down a file that now has its final name."""
+        line = json.dumps({"server_id": server_id, **asdict(file)}) + "\n"
+        try:
+            if not self._is_begun:
+                self._begin()
+            self._stream.write(line.encode())
+        except OSError as error:
+            raise _journal_error(error, self._run) from None
+        self._claimed.pop((server_id, file.source), None)
+        self._proven[server_id, file.source] = file
+
+    def _begin(self) -> None:
+        """From the first new file on no manifest is there that could say something else."""
+        manifest = self._run / MANIFEST_NAME
+        if manifest.exists():
+            os.replace(manifest, self._run / PREVIOUS_NAME)
+        self._is_begun = True
+
+    def stored(self, server_id: ServerId, source: str, entry: RemoteEntry) -> CollectedFile | None:
+        """Return the file if exactly this version of it is already in the run directory."""
+        claimed = self._claimed.get((server_id, source))
+        if claimed is not None and _is_version(claimed, entry) and self._is_whole(claimed):
+            return claimed
+        proven = self._proven.get((server_id, source))
+        if proven is not None and _is_version(proven, entry) and self._is_there(proven):
+            return proven
+        return None
+
+    def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
+        """Return a host's files of earlier calls that this call did not see, as far as they are still there."""
+        seen = set(without)
+        files: list[CollectedFile] = []
+        for (owner, source), file in {**self._proven, **self._claimed}.items():
+            if owner == server_id and source not in seen and self._is_there(file):
+                files.append(replace(file, reason="kept from an earlier call"))
+        return tuple(files)
+
+    def finished(self) -> None:
+        """Drop the journal: the manifest has been written and says it all."""
+        for name in (JOURNAL_NAME, PREVIOUS_NAME):
+            (self._run / name).unlink(missing_ok=True)
+
+    def _is_there(self, file: CollectedFile) -> bool:
+        try:
+            status = os.stat(
+                os.path.join(os.fsencode(self._run), os.fsencode(file.path)), follow_symlinks=False
+            )
+        except OSError:
+            return False
+        return status.st_size == file.size_bytes and same_mtime(status.st_mtime_ns, file.mtime_ns)
+
+    def _is_whole(self, file: CollectedFile) -> bool:
+        if not self._is_there(file):
+            return False
+        digest = hashlib.sha256()
+        with open(os.path.join(os.fsencode(self._run), os.fsencode(file.path)), "rb") as stream:
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+        return digest.hexdigest() == file.sha256
+
+
+def _is_version(file: CollectedFile, entry: RemoteEntry) -> bool:
+    return file.size_bytes == entry.size_bytes and same_mtime(file.mtime_ns, entry.mtime_ns)
+
+
+def _journal_error(error: OSError, run: Path) -> ClusterError:
+    return local_error(error, str(run)) or UnwritableError(f"{run}: the journal cannot be written")
+
+
+def refuse_other_hosts(known: dict[ServerId, HostId], wanted: dict[ServerId, HostId], run: Path) -> None:
+    """Raise InputError when the run directory's host numbers mean other hosts than this call's."""
+    by_number = {host: server_id for server_id, host in known.items()}
+    for server_id, host in wanted.items():
+        other = by_number.get(host, server_id)
+        if other != server_id or known.get(server_id, host) != host:
+            raise InputError(
+                f"{run}: host {host} is {other} there and {server_id} in this inventory",
+                "choose another --output, or keep the order of the inventory",
+            )

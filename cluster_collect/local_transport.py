@@ -1,0 +1,128 @@
+"""A directory of this machine (a shared file system) in the place of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import RemoteFailureError
+from cluster_collect.spec import HostSpec
+from cluster_collect.transport import CommandResult, Receive, RemoteFiles
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+_PIECE_BYTES = 1 << 20
+_MAX_ERROR_BYTES = 64 * 1024
+
+
+class LocalDialer:
+    """Opens directories of this machine."""
+
+    async def dial(self, spec: HostSpec) -> LocalConnection:
+        """Return a connection; whether the directory exists shows when it is listed."""
+        return LocalConnection()
+
+    async def close(self) -> None:
+        """Nothing is shared."""
+
+
+class LocalConnection:
+    """Runs commands and reads files here."""
+
+    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
+        """Run a command with `sh`."""
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-c", command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            return await _talk(process, stdin, receive)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def open_files(self) -> RemoteFiles:
+        """Return the local file system."""
+        return LocalFiles()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _talk(process: asyncio.subprocess.Process, stdin: bytes, receive: Receive) -> CommandResult:
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise RemoteFailureError("the command has no pipes")
+    errors = asyncio.ensure_future(process.stderr.read(_MAX_ERROR_BYTES))
+    try:
+        process.stdin.write(stdin)
+        process.stdin.close()
+        while data := await process.stdout.read(_PIECE_BYTES):
+            pause_s = receive(data)
+            if pause_s > 0:
+                await asyncio.sleep(pause_s)
+        return CommandResult(await process.wait(), await errors)
+    finally:
+        errors.cancel()
+
+
+class LocalFiles:
+    """The file system of this machine. Calls that may block run in threads: shared file systems hang."""
+
+    async def real_path(self, path: bytes) -> bytes:
+        """Return the absolute path, links resolved."""
+        return await _in_thread(path, os.path.realpath, os.path.expanduser(path))
+
+    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        """Return what lies in a directory; `max_entries` is checked by whoever adds the directories up."""
+        return await _in_thread(directory, _scan, directory)
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        """Return one file's entry."""
+        return await _in_thread(path, lambda: _entry(path, os.lstat(path)))
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+        """Read a file in order, `size_bytes` at most and one piece more to see that it has grown."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = await _in_thread(path, os.open, path, flags)
+        try:
+            n_left = size_bytes + 1
+            while n_left > 0:
+                data = await _in_thread(path, os.read, descriptor, min(_PIECE_BYTES, n_left))
+                if not data:
+                    return
+                n_left -= len(data)
+                pause_s = receive(data)
+                if pause_s > 0:
+                    await asyncio.sleep(pause_s)
+        finally:
+            os.close(descriptor)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _in_thread(path: bytes, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    try:
+        return await asyncio.to_thread(call, *args, **kwargs)
+    except OSError as error:
+        raise RemoteFailureError(f"{os.fsdecode(path)}: {error.strerror}") from None
+
+
+def _scan(directory: bytes) -> list[RemoteEntry]:
+    with os.scandir(directory) as names:
+        return [_entry(name.name, name.stat(follow_symlinks=False)) for name in names]
+
+
+def _entry(path: bytes, status: os.stat_result) -> RemoteEntry:
+    return RemoteEntry(path, kind_letter(status.st_mode), status.st_size, status.st_mtime_ns)
+
+
+def kind_letter(mode: int) -> str:
+    """Return find's letter for the type in a file mode."""
+    letter = stat.filemode(mode)[0]
+    return "f" if letter == "-" else letter

@@ -1,0 +1,114 @@
+"""Sums up one host: what was found, what came, what did not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cluster_collect.faults import HostError
+from cluster_collect.intake import Intake
+from cluster_collect.select import Refused, Selection
+from cluster_collect.spec import HostSpec
+from cluster_collect.survey import Survey, profiler_root
+from cluster_run.manifest import CollectedFile, HostOutcome, HostState
+
+
+@dataclass
+class Findings:
+    """What is known of a host while it is collected."""
+
+    error: HostError | None = None
+    prepare_problem: str = ""
+    survey: Survey | None = None
+    files: list[CollectedFile] = field(default_factory=list)
+    refused: tuple[Refused, ...] = ()
+    seen: set[str] = field(default_factory=set)
+    unstable: set[bytes] = field(default_factory=set)
+    wire_bytes: int = 0
+
+    def look(self, survey: Survey, selection: Selection) -> None:
+        """Note a listing."""
+        self.survey = survey
+        self.refused = selection.refused
+        self.seen = {os.fsdecode(entry.path) for entry in survey.entries}
+
+    def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
+        """Note how each selected file fares, in the order of the selection."""
+        self.files = []
+        for placed in selection.files:
+            path = placed.entry.path
+            file = intake.failed.get(path) or intake.stored.get(path) or present.get(path)
+            if path in self.unstable:
+                file = intake.stored.get(path) or intake.mismatched.get(path) or file
+                if file is not None:
+                    file = replace(
+                        file, state="unstable", reason="still being written: it changed while it was read"
+                    )
+            self.files.append(file or intake.described(placed, reason="not fetched"))
+
+
+def outcome_of(
+    spec: HostSpec, findings: Findings, kept: Sequence[CollectedFile], seconds: float
+) -> HostOutcome:
+    """Return the host's line of the manifest."""
+    skipped = [
+        CollectedFile(
+            path="",
+            source=os.fsdecode(refused.entry.path),
+            size_bytes=refused.entry.size_bytes,
+            mtime_ns=refused.entry.mtime_ns,
+            sha256="",
+            state="skipped",
+            reason=refused.reason,
+        )
+        for refused in findings.refused
+    ]
+    files = (*findings.files, *kept, *skipped)
+    reason, advice = _why(spec, findings)
+    n_stored = sum(file.state in ("stored", "unstable") for file in files)
+    state: HostState = "complete" if not reason else "partial" if n_stored else "failed"
+    survey = findings.survey
+    return HostOutcome(
+        host=spec.host,
+        server_id=spec.server_id,
+        state=state,
+        files=tuple(files),
+        reason=reason,
+        advice=advice,
+        clock_offset_ms=None if survey is None else survey.clock_offset_ms,
+        seconds=round(seconds, 3),
+        wire_bytes=findings.wire_bytes,
+    )
+
+
+def _why(spec: HostSpec, findings: Findings) -> tuple[str, str]:
+    """Why the host is not complete, worst first, and the advice that goes with it."""
+    if findings.error is not None:
+        return findings.error.message, findings.error.advice
+    if findings.prepare_problem:
+        return findings.prepare_problem, "its output is in prepare.log beside the host's profiler directory"
+    failed = [file for file in findings.files if file.state == "failed"]
+    if failed:
+        return (
+            f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}",
+            "see manifest.json for all",
+        )
+    if not findings.files:
+        return (
+            f"no profiler data below {profiler_root(spec)}",
+            "check profiler_root, device_regex, output_dir and --what",
+        )
+    unstable = [file for file in findings.files if file.state == "unstable"]
+    if unstable:
+        return (
+            f"{_n_files(unstable)} still being written, the first is {unstable[0].source}",
+            "call it again when the job has ended",
+        )
+    if findings.survey is not None and findings.survey.problem:
+        return findings.survey.problem, "check the permissions below the profiler root"
+    return "", ""
+
+
+def _n_files(files: Sequence[CollectedFile]) -> str:
+    return "1 file" if len(files) == 1 else f"{len(files)} files"

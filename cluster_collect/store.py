@@ -1,0 +1,160 @@
+"""Writes files into the run directory: under a temporary name, hashed on the way, renamed when whole."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import shutil
+from itertools import count
+from pathlib import Path
+
+from cluster_collect.faults import DiskFullError, UnwritableError, local_error
+
+PART_PREFIX = ".part-"
+_CHECK_EVERY_BYTES = 64 << 20
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MODE = 0o644
+
+
+class FileRefusedError(Exception):
+    """This machine cannot hold a file under its name; only this one file is concerned."""
+
+
+class RunWriter:
+    """Makes the files below one run directory and watches the free space while doing so."""
+
+    def __init__(self, run: Path, min_free_bytes: int) -> None:
+        self.run = run
+        self._root = os.fsencode(run)
+        self._min_free_bytes = min_free_bytes
+        self._promised_bytes = 0
+        self._unchecked_bytes = 0
+        self._numbers = count(1)
+        self._made: set[bytes] = set()
+
+    def promise(self, n_bytes: int) -> None:
+        """Announce that `n_bytes` will be written.
+
+        Raises:
+            DiskFullError: they would not fit beside what is already promised.
+        """
+        free_bytes = shutil.disk_usage(self.run).free
+        needed_bytes = self._promised_bytes + n_bytes + self._min_free_bytes
+        if needed_bytes > free_bytes:
+            raise DiskFullError(
+                f"{self.run}: {free_bytes >> 20} MiB free, {needed_bytes >> 20} MiB needed",
+                "choose another --output, collect less with --what, or make room; a second call goes on",
+            )
+        self._promised_bytes += n_bytes
+
+    def release(self, n_bytes: int) -> None:
+        """Take back a promise that was kept or will not be needed."""
+        self._promised_bytes -= n_bytes
+
+    def begin(self, path: str) -> IncomingFile:
+        """Start the file `path` (relative to the run directory).
+
+        Raises:
+            FileRefusedError: the name cannot be used here.
+            ClusterError: the disk is full or the directory cannot be written.
+        """
+        final = os.path.join(self._root, os.fsencode(path))
+        directory = os.path.dirname(final)
+        try:
+            if directory not in self._made:
+                os.makedirs(directory, exist_ok=True)
+                self._made.add(directory)
+            temporary = os.path.join(
+                directory, os.fsencode(f"{PART_PREFIX}{os.getpid()}-{next(self._numbers)}")
+            )
+            return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final)
+        except OSError as error:
+            raise _refused(error, path) from None
+
+    def written(self, n_bytes: int) -> None:
+        """Count bytes on their way to the disk; now and then see that there is room for more."""
+        self._unchecked_bytes += n_bytes
+        if self._unchecked_bytes >= _CHECK_EVERY_BYTES:
+            self._unchecked_bytes = 0
+            if shutil.disk_usage(self.run).free < self._min_free_bytes:
+                raise DiskFullError(
+                    f"{self.run}: less than {self._min_free_bytes >> 20} MiB left",
+                    "make room and call it again: it goes on from there",
+                )
+
+    def flush_to_disk(self) -> None:
+        """Make everything durable that was written to the run directory's file system."""
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+                raise UnwritableError(f"{self.run}: not written to disk: {os.strerror(ctypes.get_errno())}")
+        finally:
+            os.close(descriptor)
+
+    def remove_leftovers(self) -> None:
+        """Remove the temporary files of a call that was killed."""
+        for directory, _, names in os.walk(self._root):
+            for name in names:
+                if name.startswith(os.fsencode(PART_PREFIX)):
+                    os.unlink(os.path.join(directory, name))
+
+
+class IncomingFile:
+    """A file that is being received."""
+
+    def __init__(self, writer: RunWriter, descriptor: int, temporary: bytes, final: bytes) -> None:
+        self._writer = writer
+        self._descriptor = descriptor
+        self._temporary = temporary
+        self._final = final
+        self._hash = hashlib.sha256()
+        self.n_bytes = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append content.
+
+        Raises:
+            FileRefusedError: this file grows larger than the file system allows.
+            ClusterError: the disk is full or broken.
+        """
+        self._hash.update(data)
+        view = memoryview(data)
+        self.n_bytes += len(view)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            raise _refused(error, os.fsdecode(self._final)) from None
+        self._writer.written(len(data))
+
+    def commit(self, mtime_ns: int) -> str:
+        """Give the file its final name and its time on the host; return its SHA-256."""
+        try:
+            os.utime(self._descriptor, ns=(mtime_ns, mtime_ns))
+            os.close(self._descriptor)
+            self._descriptor = -1
+            os.replace(self._temporary, self._final)
+        except (OSError, OverflowError) as error:
+            self.abandon()
+            raise _refused(error, os.fsdecode(self._final)) from None
+        return self._hash.hexdigest()
+
+    def abandon(self) -> None:
+        """Remove what has been received; safe to call again, and after a commit."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            os.unlink(self._temporary)
+
+
+def _refused(error: OSError | OverflowError, path: str) -> Exception:
+    if not isinstance(error, OSError):
+        return FileRefusedError(str(error))
+    stops_all = local_error(error, path)
+    if stops_all is not None:
+        return stops_all
+    if error.errno == errno.EFBIG:
+        return FileRefusedError("larger than this machine's file system allows")
+    return FileRefusedError(f"cannot be stored under its name: {error.strerror}")

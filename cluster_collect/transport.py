@@ -1,0 +1,70 @@
+"""What the collector needs of a connection; asyncssh, paramiko, the local disk and the tests' fakes give it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.spec import HostSpec
+
+#: Takes bytes as they arrive; returns the seconds that the sender must pause. May raise to end the stream.
+Receive = Callable[[bytes], float]
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """How a remote command ended: no status when a signal or the connection ended it."""
+
+    exit_status: int | None
+    errors: bytes
+
+
+class RemoteFiles(Protocol):
+    """The files of a host without a shell. Paths are bytes, as the host has them. Errors are HostErrors."""
+
+    async def real_path(self, path: bytes) -> bytes:
+        """Return the absolute path, links resolved."""
+
+    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        """Return what lies in a directory; each `path` is the bare name, `.` and `..` left out.
+
+        HostileDataError when it holds more than `max_entries`.
+        """
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        """Return one file's entry, links not followed."""
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+        """Give the content, in order, to `receive`; a shorter file just ends earlier."""
+
+    async def close(self) -> None:
+        """Free the channel."""
+
+
+class HostConnection(Protocol):
+    """One logged-in connection. Every method raises HostErrors only, and lets through what `receive` raises."""
+
+    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
+        """Run a command, give it `stdin`, and its standard output to `receive`."""
+
+    async def open_files(self) -> RemoteFiles:
+        """Open the files without a shell."""
+
+    async def close(self) -> None:
+        """Close the connection; never raises, never hangs."""
+
+
+class Dialer(Protocol):
+    """Makes connections of one kind, and holds what they share (gateways, known hosts, keys)."""
+
+    async def dial(self, spec: HostSpec) -> HostConnection:
+        """Connect and log in.
+
+        Raises:
+            HostError: it did not work; `retryable` says whether trying again makes sense.
+        """
+
+    async def close(self) -> None:
+        """Close what the connections shared."""

@@ -1,0 +1,74 @@
+"""Deadlines: one for a whole step, and one that starts again with every sign of progress."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from cluster_collect.faults import StalledError
+
+_T = TypeVar("_T")
+
+
+class Watchdog:
+    """Ends work that shows no sign of life for `deadline_s`.
+
+    `when_quiet` is called once as soon as nothing has happened for `quiet_s`.
+    """
+
+    def __init__(
+        self, deadline_s: float, quiet_s: float = 2.0, when_quiet: Callable[[], None] | None = None
+    ) -> None:
+        self._deadline_s = deadline_s
+        self._quiet_s = min(quiet_s, deadline_s)
+        self._when_quiet = when_quiet
+        self._last = time.monotonic()
+
+    def progress(self, pause_s: float = 0.0) -> None:
+        """Something happened; nothing is expected for the `pause_s` that we asked for ourselves."""
+        self._last = time.monotonic() + pause_s
+
+    async def guard(self, work: Awaitable[_T], waiting_for: str) -> _T:
+        """Await `work`.
+
+        Raises:
+            StalledError: no progress for the deadline; `work` has been cancelled.
+        """
+        task = asyncio.ensure_future(work)
+        self.progress()
+        try:
+            while not task.done():
+                silent_s = time.monotonic() - self._last
+                if silent_s >= self._deadline_s:
+                    raise StalledError(
+                        f"no answer for {self._deadline_s:g} s while {waiting_for}",
+                        "look whether the host hangs; call it again to go on",
+                    )
+                if silent_s >= self._quiet_s and self._when_quiet is not None:
+                    self._when_quiet()
+                    self._when_quiet = None
+                step_s = self._quiet_s if self._when_quiet is not None else self._deadline_s
+                await asyncio.wait((task,), timeout=max(0.01, step_s - silent_s))
+            return task.result()
+        finally:
+            await cancelled(task)
+
+
+async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T:
+    """Await `work` for at most `deadline_s`.
+
+    Raises:
+        StalledError: the time is over; `work` has been cancelled.
+    """
+    return await Watchdog(deadline_s).guard(work, waiting_for)
+
+
+async def cancelled(task: asyncio.Future[_T]) -> None:
+    """Cancel a task and wait until it has ended, whatever it ends with."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()  # fetched, or asyncio would report it as forgotten
