@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-_MODE = 0o644
+#: What the process's umask leaves of this is the mode of the file.
+_MODE = 0o666
+#: Of a long name only this much is in the temporary name, which must fit into 255 bytes.
+_MAX_NAME_SHOWN = 40
 
 
 @contextmanager
@@ -20,16 +23,16 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
     `path` is left; an older `path` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    temporary = path.parent / f".{path.name[:_MAX_NAME_SHOWN]}.{secrets.token_hex(6)}.part"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _MODE)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -21,6 +21,7 @@ ServerId = NewType("ServerId", str)
 
 #: No cluster has more ranks or steps than this; a larger range is a typing error.
 MAX_RANGE_LENGTH = 10_000_000
+_MAX_DIGITS = 18
 
 
 def parse_number_ranges(text: str) -> frozenset[int]:
@@ -32,7 +33,7 @@ def parse_number_ranges(text: str) -> frozenset[int]:
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 2 * _MAX_DIGITS:
             raise UsageError(f"not a list of numbers: {text!r}", "write it like 0-7,12")
         begin, end = int(first), int(last or first)
         if end < begin or end - begin >= MAX_RANGE_LENGTH:

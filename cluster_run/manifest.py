@@ -89,7 +89,7 @@ def read_manifest(path: Path) -> Manifest:
         if found != SCHEMA:
             raise SchemaError(f"{path}: schema {found!r} found, {SCHEMA!r} wanted")
         return _manifest_from_document(document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: not a readable manifest: {error}") from error
 
 

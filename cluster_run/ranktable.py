@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cluster_run.errors import InputError
@@ -38,8 +39,9 @@ class RankTable:
 
     def rank_of(self, server_id: ServerId, device: DeviceId) -> Rank | None:
         """Return the rank on a device, or None where the table has none."""
-        return self._by_device().get((server_id, device))
+        return self._by_device.get((server_id, device))
 
+    @cached_property
     def _by_device(self) -> Mapping[tuple[ServerId, DeviceId], Rank]:
         return {(place.server_id, place.device): place.rank for place in self.places}
 
@@ -60,41 +62,69 @@ def parse_rank_table(text: str, name: str) -> RankTable:
                 "it was taken before the job had all its devices; take it again",
             )
         places = _places(document, name)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{name}: not a readable rank table: {error!r}") from error
+    except RecursionError as error:
+        raise InputError(f"{name}: not a readable rank table: nested too deeply") from error
+    except KeyError as error:
+        raise InputError(f"{name}: not a readable rank table: {error} is missing in an entry") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{name}: not a readable rank table: {error}") from error
+    if not places:
+        raise InputError(
+            f"{name}: the rank table has no ranks", "it was taken before the job had its devices?"
+        )
     _refuse_duplicates(places, name)
     return RankTable(tuple(sorted(places, key=lambda place: place.rank)))
 
 
 def _places(document: dict[str, Any], name: str) -> list[RankPlace]:
     if "server_list" in document:
-        pods = {
-            server["server_id"]: str(pod["super_pod_id"])
-            for pod in document.get("super_pod_list", [])
-            for server in pod["server_list"]
-        }
-        return [
-            RankPlace(
-                Rank(int(device["rank_id"])),
-                ServerId(str(server["server_id"])),
-                DeviceId(int(device["device_id"])),
-                pods.get(server["server_id"], ""),
-            )
-            for server in document["server_list"]
-            for device in server["device"]
-        ]
+        return _places_of_servers(document)
     if "group_list" in document:
-        instances = [one for group in document["group_list"] for one in group["instance_list"]]
-        return [
-            RankPlace(
-                Rank(int(instance.get("rank_id", number))),
-                ServerId(str(instance.get("server_id") or instance["pod_name"])),
-                DeviceId(int(device["device_id"])),
-            )
-            for number, instance in enumerate(instances)
-            for device in instance["devices"]
-        ]
+        return _places_of_groups(document)
     raise InputError(f"{name}: not a rank table: neither server_list nor group_list is in it")
+
+
+def _places_of_servers(document: dict[str, Any]) -> list[RankPlace]:
+    pods = {
+        server["server_id"]: _text(pod["super_pod_id"])
+        for pod in document.get("super_pod_list") or []
+        for server in pod["server_list"]
+    }
+    return [
+        RankPlace(
+            Rank(_number(device["rank_id"])),
+            ServerId(_text(server["server_id"])),
+            DeviceId(_number(device["device_id"])),
+            pods.get(server["server_id"], ""),
+        )
+        for server in document["server_list"]
+        for device in server["device"]
+    ]
+
+
+def _places_of_groups(document: dict[str, Any]) -> list[RankPlace]:
+    """Read the older form. An instance is one rank, or (without rank_id) a pod with a rank a device."""
+    places: list[RankPlace] = []
+    for group in document["group_list"]:
+        for instance in group["instance_list"]:
+            server_id = ServerId(_text(instance.get("server_id") or instance["pod_name"]))
+            for device in instance["devices"]:
+                rank = _number(instance["rank_id"]) if "rank_id" in instance else len(places)
+                places.append(RankPlace(Rank(rank), server_id, DeviceId(_number(device["device_id"]))))
+    return places
+
+
+def _number(value: object) -> int:
+    """Return a rank or device number; JSON's `1.5`, `true` and `-1` are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or int(value) < 0:
+        raise ValueError(f"{value!r} is not a rank or device number")
+    return int(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
+        raise ValueError(f"{value!r} is not a name")
+    return str(value)
 
 
 def _refuse_duplicates(places: list[RankPlace], name: str) -> None:

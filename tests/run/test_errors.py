@@ -1,0 +1,83 @@
+"""Errors survive pickling, know their exit code, and the worst code wins."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import pickle
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+
+import cluster_collect
+import cluster_run
+from cluster_run.errors import (
+    ClusterError,
+    ExitCode,
+    InputError,
+    InterruptedRunError,
+    SchemaError,
+    UsageError,
+    worst,
+)
+
+
+def every_error(base: type[ClusterError] = ClusterError) -> Iterator[type[ClusterError]]:
+    for package in (cluster_run, cluster_collect):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    seen = {base}
+    pending = [base]
+    while pending:
+        for error in pending.pop().__subclasses__():
+            if error not in seen:
+                seen.add(error)
+                pending.append(error)
+    return iter(sorted(seen, key=lambda error: error.__qualname__))
+
+
+@pytest.mark.parametrize("arguments", [("node7: no answer",), ("node7: no answer", "is it switched on?"), ()])
+def test_every_error_survives_pickling_with_text_advice_and_code(arguments: tuple[str, ...]) -> None:
+    found = list(every_error())
+    assert len(found) > 5
+    for error_type in found:
+        error = error_type(*arguments)
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is error_type
+        assert copy.args == error.args
+        assert str(copy) == str(error)
+        assert (copy.message, copy.advice, copy.exit_code) == (error.message, error.advice, error.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ClusterError, 1), (UsageError, 2), (InputError, 1), (SchemaError, 1), (InterruptedRunError, 130)],
+)
+def test_exit_codes_are_those_of_the_contract(error: type[ClusterError], code: int) -> None:
+    assert error("x").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ((), 0),
+        ((0, 3), 3),
+        ((3, 4), 4),
+        ((4, 1), 1),
+        ((1, 130), 130),
+        ((0, 3, 4, 1, 130), 130),
+        ((0, 3, 4, 1), 1),
+        ((0, 0), 0),
+    ],
+)
+def test_the_worst_code_wins_in_every_order(codes: tuple[int, ...], expected: int) -> None:
+    for order in itertools.permutations(map(ExitCode, codes)):
+        assert worst(*order) == expected
+
+
+def test_message_and_advice_read_as_one_line() -> None:
+    assert str(InputError("a.json: not there", "make it")) == "a.json: not there (make it)"
+    assert str(InputError("a.json: not there")) == "a.json: not there"
+    assert str(InputError()) == "InputError"

@@ -1,0 +1,19 @@
+"""Names in a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_run import layout
+from cluster_run.ids import HostId
+
+
+def test_a_hosts_files_lie_below_its_number() -> None:
+    assert layout.host_directory(Path("run1"), HostId("3")) == Path("run1/cluster_profiler/3/profiler")
+
+
+def test_the_names_are_those_that_other_tools_rely_on() -> None:
+    assert layout.MAPPING_NAME == "host_ips_mapping.txt"
+    assert layout.MANIFEST_NAME == "manifest.json"
+    assert layout.RANK_TABLE_NAME.endswith(".json")
+    assert (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX) == ("_ascend_pt", "_ascend_ms")
