@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from cluster_analysis.baseline import Comparison
 from cluster_analysis.findings import document_to_json
-from cluster_analysis.reports import words, wording
+from cluster_analysis.reports import wording, words
 from cluster_analysis.reports.cube import build_cube, step_parts
 from cluster_analysis.reports.packing import pack
 from cluster_analysis.reports.traffic import build_traffic

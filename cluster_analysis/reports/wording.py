@@ -41,15 +41,11 @@ def format_ms(value_ms: float | None) -> str:
     if value_ms is None:
         return "unknown"
     size = abs(value_ms)
-    if size >= 10_000:
-        return f"{value_ms / 1000:.1f} s"
     if size >= 1000:
-        return f"{value_ms / 1000:.2f} s"
-    if size >= 100:
-        return f"{value_ms:.0f} ms"
-    if size >= 1 or size == 0:
-        return f"{value_ms:.1f} ms"
-    return f"{value_ms * 1000:.0f} µs"
+        return f"{value_ms / 1000:.{1 if size >= 10_000 else 2}f} s"
+    if size >= 1:
+        return f"{value_ms:.{0 if size >= 100 else 1}f} ms"
+    return f"{value_ms * 1000:.0f} µs" if size else "0 ms"
 
 
 def format_share(share: float | None) -> str:

@@ -101,7 +101,8 @@ def difference(evidence: Evidence) -> str:
 def finding_title(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return what a finding is about and why, in a few words."""
     what = subject(finding, dictionary)
-    first = Phrase(what.en[:1].upper() + what.en[1:], what.zh)
+    english = what.en.removeprefix("the ").removeprefix("a ")
+    first = Phrase(english[:1].upper() + english[1:], what.zh)
     if finding.kind not in ("slow_rank", "slow_host"):
         return first
     cause = dictionary.say(f"cause.{finding.cause}")
@@ -141,8 +142,18 @@ def finding_summary(finding: Finding, dictionary: Dictionary) -> Phrase:
 def next_check(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return what to look at next; the detector's own sentence in English."""
     key = f"check.{finding.kind}" if finding.kind in FAULT_KINDS else "check.workload"
-    general = dictionary.say(key)
+    general = dictionary.say(key, where=_where(finding, dictionary))
     return Phrase(finding.next_check or general.en, general.zh)
+
+
+def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
+    hosts = ", ".join(map(wording.plain, finding.hosts))
+    if finding.kind == "slow_link" and finding.links:
+        return dictionary.say("where.link", link=wording.format_link(finding.links[0]))
+    if finding.kind == "slow_rank" and hosts:
+        ranks = wording.format_ranks(finding.ranks)
+        return dictionary.say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
+    return dictionary.say("where.hosts", hosts=hosts)
 
 
 def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
@@ -178,7 +189,11 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
     named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
     parts = [ranks, dictionary.count("hosts", run.hosts)]
     if run.steps:
-        parts.append(dictionary.say("run.steps", steps=format_number_ranges(run.steps)))
+        parts.append(
+            dictionary.say(
+                "run.steps" if len(run.steps) > 1 else "run.step", steps=format_number_ranges(run.steps)
+            )
+        )
     parallel = " × ".join(f"{name} {size}" for name, size in named if size)
     plain = [text for text in (parallel, ", ".join(run.sources)) if text]
     return (*parts, *(Phrase(text, text) for text in plain))

@@ -45,20 +45,21 @@ function drawBars(run, holder, ranks, bin, zoom) {
     paint.fillStyle = colour("muted");
     paint.fillText(formatUs(value), left - 10, y(value) + 4);
   }
-  const pitch = (width - left) / Math.max(1, ranks.length), thick = Math.min(40, Math.max(1, pitch * (pitch > 4 ? 0.82 : 1)));
-  ranks.forEach((rank, i) => {
+  const pitch = (width - left) / Math.max(1, ranks.length), middle = median(totals);
+  for (const column of pixelColumns(ranks.length, left, width - left)) {
+    const i = mostUnusual(run, ranks, totals, middle, column), rank = ranks[i];
+    const thick = pitch > 4 ? Math.min(40, column.width * 0.82) : column.width;
     let base = 0;
     for (const part of parts) {
       const value = Math.max(0, zero(run.value(part, rank, bin)));
       if (value <= 0) continue;
       paint.fillStyle = colour(part === "compute_only" ? "compute" : part === "exposed_only" ? "exposed" : part);
-      paint.fillRect(left + i * pitch + (pitch - thick) / 2, y(base + value), Math.max(thick, 0.7), y(base) - y(base + value));
+      paint.fillRect(column.x + (column.width - thick) / 2, y(base + value), thick, y(base) - y(base + value));
       base += value;
     }
     if (run.blamed.has(rank)) markBar(paint, left + (i + 0.5) * pitch, y(base) - 3);
-  });
+  }
   labelBars(paint, ranks, left, pitch, height - bottom + 18);
-  const middle = median(totals);
   paint.strokeStyle = colour("ink");
   paint.lineWidth = 1.5;
   paint.setLineDash([5, 4]);
@@ -74,6 +75,16 @@ function drawBars(run, holder, ranks, bin, zoom) {
   });
   dragRange(canvas, index, zoom);
   legendBars(holder, parts, middle);
+}
+
+// Which rank a pixel column shows: one that a finding names, else the one furthest from the median.
+function mostUnusual(run, ranks, totals, middle, { from, to }) {
+  let best = from;
+  for (let i = from; i < to; i++) {
+    if (run.blamed.has(ranks[i])) return i;
+    if (Math.abs(totals[i] - middle) > Math.abs(totals[best] - middle)) best = i;
+  }
+  return best;
 }
 
 function markBar(paint, x, y) {

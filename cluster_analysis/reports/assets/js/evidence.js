@@ -41,12 +41,14 @@ function rankFigures(run, finding, figures) {
   const culprits = new Set(finding.ranks);
   const name = metricName(metric);
   const holder = figure(figures, t("finding.among", { metric: name }));
+  // Both figures first: the width of each depends on how many there are.
+  const bySteps = run.nBins > 1 ? figure(figures, t("finding.bystep", { metric: name })) : null;
   const dots = run.peers(finding.ranks[0]).map((rank) => ({
     value: run.value(metric, rank), label: t("rank", { rank }), isCulprit: culprits.has(rank),
   }));
   drawStrip(holder, { dots, format: formatUs, label: t("finding.among", { metric: name }) });
   holder.parentElement.append(stripLegend());
-  if (run.nBins > 1) drawSteps(run, finding, metric, figure(figures, t("finding.bystep", { metric: name })));
+  if (bySteps) drawSteps(run, finding, metric, bySteps);
 }
 
 function stripLegend() {
@@ -79,18 +81,19 @@ function stepChart(holder, data, name) {
   const written = (_, value) => (value === null || value === undefined ? "–" : formatMs(value));
   holder.replaceChildren();
   return new uPlot({
-    width: Math.max(280, holder.clientWidth || 480), height: 190,
+    width: Math.max(280, holder.clientWidth || 480), height: 170,
     scales: { x: { time: false } },
     cursor: { y: false, points: { size: 6 } },
     axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
            { ...axis, size: 64, values: (_, values) => values.map((value) => formatMs(value)) }],
-    bands: [{ series: [4, 3], fill: () => colour("sunken") }],
+    bands: [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }],
+    legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "degraded", "compute", "overlapped", "overlapped"][i] ?? "line") } },
     series: [
       { label: t("ops.step"), value: (_, value) => (value === null ? "–" : `${value}`) },
       { label: name, stroke: () => colour("degraded"), width: 2, value: written, points: { show: data[0].length < 40, size: 5 } },
       { label: t("finding.medianline"), stroke: () => colour("compute"), width: 2, value: written, points: { show: false } },
-      { label: "10 %", stroke: () => colour("line"), width: 1, value: written, points: { show: false } },
-      { label: "90 %", stroke: () => colour("line"), width: 1, value: written, points: { show: false } },
+      { label: "10 %", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
+      { label: "90 %", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
     ],
   }, data, holder);
 }
@@ -107,15 +110,17 @@ function linkFigures(run, finding, figures) {
     }
   }
   const longest = [...classes].sort((a, b) => b[1] - a[1]).slice(0, 2);
-  for (const [key] of longest) {
+  const holders = longest.map(([key]) => {
     const [transport, op] = key.split("/").map(Number);
     const title = t("finding.linkclass", { transport: run.transports[transport], op: run.opTypes[op] });
+    return { transport, op, title, holder: figure(figures, title) };
+  });
+  for (const { transport, op, title, holder } of holders) {
     const dots = [];
     for (let i = 0; i < link.n; i++) {
       if (link.transport[i] !== transport || link.op[i] !== op) continue;
       dots.push({ value: link.gbps[i], label: `${link.src[i]} → ${link.dst[i]}`, isCulprit: isThis.has(`${link.src[i]}>${link.dst[i]}`) });
     }
-    const holder = figure(figures, title);
     drawStrip(holder, { dots, format: formatGbps, label: title });
     holder.parentElement.append(stripLegend());
   }

@@ -39,14 +39,13 @@ function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
   if (!ranks.length || !metric) return;
   const cells = heatCells(run, ranks, metric, kind);
   const scale = scaleFor(cells, kind);
-  const pitch = plot / ranks.length, perPixel = Math.ceil(1 / pitch);
+  const pitch = plot / ranks.length, columns = pixelColumns(ranks.length, left, plot);
   const missing = parseColour(colour("missing")), gap = pitch > 5 ? 1 : 0;
-  const columns = Math.ceil(ranks.length / perPixel);
-  for (let column = 0; column < columns; column++) {
+  for (const { x, width: wide, from, to } of columns) {
     for (let bin = 0; bin < nBins; bin++) {
-      const value = mostDeviating(cells, column * perPixel, Math.min(ranks.length, (column + 1) * perPixel), bin, nBins, kind);
+      const value = mostDeviating(cells, from, to, bin, nBins, kind);
       paint.fillStyle = css(Number.isNaN(value) ? missing : scale.at(value));
-      paint.fillRect(left + column * pitch * perPixel, bin * rowHeight, pitch * perPixel - gap + (gap ? 0 : 0.5), rowHeight - (rowHeight > 5 ? 1 : 0));
+      paint.fillRect(x, bin * rowHeight, wide - gap, rowHeight - (rowHeight > 5 ? 1 : 0));
     }
   }
   labelHeat(run, paint, { ranks, left, pitch, rowHeight, y: height - bottom + 17 });
@@ -59,7 +58,7 @@ function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
     place: ([i, bin]) => [left + (i + 0.5) * pitch, (bin + 0.5) * rowHeight],
   });
   dragRange(canvas, index, zoom);
-  legendHeat(holder, scale, kind, perPixel, run);
+  legendHeat(holder, scale, kind, Math.ceil(ranks.length / columns.length), run);
 }
 
 function mostDeviating(cells, from, to, bin, nBins, kind) {

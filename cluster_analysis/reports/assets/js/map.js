@@ -95,6 +95,8 @@ function labelCell(paint, rank, x, y, size, rgb) {
 
 // Blocks flow like words: as many as fit in a line, names above.
 function layOut(blocks, width, size) {
+  // Many hosts of one row of devices each: the name stands before the row, not above it.
+  if (blocks.length > 12 && blocks.every((one) => one.rows === 1)) return layOutRows(blocks, width, size);
   const gap = 16, name = 18, cells = [], names = [];
   let x = 0, y = 0, lineHeight = 0;
   for (const { name: text, cells: inside, columns, rows } of blocks) {
@@ -106,6 +108,19 @@ function layOut(blocks, width, size) {
     x += wide + gap;
   }
   return { cells, names, height: y + lineHeight };
+}
+
+function layOutRows(blocks, width, size) {
+  const letters = Math.min(18, Math.max(...blocks.map((one) => one.name.length)));
+  const name = letters * 7 + 8, gap = 22, cells = [], names = [];
+  const wide = name + Math.max(...blocks.map((one) => one.columns)) * size + gap;
+  const perLine = Math.max(1, Math.floor((width + gap) / wide)), pitch = Math.max(size + 4, 14);
+  blocks.forEach(({ name: text, cells: inside }, i) => {
+    const x = (i % perLine) * wide, y = Math.floor(i / perLine) * pitch;
+    names.push({ text: text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x, y: y + size / 2 + 4 });
+    for (const [rank, column] of inside) cells.push({ rank, x: x + name + column * size, y: y + 1 });
+  });
+  return { cells, names, height: Math.ceil(blocks.length / perLine) * pitch + 4 };
 }
 
 // The nearest cell in the direction of an arrow key.

@@ -19,7 +19,8 @@ function formatMs(ms) {
   if (size >= 10000) return `${(ms / 1000).toFixed(1)} s`;
   if (size >= 1000) return `${(ms / 1000).toFixed(2)} s`;
   if (size >= 100) return `${ms.toFixed(0)} ms`;
-  if (size >= 1 || size === 0) return `${ms.toFixed(1)} ms`;
+  if (size === 0) return "0 ms";
+  if (size >= 1) return `${ms.toFixed(1)} ms`;
   return `${(ms * 1000).toFixed(0)} µs`;
 }
 const formatUs = (us) => formatMs(us / 1000);

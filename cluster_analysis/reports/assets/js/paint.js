@@ -111,6 +111,17 @@ function dragRange(canvas, indexAt, choose) {
   }, { signal });
 }
 
+// With more items than pixels a column stands for several. → [{x, width, from, to}], on whole pixels.
+function pixelColumns(n, left, width) {
+  const n_columns = Math.min(n, Math.floor(width)), columns = [];
+  for (let i = 0; i < n_columns; i++) {
+    const from = Math.floor((i * n) / n_columns), to = Math.floor(((i + 1) * n) / n_columns);
+    const x = Math.round(left + (i * width) / n_columns), next = Math.round(left + ((i + 1) * width) / n_columns);
+    columns.push({ x, width: Math.max(1, next - x), from, to });
+  }
+  return columns;
+}
+
 function resetButton(holder, isZoomed, reset) {
   holder.querySelector(".reset")?.remove();
   if (isZoomed) holder.append(el("button", { type: "button", class: "reset", onclick: reset }, t("zoom.reset")));

@@ -45,8 +45,12 @@ function labelCulprits(paint, culprits, width) {
     circle(paint, one.x, one.y, 5.5);
   }
   if (culprits.length && culprits.length <= 3) {
-    for (const one of culprits) {
+    let free = -Infinity;
+    for (const one of [...culprits].sort((a, b) => a.x - b.x)) {
       const half = paint.measureText(one.dot.label).width / 2;
+      // A label that would lie on another one is left to the tooltip.
+      if (one.x - half < free) continue;
+      free = Math.max(half, one.x) + half + 6;
       paint.fillText(one.dot.label, Math.max(half, Math.min(width - half, one.x)), one.y - 11);
     }
   }
