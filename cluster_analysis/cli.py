@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     with examined(options, progress.tell) as one:
-        progress.say(f"{one.n_sources} captures read with {one.engine.name}")
+        progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
         write_everything(one, options)
         result = one.result
     progress.end()

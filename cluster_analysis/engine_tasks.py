@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.evidence import StepEvidence
 from cluster_analysis.groups import GROUP_USE
+from cluster_analysis.insight.totals import totals_of
 from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.schema import COLLECTIVES, LINKS, OPERATORS, PACKETS, STEPS
@@ -46,6 +47,7 @@ class BatchSummary:
     operators: pa.Table
     packets: pa.Table
     uses: pa.Table
+    totals: pa.Table
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
@@ -137,6 +139,7 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
         operators=_joined([one.operators for one in tables], OPERATORS),
         packets=_joined([one.packets for one in tables], PACKETS),
         uses=_joined([group_use(one) for one in tables], GROUP_USE),
+        totals=totals_of(collectives),
         metadata={one.rank: one.metadata for one in tables},
         bulk_steps=steps,
         problems=tuple(problem for one in tables for problem in one.problems),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from cluster_analysis import detection, engine_tasks
 from cluster_analysis.discover import discover
-from cluster_analysis.engine import Engine, Kept, open_engine
+from cluster_analysis.engine import Engine, Kept, Part, open_engine
 from cluster_analysis.engine_tasks import Batch, BatchSummary
 from cluster_analysis.evidence import JobEvidence, StepEvidence, merge_steps
 from cluster_analysis.findings import FindingsDocument, RunInfo, Verdict
 from cluster_analysis.groups import GROUP_USE
+from cluster_analysis.insight.totals import TOTALS
 from cluster_analysis.memory import default_limit_bytes, must_file
 from cluster_analysis.model import Capture, Problem, RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.options import AnalyseOptions
@@ -39,27 +40,42 @@ class Examined:
     result: AnalysisResult
     evidence: JobEvidence
     capture: Capture
-    metadata: Mapping[Rank, RankMetadata]
+    sources: tuple[RankSource, ...]
+    read: RanksRead
     engine: Engine
     scratch: Path
-    n_sources: int
 
 
 @dataclass(frozen=True)
-class _Read:
+class RanksRead:
     """All ranks, read: the small tables here, the large ones wherever the engine kept them."""
 
     steps: pa.Table
     operators: pa.Table
     packets: pa.Table
     uses: pa.Table
+    totals: pa.Table
     summaries: tuple[BatchSummary, ...]
     kept: tuple[Kept, ...]
     problems: tuple[Problem, ...]
 
     @property
     def metadata(self) -> dict[Rank, RankMetadata]:
+        """What each rank says about itself."""
         return {rank: one for summary in self.summaries for rank, one in summary.metadata.items()}
+
+    @property
+    def bulk_steps(self) -> list[Step]:
+        """The steps that large tables hold, sorted."""
+        return sorted({step for one in self.summaries for step in one.bulk_steps})
+
+    def parts(self, step: Step) -> list[Part]:
+        """Return the pieces of one step, for a task that takes them."""
+        return [
+            kept.part(step)
+            for kept, summary in zip(self.kept, self.summaries, strict=True)
+            if step in summary.bulk_steps
+        ]
 
 
 def analyse(options: AnalyseOptions, progress: Progress | None = None) -> AnalysisResult:
@@ -91,7 +107,7 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             evidence, problems = _reduce_all(engine, read, topology, tell)
             read = replace(read, problems=read.problems + contradictions + problems)
             result = _result(options, capture, read, topology, evidence)
-            yield Examined(result, evidence, capture, read.metadata, engine, scratch, len(sources))
+            yield Examined(result, evidence, capture, sources, read, engine, scratch)
         finally:
             engine.close()
 
@@ -114,7 +130,7 @@ def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSour
 
 def _read_all(
     engine: Engine, sources: tuple[RankSource, ...], selection: Selection, stem: str, tell: Progress
-) -> _Read:
+) -> RanksRead:
     batches = engine_tasks.batches_by_bytes(sources, engine.n_workers)
     summaries: list[BatchSummary] = []
     kept: list[Kept] = []
@@ -149,18 +165,19 @@ def _read_all(
         )
     order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
     ordered = tuple(summaries[position] for position in order)
-    return _Read(
+    return RanksRead(
         steps=engine_tasks.canonical([one.steps for one in ordered], STEPS),
         operators=engine_tasks.canonical([one.operators for one in ordered], OPERATORS),
         packets=engine_tasks.canonical([one.packets for one in ordered], PACKETS),
         uses=engine_tasks.canonical([one.uses for one in ordered], GROUP_USE),
+        totals=engine_tasks.canonical([one.totals for one in ordered], TOTALS),
         summaries=ordered,
         kept=tuple(kept[position] for position in order),
         problems=(*(problem for one in ordered for problem in one.problems), *problems),
     )
 
 
-def _require_data(read: _Read, options: AnalyseOptions) -> None:
+def _require_data(read: RanksRead, options: AnalyseOptions) -> None:
     if read.steps.num_rows or any(one.bulk_steps for one in read.summaries):
         return
     if read.problems:
@@ -181,20 +198,15 @@ def _where(problem: Problem) -> str:
 
 
 def _reduce_all(
-    engine: Engine, read: _Read, topology: Topology, tell: Progress
+    engine: Engine, read: RanksRead, topology: Topology, tell: Progress
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    bulk_steps = {step for one in read.summaries for step in one.bulk_steps}
-    numbers = sorted(bulk_steps | {Step(one) for one in read.steps["step"].unique().to_pylist()})
+    numbers = sorted(set(read.bulk_steps) | {Step(one) for one in read.steps["step"].unique().to_pylist()})
     calls = [
         (
             step,
             read.steps.filter(pc.equal(read.steps["step"], step)),
             topology,
-            [
-                kept.part(step)
-                for kept, summary in zip(read.kept, read.summaries, strict=True)
-                if step in summary.bulk_steps
-            ],
+            read.parts(step),
         )
         for step in numbers
     ]
@@ -216,7 +228,7 @@ def _reduce_all(
 def _result(
     options: AnalyseOptions,
     capture: Capture,
-    read: _Read,
+    read: RanksRead,
     topology: Topology,
     evidence: JobEvidence,
 ) -> AnalysisResult:
@@ -258,12 +270,12 @@ def _result(
     return AnalysisResult(document=document, topology=topology, tables=tables, addresses=addresses)
 
 
-def _ranks_with_data(read: _Read) -> set[Rank]:
+def _ranks_with_data(read: RanksRead) -> set[Rank]:
     seen = {Rank(one) for one in read.steps["rank"].unique().to_pylist()}
     return seen | {Rank(one) for one in read.uses["rank"].unique().to_pylist()}
 
 
-def _expected_ranks(capture: Capture, read: _Read, selection: Selection) -> set[Rank]:
+def _expected_ranks(capture: Capture, read: RanksRead, selection: Selection) -> set[Rank]:
     worlds = [one.world_size for one in read.metadata.values()]
     expected = set(capture.expected_ranks) | {Rank(one) for one in range(max(worlds, default=0))}
     expected |= {source.rank for source in capture.sources}
@@ -282,7 +294,7 @@ def _unnamed_missing(
     return (Problem(reason=reason, advice="collect them too; what they did is not known"),)
 
 
-def _batch_notes(read: _Read) -> list[str]:
+def _batch_notes(read: RanksRead) -> list[str]:
     return [note for one in read.summaries for note in one.notes]
 
 

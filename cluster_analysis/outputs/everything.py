@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_analysis.findings import document_to_json
+from cluster_analysis.insight.files import is_database_job, write_text_files
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.outputs.folder import new_output
 from cluster_analysis.pipeline import Examined
@@ -20,6 +21,8 @@ def write_everything(examined: Examined, options: AnalyseOptions) -> None:
     """
     with new_output(options.output_folder) as folder:
         parquet.write(examined.result, folder / TABLES_NAME)
+        if not is_database_job(examined.sources):
+            write_text_files(examined, options.selection, folder)
         if options.write_report:
             _write_report(examined, folder / REPORT_NAME)
         (folder / FINDINGS_NAME).write_text(document_to_json(examined.result.document), encoding="ascii")

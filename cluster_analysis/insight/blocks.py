@@ -1,0 +1,67 @@
+"""Rows cut into the blocks of Insight's files: one block a set of ranks and step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.insight.naming import rank_set
+from cluster_run.ids import Rank
+
+
+class RankSets:
+    """The distinct sets of members of all groups, numbered in the order of the output."""
+
+    def __init__(self, members: Mapping[str, tuple[Rank, ...]]) -> None:
+        distinct = sorted(set(members.values()))
+        number_of = {ranks: number for number, ranks in enumerate(distinct)}
+        self.texts = [rank_set(ranks) for ranks in distinct]
+        self._number_of_group = {group: number_of[ranks] for group, ranks in members.items()}
+
+    def numbers_of(self, groups: Sequence[str | None]) -> npt.NDArray[np.int64]:
+        """Return the number of each group's set; -1 for a group that nothing mentions."""
+        return np.array([self._number_of_group.get(group or "", -1) for group in groups], np.int64)
+
+
+class Blocks:
+    """A table with `step` and `group`, sorted so that the rows of one set of ranks and step lie together.
+
+    Within a block rows stand by group and the column `by`; equal ones keep their order.
+    """
+
+    def __init__(self, table: pa.Table, sets: RankSets, by: str = "rank") -> None:
+        groups = table["group"].combine_chunks()
+        groups = groups.chunk(0) if isinstance(groups, pa.ChunkedArray) else groups
+        code = groups.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        names = groups.dictionary.to_pylist()
+        number = sets.numbers_of(names)[code] if names else np.zeros(0, np.int64)
+        by_name = np.argsort(np.argsort(np.array(names, object))) if names else np.zeros(0, np.int64)
+        step = table["step"].to_numpy()
+        within = table[by].to_numpy()
+        order = np.lexsort((within, by_name[code] if names else code, step, number))
+        self._table = table.take(pa.array(order))
+        self._spans = spans_of(number[order], step[order])
+
+    def places(self) -> set[tuple[int, int]]:
+        """Return the sets and steps that have rows."""
+        return {place for place in self._spans if place[0] >= 0}
+
+    def rows(self, number: int, step: int) -> pa.Table:
+        """Return the rows of one set and step, by group and rank."""
+        first, last = self._spans.get((number, step), (0, 0))
+        return self._table.slice(first, last - first)
+
+
+def spans_of(
+    number: npt.NDArray[np.int64], step: npt.NDArray[np.int64]
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return first and last row (exclusive) of each set and step in sorted columns."""
+    if not len(number):
+        return {}
+    changes = np.flatnonzero((np.diff(number) != 0) | (np.diff(step) != 0)) + 1
+    begins = [0, *changes.tolist(), len(number)]
+    return {(int(number[begin]), int(step[begin])): (begin, end) for begin, end in pairwise(begins)}

@@ -1,0 +1,212 @@
+"""cluster_communication_matrix.json: the links of each operation between global ranks.
+
+A link's numbers are those of the rank that reported it; where several did, sizes and times are added,
+as other tools do. In `Total Op Info` a transfer that both its sender and its receiver report counts
+once, where other tools count it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.engine_tasks import StepFiles, StepTables, canonical
+from cluster_analysis.insight.blocks import Blocks, RankSets
+from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
+from cluster_analysis.model import Topology
+from cluster_analysis.schema import LINKS
+from cluster_analysis.topology import map_links
+from cluster_run.ids import Rank, Step
+
+#: The best link first, as the profilers write them; Insight lists what it finds in this order.
+_VARIANTS = ("top1", "middle", "bottom1", "bottom2", "bottom3", "total", "op")
+#: Variants that hold each transfer once: the others are samples out of them.
+_WHOLE_VARIANTS = ("total", "op")
+_BYTES_PER_MB = 1e6
+_US_PER_MS = 1e3
+_GBPS_PER_BYTES_A_US = 1e-3
+_FLUSH_BYTES = 4 * 1024 * 1024
+
+#: One row a step, group, label and link, in the order of the output.
+#: `label` is `allreduce-top1`, an operator's name in older files, or `Total Op Info`.
+MATRIX = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("group", pa.dictionary(pa.int32(), pa.string())),
+        ("label", pa.string()),
+        ("place", pa.int32()),
+        ("src_rank", pa.int32()),
+        ("dst_rank", pa.int32()),
+        ("transport", pa.string()),
+        ("op_name", pa.string()),
+        ("size_mb", pa.float64()),
+        ("time_ms", pa.float64()),
+        ("bandwidth_gbps", pa.float64()),
+    ]
+)
+
+
+def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | StepFiles]) -> pa.Table:
+    """Return MATRIX of one step, without links that have an end nobody knows: the reduction names those."""
+    links, _ = map_links(canonical([part.load().links for part in parts], LINKS), topology)
+    links = links.filter(pc.and_(pc.is_valid(links["src_rank"]), pc.is_valid(links["dst_rank"])))
+    if not links.num_rows:
+        return MATRIX.empty_table()
+    labels, places = _labels(links)
+    labelled = _plain(links, labels, places)
+    whole = links.filter(_counts_once(links))
+    in_total = _plain(
+        whole,
+        pa.repeat(pa.scalar(TOTAL), whole.num_rows),
+        pa.array(np.full(whole.num_rows, np.iinfo(np.int32).max, np.int32)),
+        with_names=False,
+    )
+    rows = pa.concat_tables([_summed(labelled), _summed(in_total)])
+    rows = rows.sort_by([(name, "ascending") for name in ("group", "place", "label", "src_rank", "dst_rank")])
+    columns = {
+        name: rows[name] for name in ("label", "place", "src_rank", "dst_rank", "transport", "op_name")
+    }
+    size, time = rows["size_mb_sum"], rows["time_ms_sum"]
+    bandwidth = pc.if_else(
+        pc.greater(time, 0.0), pc.round(pc.divide(size, pc.max_element_wise(time, 1e-300)), 4), 0.0
+    )
+    return pa.table(
+        {
+            "step": pa.repeat(pa.scalar(int(step), pa.int64()), rows.num_rows),
+            "group": rows["group"].combine_chunks().dictionary_encode(),
+            **columns,
+            "size_mb": size,
+            "time_ms": time,
+            "bandwidth_gbps": bandwidth,
+        },
+        schema=MATRIX,
+    )
+
+
+def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:
+    """Write cluster_communication_matrix.json, sorted by group, step, operation and link."""
+    sets = RankSets(members)
+    blocks = Blocks(matrix, sets, by="place")
+    buffer = bytearray(b"{")
+    last_set = None
+    places = sorted(blocks.places())
+    for number, step in places:
+        if number != last_set:
+            opening = '"{}": {{' if last_set is None else '}}, "{}": {{'
+            buffer += opening.format(sets.texts[number]).encode()
+            last_set = number
+        else:
+            buffer += b", "
+        buffer += f'"{step_key(step)}": {{{_block_json(blocks.rows(number, step))}}}'.encode()
+        if len(buffer) > _FLUSH_BYTES:
+            stream.write(buffer)
+            buffer.clear()
+    buffer += b"}}\n" if places else b"}\n"
+    stream.write(buffer)
+
+
+def _labels(links: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Return each row's label and where labels stand among those of their group."""
+    kinds, variants = (links[name].cast(pa.string()) for name in ("op_type", "variant"))
+    is_op = pc.equal(variants, "op")
+    labels = pc.if_else(
+        is_op, pc.coalesce(links["op_name"], kinds), pc.binary_join_element_wise(kinds, variants, "-")
+    )
+    variant_place = pc.index_in(variants, value_set=pa.array(_VARIANTS))
+    variant_place = pc.fill_null(variant_place, len(_VARIANTS))
+    distinct = pa.array(sorted(kinds.unique().to_pylist()), pa.string())
+    kind_place = pc.index_in(kinds, value_set=distinct)
+    places = pc.add(pc.multiply(kind_place, pa.scalar(len(_VARIANTS) + 1, pa.int32())), variant_place)
+    return _renamed(labels), places.cast(pa.int32())
+
+
+def _renamed(names: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return names that Insight takes; only distinct ones are looked at."""
+    encoded = pc.dictionary_encode(names)
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    values = pa.array([safe(name) for name in encoded.dictionary.to_pylist()], pa.string())
+    return values.take(encoded.indices)
+
+
+def _counts_once(links: pa.Table) -> pa.Array:
+    """Return which rows make up the total: no samples, and no receive whose send is there too."""
+    variants, kinds = links["variant"].cast(pa.string()), links["op_type"].cast(pa.string())
+    link_of = pc.binary_join_element_wise(
+        links["group"].cast(pa.string()),
+        links["src_rank"].cast(pa.string()),
+        links["dst_rank"].cast(pa.string()),
+        "-",
+    )
+    sent = link_of.filter(pc.equal(kinds, "send")).combine_chunks()
+    is_repeated = pc.and_(pc.equal(kinds, "receive"), pc.is_in(link_of, value_set=sent))
+    return pc.and_(pc.is_in(variants, value_set=pa.array(_WHOLE_VARIANTS)), pc.invert(is_repeated))
+
+
+def _plain(links: pa.Table, labels: pa.Array, places: pa.Array, *, with_names: bool = True) -> pa.Table:
+    op_names = pc.fill_null(links["op_name"], "") if with_names else pa.repeat(pa.scalar(""), links.num_rows)
+    return pa.table(
+        {
+            "group": links["group"].cast(pa.string()),
+            "label": labels,
+            "place": places,
+            "src_rank": links["src_rank"],
+            "dst_rank": links["dst_rank"],
+            "transport": pc.fill_null(links["transport"].cast(pa.string()), ""),
+            "op_name": _renamed(op_names),
+            "size_mb": pc.divide(pc.fill_null(links["size_bytes"], 0.0), _BYTES_PER_MB),
+            "time_ms": pc.divide(pc.fill_null(links["time_us"], 0.0), _US_PER_MS),
+        }
+    )
+
+
+def _summed(links: pa.Table) -> pa.Table:
+    # One thread: "first" is the lowest rank's, and the order of a sum decides its last digit.
+    summed = links.group_by(["group", "label", "place", "src_rank", "dst_rank"], use_threads=False).aggregate(
+        [("transport", "first"), ("op_name", "first"), ("size_mb", "sum"), ("time_ms", "sum")]
+    )
+    return summed.rename_columns(
+        [
+            {"transport_first": "transport", "op_name_first": "op_name"}.get(name, name)
+            for name in summed.column_names
+        ]
+    )
+
+
+def _block_json(rows: pa.Table) -> str:
+    links = _link_json(rows).to_pylist()
+    group = rows["group"].cast(pa.string()).to_pylist()
+    label = rows["label"].to_pylist()
+    keys = list(zip(label, group, strict=True))
+    begins = [0, *(row for row in range(1, len(keys)) if keys[row] != keys[row - 1]), len(keys)]
+    return ", ".join(
+        f'"{op_key(*keys[begin])}": {{{", ".join(links[begin:end])}}}' for begin, end in pairwise(begins)
+    )
+
+
+def _link_json(rows: pa.Table) -> pa.ChunkedArray:
+    text = {name: rows[name].cast(pa.string()) for name in rows.column_names if name not in ("group",)}
+    return pc.binary_join_element_wise(
+        '"',
+        text["src_rank"],
+        "-",
+        text["dst_rank"],
+        '": {"Transport Type": "',
+        text["transport"],
+        '", "Transit Time(ms)": ',
+        text["time_ms"],
+        ', "Transit Size(MB)": ',
+        text["size_mb"],
+        ', "Op Name": "',
+        text["op_name"],
+        '", "Bandwidth(GB/s)": ',
+        text["bandwidth_gbps"],
+        "}",
+        "",
+    )
