@@ -42,7 +42,7 @@ class Members:
 def declared_members(
     metadata: Mapping[Rank, RankMetadata],
 ) -> tuple[dict[str, tuple[str, tuple[Rank, ...]]], list[Problem]]:
-    """Return `{group: (name, members)}` as the ranks' metadata declares it, and where they contradict each other."""
+    """Return `{group: (name, members)}` as the metadata declares it, and where ranks contradict each other."""
     votes: dict[str, Counter[tuple[str, tuple[Rank, ...]]]] = {}
     for rank in sorted(metadata):
         for one in metadata[rank].groups:
@@ -50,7 +50,7 @@ def declared_members(
     problems = []
     declared = {}
     for group, counter in sorted(votes.items()):
-        # The members that most ranks declare; of equally many the first in order, so that order does not matter.
+        # The members that most ranks declare; of equally many the first, so that order does not matter.
         (name, ranks), _ = min(counter.items(), key=lambda item: (-item[1], item[0]))
         declared[group] = (name, ranks)
         if len({members for _, members in counter}) > 1:
@@ -144,7 +144,7 @@ def _inferred(
 def _filled(
     at: Mapping[int, Rank], n_members: int, users: tuple[Rank, ...], captured: frozenset[Rank]
 ) -> tuple[Rank, ...]:
-    """Return all members where the known ones lie on a line (rank = a + stride × local); empty where they do not.
+    """Return all members where the known ones lie on a line (rank = a + stride × local), else nothing.
 
     Launchers number ranks that way. A captured rank that never mentions the group contradicts it.
     """

@@ -156,7 +156,7 @@ def _index_in(groups: Mapping[str, Group], role: GroupRole) -> dict[Rank, int]:
 def _places_of_sizes(
     sizes: ParallelSizes, ranks: tuple[Rank, ...]
 ) -> tuple[dict[Rank, int], dict[Rank, int], dict[Rank, int]]:
-    """Return stage, TP index and DP index in the order that Megatron and MindSpore number ranks: tp, cp, dp, pp."""
+    """Return stage, TP index and DP index; Megatron and MindSpore number ranks in the order tp, cp, dp, pp."""
     tp, cp, pp = sizes.tp or 1, sizes.cp or 1, sizes.pp or 1
     n_ranks = max(ranks, default=-1) + 1
     dp = sizes.dp or max(1, n_ranks // (tp * cp * pp))

@@ -12,7 +12,7 @@ from cluster_run.ids import DeviceId, HostId, Rank
 
 @dataclass(frozen=True)
 class Found:
-    """One capture of one rank. `window` names the session where the path says so, `stamp` is when it began."""
+    """One capture of one rank. `window` names the session where the path does, `stamp` is when it began."""
 
     directory: Path
     kind: SourceKind

@@ -30,7 +30,7 @@ class Places:
 
 
 def read_places(root: Path) -> Places:
-    """Read rank table, mapping and manifest of `root`; what is missing or broken becomes a problem, or nothing."""
+    """Read rank table, mapping and manifest of `root`; what is broken becomes a problem."""
     problems: list[Problem] = []
     mapping = _read_mapping(root, problems)
     table = _read_rank_table(root, problems)

@@ -10,21 +10,21 @@ PCIE and SIO hold, so it is not read. "Idle" is spelled "Idel" in the documentat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
-from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.sources.json_text import decode, read_bytes
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 
+_TEXT = schema.COLLECTIVES.field("group").type
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 
 
@@ -64,6 +64,15 @@ class _Level(msgspec.Struct, gc=False, frozen=True):
     collective: dict[str, _Op] = {}
 
 
+_TIME_COLUMNS = {
+    "elapse_us": attrgetter("elapse"),
+    "transit_us": attrgetter("transit"),
+    "wait_us": attrgetter("wait"),
+    "synchronization_us": attrgetter("synchronization"),
+    "idle_us": attrgetter("idle"),
+}
+_SIZE, _TIME = attrgetter("size"), attrgetter("time")
+
 _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LEVELS: msgspec.json.Decoder[_Level] = msgspec.json.Decoder(_Level)
 _FLAT: msgspec.json.Decoder[dict[str, _Op]] = msgspec.json.Decoder(dict[str, _Op])
@@ -77,118 +86,139 @@ def read_communication(
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    content = read_bytes(path)
-    collectives: list[pa.Table] = []
-    packets: list[pa.Table] = []
-    for step, ops in _ops_by_step(content, remark):
-        if steps is not None and step not in steps:
-            continue
-        table = _collectives(rank, step, ops, remark)
-        bandwidths = [op.bandwidth for _, level in ops for op in level.values()]
-        collectives.append(table)
-        packets.append(_packets(rank, step, table["group"], bandwidths))
-    if not collectives:
-        return schema.empty(schema.COLLECTIVES), schema.empty(schema.PACKETS)
-    return _joined(collectives), _joined(packets)
+    rows = _Rows()
+    for step, is_p2p, ops in _ops_by_step(read_bytes(path), remark):
+        if steps is None or step in steps:
+            rows.add(step, is_p2p, ops)
+    return rows.collectives(rank, remark), rows.packets(rank)
 
 
-_LeveledOps = list[tuple[bool, dict[str, _Op]]]
-
-
-def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, _LeveledOps]]:
-    """Yield each step with its operators, one step decoded at a time: `(is_p2p, operators)` a level."""
+def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
+    """Yield the operators of each step and level (`is_p2p`); one step is decoded at a time."""
     document = decode(content, _STEPS)
     if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
-        yield 0, [(False, _without_totals(decode(content, _FLAT)))]
+        yield 0, False, decode(content, _FLAT)
         return
     if document and document.keys() <= {"p2p", "collective"}:
-        yield 0, _leveled(decode(content, _LEVELS))
-        return
+        document = {"step": msgspec.Raw(content)}
     for key, raw in document.items():
         step = numbers.parse_step(key)
         if step is None:
             remark(f"{key!r} is not a step, and was passed over")
             continue
-        try:
-            yield step, _leveled(decode(bytes(raw), _LEVELS))
-        except BadFileError as error:
-            raise BadFileError(f"{error.message}, in {key!r} at byte {content.find(bytes(raw))}") from error
+        level = decode_part(content, raw, _LEVELS, key)
+        yield step, True, level.p2p
+        yield step, False, level.collective
 
 
-def _leveled(level: _Level) -> _LeveledOps:
-    return [(True, _without_totals(level.p2p)), (False, _without_totals(level.collective))]
+class _Rows:
+    """The wanted numbers of all operators, in lists, so that a step's decoded objects can go."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.steps: list[int] = []
+        self.is_p2p: list[bool] = []
+        self.starts: list[bytes] = []
+        self.times: dict[str, list[float | None]] = {name: [] for name in _TIME_COLUMNS}
+        self.sizes: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
+        self.transit: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
+        self.packet_rows: list[tuple[str, int, str, float, float]] = []
+
+    def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
+        """Take the numbers of one level of one step; totals are left out."""
+        if any(key.startswith(TOTAL_PREFIX) for key in ops):
+            ops = {key: op for key, op in ops.items() if not key.startswith(TOTAL_PREFIX)}
+        first = len(self.keys)
+        self.keys.extend(ops)
+        self.steps.extend([step] * len(ops))
+        self.is_p2p.extend([is_p2p] * len(ops))
+        times = [op.time for op in ops.values()]
+        self.starts.extend([bytes(time.start) for time in times])
+        for name, take in _TIME_COLUMNS.items():
+            self.times[name].extend(map(take, times))
+        if None in self.times["idle_us"][first:]:
+            self.times["idle_us"][first:] = [time.idel if time.idle is None else time.idle for time in times]
+        bandwidths = [op.bandwidth for op in ops.values()]
+        for name in TRANSPORTS:
+            used = list(map(attrgetter(name.lower()), bandwidths))
+            self.sizes[name].extend(map(_SIZE, used))
+            self.transit[name].extend(map(_TIME, used))
+            self.packet_rows.extend(
+                (name, first + number, size, count, total_ms)
+                for number, transport in enumerate(used)
+                if transport.packets
+                for size, (count, total_ms) in transport.packets.items()
+            )
+
+    def collectives(self, rank: int, remark: Remark) -> pa.Table:
+        """Return COLLECTIVES of what was added."""
+        op_names, groups = names.split_keys(pa.array(self.keys, pa.string()))
+        op_types = names.operations(op_names)
+        starts, n_bad = numbers.to_ns(pa.array(self.starts, pa.binary()))
+        if n_bad:
+            remark(f"{n_bad} of {len(self.keys)} start time stamps are no numbers, and were left out")
+        columns: dict[str, pa.Array] = {
+            "rank": numbers.constant(rank, len(self.keys), pa.int32()),
+            "step": pa.array(self.steps, pa.int64()),
+            "group": groups,
+            "op_name": op_names,
+            "op_type": op_types,
+            "op_index": names.indices_in_group(op_names),
+            "is_p2p": pc.or_(pa.array(self.is_p2p, pa.bool_()), names.point_to_point(op_types)),
+            "start_ns": starts,
+        }
+        for name, values in self.times.items():
+            columns[name] = _scaled(values, numbers.US_PER_MS)
+        for name in TRANSPORTS:
+            columns[f"{name.lower()}_bytes"] = _scaled(self.sizes[name], numbers.BYTES_PER_MB)
+            columns[f"{name.lower()}_us"] = _scaled(self.transit[name], numbers.US_PER_MS)
+        return pa.table(columns, schema=schema.COLLECTIVES)
+
+    def packets(self, rank: int) -> pa.Table:
+        """Return PACKETS of what was added: sums over the operators of a group and step."""
+        positions = pa.array([row[1] for row in self.packet_rows], pa.int64())
+        _, groups = names.split_keys(pa.array(self.keys, pa.string()))
+        sizes = pc.dictionary_encode(pa.array([row[2] for row in self.packet_rows], pa.string()))
+        distinct, _ = numbers.to_float64(sizes.dictionary)
+        return packet_table(
+            rank,
+            steps=pa.array(self.steps, pa.int64()).take(positions),
+            groups=groups.dictionary_decode().take(positions),
+            transports=pa.array([row[0] for row in self.packet_rows], pa.string()),
+            sizes_mb=distinct.take(sizes.indices),
+            counts=pa.array([row[3] for row in self.packet_rows], pa.float64()),
+            totals_ms=pa.array([row[4] for row in self.packet_rows], pa.float64()),
+        )
 
 
-def _without_totals(ops: dict[str, _Op]) -> dict[str, _Op]:
-    return {key: op for key, op in ops.items() if not key.startswith(TOTAL_PREFIX)}
-
-
-def _collectives(rank: int, step: int, leveled: _LeveledOps, remark: Remark) -> pa.Table:
-    keys = pa.array(list(chain.from_iterable(ops for _, ops in leveled)), pa.string())
-    ops = list(chain.from_iterable(ops.values() for _, ops in leveled))
-    filed_p2p = pa.array(np.repeat([is_p2p for is_p2p, _ in leveled], [len(ops) for _, ops in leveled]))
-    times = [op.time for op in ops]
-    op_names, groups = names.split_keys(keys)
-    op_types = names.operations(op_names)
-    starts, n_bad = numbers.to_ns(pa.array([bytes(time.start).strip(b'"') for time in times], pa.binary()))
-    if n_bad:
-        remark(f"{n_bad} of {len(ops)} start time stamps of step {step} are no numbers, and were left out")
-    idles = [time.idle if time.idle is not None else time.idel for time in times]
-    columns: dict[str, pa.Array] = {
-        "rank": numbers.constant(rank, len(ops), pa.int32()),
-        "step": numbers.constant(step, len(ops), pa.int64()),
-        "group": groups,
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": names.indices_in_group(op_names),
-        "is_p2p": pc.or_(filed_p2p, names.point_to_point(op_types)),
-        "start_ns": starts,
-        "elapse_us": _scaled([time.elapse for time in times], numbers.US_PER_MS),
-        "transit_us": _scaled([time.transit for time in times], numbers.US_PER_MS),
-        "wait_us": _scaled([time.wait for time in times], numbers.US_PER_MS),
-        "synchronization_us": _scaled([time.synchronization for time in times], numbers.US_PER_MS),
-        "idle_us": _scaled(idles, numbers.US_PER_MS),
-    }
-    for name in TRANSPORTS:
-        used = [getattr(op.bandwidth, name.lower()) for op in ops]
-        columns[f"{name.lower()}_bytes"] = _scaled([one.size for one in used], numbers.BYTES_PER_MB)
-        columns[f"{name.lower()}_us"] = _scaled([one.time for one in used], numbers.US_PER_MS)
-    return pa.table(columns, schema=schema.COLLECTIVES)
-
-
-def _scaled(values: list[float | None], factor: float) -> pa.Array:
-    """Return values times factor; what is missing or not finite is null."""
-    array = pa.array(values, pa.float64())
-    return pc.multiply(array, factor)
-
-
-def _packets(rank: int, step: int, groups: pa.Array, bandwidths: list[_Bandwidth]) -> pa.Table:
-    sums: dict[tuple[str, str, float], list[float]] = {}
-    names_of_groups = groups.to_pylist()
-    for name in TRANSPORTS:
-        attribute = name.lower()
-        for group, bandwidth in zip(names_of_groups, bandwidths, strict=True):
-            for size, (count, total_ms) in getattr(bandwidth, attribute).packets.items():
-                entry = sums.setdefault((group, name, float(size)), [0.0, 0.0])
-                entry[0] += count
-                entry[1] += total_ms
-    return packet_table(rank, step, sums)
-
-
-def packet_table(rank: int, step: int, sums: Mapping[tuple[str, str, float], list[float]]) -> pa.Table:
-    """Return PACKETS of `{(group, transport, size in MB): [count, total ms]}`, in that order."""
-    ordered = sorted(sums)
+def packet_table(
+    rank: int,
+    *,
+    steps: pa.Array,
+    groups: pa.Array,
+    transports: pa.Array,
+    sizes_mb: pa.Array,
+    counts: pa.Array,
+    totals_ms: pa.Array,
+) -> pa.Table:
+    """Return PACKETS: counts and times added up by step, group, transport and size, in that order."""
+    keys = ["step", "group", "transport", "size"]
+    rows = pa.table([steps, groups, transports, sizes_mb, counts, totals_ms], names=[*keys, "count", "total"])
+    rows = rows.filter(pc.is_valid(rows["size"]))
+    summed = rows.group_by(keys, use_threads=False).aggregate([("count", "sum"), ("total", "sum")])
+    summed = summed.sort_by([(key, "ascending") for key in keys]).combine_chunks()
     columns = {
-        "rank": numbers.constant(rank, len(ordered), pa.int32()),
-        "step": numbers.constant(step, len(ordered), pa.int64()),
-        "group": numbers.encoded([group for group, _, _ in ordered]),
-        "transport": numbers.encoded([name for _, name, _ in ordered]),
-        "packet_bytes": pa.array([size * numbers.BYTES_PER_MB for _, _, size in ordered], pa.float64()),
-        "n_packets": pa.array([int(sums[key][0]) for key in ordered], pa.int64()),
-        "total_us": pa.array([sums[key][1] * numbers.US_PER_MS for key in ordered], pa.float64()),
+        "rank": numbers.constant(rank, summed.num_rows, pa.int32()),
+        "step": summed["step"],
+        "group": summed["group"].dictionary_encode().cast(_TEXT),
+        "transport": summed["transport"].dictionary_encode().cast(_TEXT),
+        "packet_bytes": pc.multiply(summed["size"], numbers.BYTES_PER_MB),
+        "n_packets": pc.round(summed["count_sum"]).cast(pa.int64()),
+        "total_us": pc.multiply(summed["total_sum"], numbers.US_PER_MS),
     }
     return pa.table(columns, schema=schema.PACKETS)
 
 
-def _joined(tables: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+def _scaled(values: list[float | None], factor: float) -> pa.Array:
+    """Return values times factor; what is missing is null."""
+    return pc.multiply(pa.array(values, pa.float64()), factor)

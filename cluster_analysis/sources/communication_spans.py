@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources.communication_raw import NO_STEP, TOTAL_PREFIX
-from cluster_analysis.sources.json_text import decode, read_bytes
+from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 
 _Objects = dict[str, msgspec.Raw]
 _OBJECTS: msgspec.json.Decoder[_Objects] = msgspec.json.Decoder(_Objects)
@@ -52,7 +52,7 @@ def op_spans(path: Path) -> Iterator[OpSpans]:
             yield _spans(NO_STEP, level, base)
     else:
         for step_key, raw in document.items():
-            for name, level in decode(memoryview(raw), _NESTED).items():
+            for name, level in decode_part(content, raw, _NESTED, step_key).items():
                 if name in _LEVELS:
                     yield _spans(step_key, level, base)
 

@@ -30,7 +30,7 @@ def read_bytes(path: Path) -> bytes:
     return content.removeprefix(_BOM)
 
 
-def decode(content: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
+def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T:
     """Decode JSON into the decoder's type.
 
     Raises:
@@ -41,7 +41,22 @@ def decode(content: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
     except msgspec.ValidationError as error:
         raise BadFileError(f"not of the expected form: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadFileError(_why_malformed(content, error)) from error
+        raise BadFileError(_why_malformed(bytes(content), error)) from error
+
+
+def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], key: str) -> _T:
+    """Decode one value of an object that was taken apart before; `content` is the whole document.
+
+    Raises:
+        BadFileError: see `decode`; with the value's key and where it begins.
+    """
+    try:
+        return decoder.decode(raw)
+    except msgspec.DecodeError as error:
+        offset = content.find(bytes(raw))
+        raise BadFileError(
+            f"not of the expected form in {key!r}, which begins at byte {offset}: {error}"
+        ) from error
 
 
 def _why_malformed(content: bytes, error: Exception) -> str:

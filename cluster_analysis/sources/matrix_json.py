@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
-from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.sources.json_text import decode, read_bytes
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 
 #: Variant of an entry that is one operator, not a sample or a sum.
 OPERATOR_VARIANT = "op"
-_VARIANT = re.compile(r"^(?P<kind>.+)-(?P<variant>top\d+|middle|bottom\d+|total)$")
 _ENDS = re.compile(r"^\s*(\d{1,9})\s*-\s*(\d{1,9})\s*$")
 _TEXT = schema.LINKS.field("variant").type
 
@@ -72,19 +71,13 @@ def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, 
         yield 0, False, decode(content, _FLAT)
         return
     if document and document.keys() <= {"p2p", "collective"}:
-        level = decode(content, _LEVELS)
-        yield 0, True, level.p2p
-        yield 0, False, level.collective
-        return
+        document = {"step": msgspec.Raw(content)}
     for key, raw in document.items():
         step = numbers.parse_step(key)
         if step is None:
             remark(f"{key!r} is not a step, and was passed over")
             continue
-        try:
-            level = decode(bytes(raw), _LEVELS)
-        except BadFileError as error:
-            raise BadFileError(f"{error.message}, in {key!r} at byte {content.find(bytes(raw))}") from error
+        level = decode_part(content, raw, _LEVELS, key)
         yield step, True, level.p2p
         yield step, False, level.collective
 

@@ -1,4 +1,4 @@
-"""What a capture says about itself: profiler_metadata.json, profiler_info_{rank}.json, META_DATA of databases.
+"""What a capture says about itself: profiler_metadata.json and profiler_info_{rank}.json.
 
 Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel_group_info`, and with
 `ENV_VARIABLES` alone. Both are fine; what is missing stays unknown.
@@ -6,7 +6,6 @@ Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import msgspec
 
 from cluster_analysis.model import DeclaredGroup, ParallelSizes, RankMetadata
 from cluster_analysis.sources.json_text import decode, read_bytes
-from cluster_analysis.sources.names import group_hash
+from cluster_analysis.sources.names import as_group_hash
 from cluster_run.ids import Rank
 
 _ARGUMENT_OF_SIZE = {
@@ -25,7 +24,6 @@ _ARGUMENT_OF_SIZE = {
     "ep": "expert_model_parallel_size",
 }
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version")
-_HASH = re.compile(r"^\d{15,20}$")
 
 
 class _Group(msgspec.Struct):
@@ -73,7 +71,9 @@ def parse_metadata(content: bytes) -> RankMetadata:
     arguments = document.distributed_args or {}
     sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
     groups = tuple(
-        DeclaredGroup(_group_of(key), info.group_name, tuple(Rank(rank) for rank in info.global_ranks), key)
+        DeclaredGroup(
+            as_group_hash(key), info.group_name, tuple(Rank(rank) for rank in info.global_ranks), key
+        )
         for key, info in (document.parallel_group_info or {}).items()
     )
     return RankMetadata(
@@ -92,11 +92,6 @@ def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:
     level = (experimental.level if experimental else None) or document.profiler_level or ""
     versions = {name: getattr(document, name) for name in _VERSIONS if getattr(document, name)}
     return level, versions
-
-
-def _group_of(key: str) -> str:
-    """Return the group's hash: of the group id, or the key itself where it is a hash already."""
-    return key if _HASH.match(key) else group_hash(key)
 
 
 def _whole(value: object) -> int:

@@ -6,6 +6,8 @@ then the group's whole hash. Three digits collide quickly, so only the whole has
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,21 +15,29 @@ from cluster_analysis import schema
 
 _TEXT = schema.COLLECTIVES.field("group").type
 #: Leftmost match, longest first: `hcom_reduceScatter` is `reducescatter`, not `reduce`.
-_OPERATION = (
-    "(?P<operation>batchsendrecv|sendrecv|reducescatter|allreduce|allgatherv|allgather|alltoallvc|alltoallv|"
-    "alltoall|broadcast|receive|recv|send|scatter|reduce|gather|barrier|invalid)"
+_OPERATION = re.compile(
+    "batchsendrecv|sendrecv|reducescatter|allreduce|allgatherv|allgather|alltoallvc|alltoallv|alltoall"
+    "|broadcast|receive|recv|send|scatter|reduce|gather|barrier|invalid"
 )
 _POINT_TO_POINT = pa.array(["send", "receive", "batchsendrecv"])
 _SYNONYMS = {"recv": "receive", "sendrecv": "batchsendrecv"}
+_HASH = re.compile(r"^\d{15,20}$")
 _MASK = 0xFFFFFFFF
 
 
 def split_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Split `name@group` at the last `@` into names and groups (dictionary); group is "" without an `@`."""
-    parts = pc.extract_regex(keys, r"^(?P<name>[\s\S]*)@(?P<group>[^@]*)$")
-    names = pc.coalesce(pc.struct_field(parts, "name"), keys)
-    groups = pc.coalesce(pc.struct_field(parts, "group"), pa.scalar(""))
+    parts = pc.split_pattern(keys, "@", max_splits=1, reverse=True)
+    lengths = pc.list_value_length(parts)
+    names = pc.list_element(parts, 0) if len(keys) else pa.array([], pa.string())
+    whole = pc.all(pc.equal(lengths, 2)).as_py()
+    groups = pc.list_element(parts, 1) if whole and len(keys) else _second_or_empty(parts, lengths)
     return names, pc.dictionary_encode(groups).cast(_TEXT)
+
+
+def _second_or_empty(parts: pa.Array, lengths: pa.Array) -> pa.Array:
+    pairs = zip(parts.to_pylist(), lengths.to_pylist(), strict=True)
+    return pa.array([part[1] if length == 2 else "" for part, length in pairs], pa.string())
 
 
 def operations(names: pa.Array) -> pa.Array:
@@ -35,13 +45,22 @@ def operations(names: pa.Array) -> pa.Array:
 
     Operators of a graph (`stream_48_0_Receive-op663`, `Default/AllReduce-op3`) are read the same way.
     """
-    lowered = pc.utf8_lower(names)
-    found = pc.struct_field(pc.extract_regex(lowered, _OPERATION), "operation")
-    encoded = pc.dictionary_encode(pc.coalesce(found, pa.scalar("unknown")))
-    values = [_SYNONYMS.get(value, value) for value in encoded.dictionary.to_pylist()]
-    # Through plain text and back, because two synonyms may have become one value.
-    plain = pa.array(values, pa.string()).take(encoded.indices) if values else pa.array([], pa.string())
+    if not len(names):
+        return pa.array([], _TEXT)
+    # Few names differ before their numbers, so few are searched.
+    stems = pc.dictionary_encode(pc.list_element(pc.split_pattern(names, "__", max_splits=1), 0))
+    values = [operation(stem) for stem in stems.dictionary.to_pylist()]
+    plain = pa.array(values, pa.string()).take(stems.indices)
+    if "unknown" in values:
+        searched = pa.array([operation(name) for name in names.to_pylist()], pa.string())
+        plain = pc.if_else(pc.equal(plain, "unknown"), searched, plain)
     return pc.dictionary_encode(plain).cast(_TEXT)
+
+
+def operation(name: str | None) -> str:
+    """Return the operation in one name; see `operations`."""
+    match = _OPERATION.search((name or "").rpartition("/")[2].lower())
+    return _SYNONYMS.get(match.group(), match.group()) if match else "unknown"
 
 
 def indices_in_group(names: pa.Array) -> pa.Array:
@@ -68,3 +87,8 @@ def group_hash(group_id: str) -> str:
         high = (high * 29 + ord(character)) & _MASK
         low = (low * 131 + ord(character)) & _MASK
     return str((high << 32) | low)
+
+
+def as_group_hash(name: str) -> str:
+    """Return the group's hash for a group id, or for what is a hash already."""
+    return name if _HASH.match(name) else group_hash(name)

@@ -101,8 +101,8 @@ def _compare_with_average(iterations: pa.Table, note: Remark) -> None:
     if any(_close(said, means) for means in (without_first, with_first)):
         return
     note(
-        f"its average row says {_ms(said)} for interval / forward-backward / tail, but the {steps.num_rows} steps "
-        f"it holds average {_ms(without_first)} without the first; the steps are used"
+        f"its average row says {_ms(said)} for interval / forward-backward / tail, but the "
+        f"{steps.num_rows} steps it holds average {_ms(without_first)} without the first; the steps are used"
     )
 
 

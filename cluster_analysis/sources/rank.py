@@ -3,78 +3,49 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TypeVar
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis import schema
-from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection
+from cluster_analysis.model import RankMetadata, RankSource, RankTables, Selection
+from cluster_analysis.sources.analysis_db import read_db_communication, read_db_matrix, read_db_steps
 from cluster_analysis.sources.communication_json import read_communication
-from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.matrix_json import read_matrix
 from cluster_analysis.sources.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.op_statistic_csv import read_op_statistic
-from cluster_analysis.sources.r1_cluster_analyse import read_r1_cluster_analyse, steps_of_iterations
-from cluster_analysis.sources.r1_hccl import read_r1_hccl
-from cluster_analysis.sources.r1_step_trace import read_r1_step_trace
+from cluster_analysis.sources.profiler_db import (
+    read_db_metadata,
+    read_task_communication,
+    read_task_operators,
+    read_task_steps,
+)
+from cluster_analysis.sources.r1_rank import read_r1_rank
+from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.step_trace_csv import read_step_trace
 
-_T = TypeVar("_T")
+_LEVEL_WITHOUT_COMMUNICATION = "Level0"
 
 
-@dataclass
-class _Reading:
-    """Collects what could not be read of one rank while its files are read."""
-
-    source: RankSource
-    steps: frozenset[int] | None
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def path(self, role: str) -> Path:
-        """Return the path of the file in that role."""
-        return Path(self.source.files[role])
-
-    def remark(self, role: str) -> Remark:
-        """Return what takes sentences about parts of a file that could not be used."""
-        return lambda reason: self.problems.append(
-            Problem(reason, file=self.path(role).name, rank=self.source.rank, host=self.source.host)
-        )
-
-    def note(self, role: str) -> Remark:
-        """Return what takes sentences about a file that cost nothing."""
-        return lambda text: self.notes.append(f"rank {self.source.rank}, {self.path(role).name}: {text}")
-
-    def attempt(self, role: str, read: Callable[[], _T], otherwise: _T) -> _T:
-        """Return what `read` makes of the file in that role; `otherwise` where it is missing or bad."""
-        if role not in self.source.files:
-            return otherwise
-        try:
-            return read()
-        except BadFileError as error:
-            self.problems.append(
-                Problem(
-                    error.message,
-                    file=self.path(role).name,
-                    rank=self.source.rank,
-                    host=self.source.host,
-                    advice=error.advice,
-                )
-            )
-            return otherwise
-
-
-def read_rank(source: RankSource, selection: Selection = Selection()) -> RankTables:
+def read_rank(source: RankSource, selection: Selection | None = None) -> RankTables:
     """Read all files of one rank. Never raises for bad data: see `RankTables.problems`."""
-    steps = None if selection.steps is None else frozenset(int(step) for step in selection.steps)
-    reading = _Reading(source, steps)
+    steps = None
+    if selection is not None and selection.steps is not None:
+        steps = frozenset(int(step) for step in selection.steps)
+    reading = Reading(source)
     with _collector_off():
-        tables = _read_r1(reading) if source.kind == "mindspore_r1/text" else _read_text(reading)
+        is_r1 = source.kind == "mindspore_r1/text"
+        tables = read_r1_rank(reading) if is_r1 else _read_ascend(reading, steps)
+        tables = replace(
+            tables,
+            steps=_selected(tables.steps, steps),
+            collectives=_selected(tables.collectives, steps),
+            links=_selected(tables.links, steps),
+            packets=_selected(tables.packets, steps),
+        )
     return replace(tables, problems=tuple(reading.problems), notes=tuple(reading.notes))
 
 
@@ -90,88 +61,90 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _empty(source: RankSource) -> RankTables:
+def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
+    """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
+    rank = reading.source.rank
+    metadata = _metadata(reading)
+    step_table = _steps(reading)
+    communication = reading.first(
+        ("communication", lambda path, remark: read_communication(path, rank, steps, remark)),
+        ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
+        ("communication_db", lambda path, remark: read_db_communication(path, rank, remark)),
+        ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
+    )
+    links = reading.first(
+        ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
+        ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
+        ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark)),
+    )
+    operators = reading.first(
+        ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),
+        ("profiler_db", lambda path, remark: read_task_operators(path, rank, remark)),
+    )
+    _tell_what_is_missing(reading, metadata, step_table, communication is not None, links is not None)
     return RankTables(
-        rank=source.rank,
-        steps=schema.empty(schema.STEPS),
-        collectives=schema.empty(schema.COLLECTIVES),
-        links=schema.empty(schema.LINKS),
-        operators=schema.empty(schema.OPERATORS),
-        packets=schema.empty(schema.PACKETS),
+        rank=rank,
+        steps=or_empty(step_table, schema.STEPS),
+        collectives=or_empty(communication[0] if communication else None, schema.COLLECTIVES),
+        links=or_empty(links, schema.LINKS),
+        operators=or_empty(operators, schema.OPERATORS),
+        packets=or_empty(communication[1] if communication else None, schema.PACKETS),
+        metadata=metadata,
     )
 
 
-def _read_text(reading: _Reading) -> RankTables:
-    rank, steps, tables = reading.source.rank, reading.steps, _empty(reading.source)
-    step_table = reading.attempt(
-        "step_trace",
-        lambda: read_step_trace(reading.path("step_trace"), rank, steps, reading.remark("step_trace")),
-        tables.steps,
-    )
-    collectives, packets = reading.attempt(
-        "communication",
-        lambda: read_communication(
-            reading.path("communication"), rank, steps, reading.remark("communication")
-        ),
-        (tables.collectives, tables.packets),
-    )
-    links = reading.attempt(
-        "matrix",
-        lambda: read_matrix(reading.path("matrix"), rank, steps, reading.remark("matrix")),
-        tables.links,
-    )
-    operators = reading.attempt(
-        "op_statistic",
-        lambda: read_op_statistic(reading.path("op_statistic"), rank, reading.remark("op_statistic")),
-        tables.operators,
-    )
-    metadata = reading.attempt("metadata", lambda: read_metadata(reading.path("metadata")), RankMetadata())
-    level, versions = reading.attempt(
-        "profiler_info", lambda: read_profiler_info(reading.path("profiler_info")), ("", {})
-    )
-    return replace(
-        tables,
-        steps=step_table,
-        collectives=collectives,
-        links=links,
-        operators=operators,
-        packets=packets,
-        metadata=replace(metadata, profiler_level=level, versions=versions),
+def _steps(reading: Reading) -> pa.Table | None:
+    rank, kind = reading.source.rank, reading.source.kind
+    is_mindspore = kind.startswith("ascend_ms")
+    return reading.first(
+        ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
+        ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
+        ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
     )
 
 
-def _read_r1(reading: _Reading) -> RankTables:
-    rank, tables = reading.source.rank, _empty(reading.source)
-    iterations, collectives = reading.attempt(
-        "r1_step_trace",
-        lambda: read_r1_step_trace(
-            reading.path("r1_step_trace"),
-            rank,
-            reading.remark("r1_step_trace"),
-            reading.note("r1_step_trace"),
-        ),
-        (tables.iterations, tables.collectives),
+def _metadata(reading: Reading) -> RankMetadata:
+    metadata = reading.first(
+        ("metadata", lambda path, _: read_metadata(path)),
+        ("profiler_db", read_db_metadata),
     )
-    analysed = reading.attempt(
-        "r1_cluster_analyse",
-        lambda: read_r1_cluster_analyse(
-            reading.path("r1_cluster_analyse"), reading.remark("r1_cluster_analyse")
-        ),
-        {},
-    )
-    steps = steps_of_iterations(iterations, analysed, reading.remark("r1_cluster_analyse"))
-    links = reading.attempt(
-        "r1_hccl",
-        lambda: read_r1_hccl(reading.path("r1_hccl"), rank, reading.remark("r1_hccl")),
-        tables.links,
-    )
-    return replace(
-        tables,
-        steps=_selected(steps, reading.steps),
-        collectives=_selected(collectives, reading.steps),
-        links=_selected(links, reading.steps),
-        iterations=iterations,
-    )
+    info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
+    metadata = metadata or RankMetadata()
+    if info is None:
+        return metadata
+    return replace(metadata, profiler_level=info[0], versions=info[1])
+
+
+def _without_packets(collectives: pa.Table | None) -> tuple[pa.Table, pa.Table] | None:
+    return None if collectives is None else (collectives, schema.empty(schema.PACKETS))
+
+
+def _tell_what_is_missing(
+    reading: Reading, metadata: RankMetadata, steps: pa.Table | None, has_communication: bool, has_links: bool
+) -> None:
+    files = reading.source.files
+    if steps is None and "step_trace" not in files:
+        reading.problem("no step times", "step_trace_time.csv", "parse the capture again on its host")
+    missing = [
+        name
+        for name, is_there, role in (
+            ("communication.json", has_communication, "communication"),
+            ("communication_matrix.json", has_links, "matrix"),
+        )
+        if not is_there and role not in files
+    ]
+    if not missing:
+        return
+    if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
+        reading.notes.append(
+            "profiled at Level0: there is no communication data, so waiting and links cannot be judged"
+        )
+    else:
+        reading.problem(
+            f"no communication data: {' and '.join(missing)} not there",
+            missing[0],
+            "profile at Level1 or higher, and parse the capture again",
+        )
 
 
 def _selected(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:

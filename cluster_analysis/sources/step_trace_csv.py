@@ -29,7 +29,7 @@ COLUMNS = {
 }
 
 
-def read_step_trace(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
+def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
     """Return the steps (STEPS) of one file; a cell that is no number is null.
 
     Raises:
@@ -40,11 +40,10 @@ def read_step_trace(path: Path, rank: int, steps: frozenset[int] | None, remark:
         raise BadFileError("it has no column Computing")
     if text.num_rows == 0:
         raise BadFileError("it has a header and no step")
-    return steps_from_text(text, rank, steps, remark)
+    return _steps_from_text(text, rank, remark)
 
 
-def steps_from_text(text: pa.Table, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
-    """Return STEPS of a table with the file's columns as text."""
+def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
     columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32())}
     columns["step"] = _steps(text, remark)
     for name, column in COLUMNS.items():
@@ -55,10 +54,7 @@ def steps_from_text(text: pa.Table, rank: int, steps: frozenset[int] | None, rem
         if n_bad:
             remark(f"{n_bad} cells of column {column} are no numbers, and were left out")
     table = pa.table(columns, schema=schema.STEPS)
-    table = table.filter(pc.is_valid(table["step"]))
-    return (
-        table if steps is None else table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int64())))
-    )
+    return table.filter(pc.is_valid(table["step"]))
 
 
 def _steps(text: pa.Table, remark: Remark) -> pa.Array:
@@ -66,9 +62,7 @@ def _steps(text: pa.Table, remark: Remark) -> pa.Array:
         return numbers.constant(0, text.num_rows, pa.int64())
     cells = text["Step"].to_pylist()
     steps = [numbers.parse_step(cell) for cell in cells]
-    n_bad = sum(step is None for step in steps)
-    if n_bad:
-        remark(
-            f"{n_bad} rows have no step number ({next(c for c, s in zip(cells, steps, strict=True) if s is None)!r})"
-        )
+    bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
+    if bad:
+        remark(f"{len(bad)} rows have no step number ({bad[0][:40]!r}), and were left out")
     return pa.array(steps, pa.int64())

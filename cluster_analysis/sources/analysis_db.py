@@ -1,0 +1,254 @@
+"""analysis.db (PyTorch) and communication_analyzer.db (MindSpore, PROF_*): the text files as tables.
+
+µs in StepTraceTime; start µs, else ms and MB in the others. Bandwidth has one row a packet size with size
+and time repeated, so they are taken once. A transport without a row moved nothing: 0, as the text form says.
+MindSpore's tables lack `step` and `type`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis import schema
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_json import TRANSPORTS, packet_table
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.matrix_json import describe_links
+from cluster_analysis.sources.sqlite import Database, open_database
+
+_STEP_COLUMNS = {
+    "computing_us": "computing",
+    "communication_not_overlapped_us": "communication_not_overlapped",
+    "overlapped_us": "overlapped",
+    "communication_us": "communication",
+    "free_us": "free",
+    "stage_us": "stage",
+    "bubble_us": "bubble",
+    "communication_not_overlapped_exclude_receive_us": "communication_not_overlapped_and_exclude_receive",
+    "preparing_us": "preparing",
+}
+_TIME_COLUMNS = {
+    "elapse_us": "elapse_time",
+    "transit_us": "transit_time",
+    "wait_us": "wait_time",
+    "synchronization_us": "synchronization_time",
+    "idle_us": "idle_time",
+}
+_TIME, _BANDWIDTH, _MATRIX, _STEPS = (
+    "CommAnalyzerTime",
+    "CommAnalyzerBandwidth",
+    "CommAnalyzerMatrix",
+    "StepTraceTime",
+)
+
+
+def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return STEPS of the database, None where it has no step times.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_STEPS, "computing"):
+            return None
+        wanted = [database.column(_STEPS, name) for name in ("step", *_STEP_COLUMNS.values())]
+        rows = database.rows(f"SELECT {', '.join(wanted)} FROM {_STEPS} ORDER BY rowid")
+    if not rows:
+        return None
+    given = list(zip(*rows, strict=True))
+    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, len(rows), pa.int32())}
+    columns["step"] = _steps(given[0], remark)
+    for name, values in zip(_STEP_COLUMNS, given[1:], strict=True):
+        columns[name] = _floats(values, remark)
+    table = pa.table(columns, schema=schema.STEPS)
+    return table.filter(pc.is_valid(table["step"]))
+
+
+def read_db_communication(path: Path, rank: int, remark: Remark) -> tuple[pa.Table, pa.Table] | None:
+    """Return COLLECTIVES and PACKETS of the database, None where it has no communication tables (level 0).
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_TIME, "hccl_op_name", "group_name", "elapse_time"):
+            return None
+        rows = database.rows(_operator_query(database))
+        packets = _read_packets(database, rank, remark)
+    return _collectives(rows, rank, remark), packets
+
+
+def _operator_query(database: Database) -> str:
+    times = [database.column(_TIME, name) for name in ("start_timestamp", *_TIME_COLUMNS.values())]
+    keys = ["hccl_op_name", "group_name", *(key for key in ("step", "type") if database.has(_TIME, key))]
+    head = [database.column(_TIME, key) for key in ("hccl_op_name", "group_name", "step", "type")]
+    if not database.has(_BANDWIDTH, "hccl_op_name", "transport_type", "transit_size", "transit_time"):
+        nothing = ", ".join(["NULL"] * 2 * len(TRANSPORTS))
+        return f"SELECT {', '.join(head + times)}, {nothing} FROM {_TIME} ORDER BY {_TIME}.rowid"
+    shared = [key for key in keys if database.has(_BANDWIDTH, key)]
+    pivots = [
+        f"MAX(CASE WHEN transport_type = '{name}' THEN {column} END) AS {name}_{column}"
+        for name in TRANSPORTS
+        for column in ("transit_size", "transit_time")
+    ]
+    wide = f"SELECT {', '.join(shared)}, {', '.join(pivots)} FROM {_BANDWIDTH} GROUP BY {', '.join(shared)}"
+    values = [
+        f"COALESCE(wide.{name}_{column}, 0)"
+        for name in TRANSPORTS
+        for column in ("transit_size", "transit_time")
+    ]
+    matches = " AND ".join(f"wide.{key} IS {_TIME}.{key}" for key in shared)
+    return (
+        f"SELECT {', '.join(head + times + values)} FROM {_TIME} LEFT JOIN ({wide}) AS wide ON {matches} "
+        f"ORDER BY {_TIME}.rowid"
+    )
+
+
+def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.Table:
+    if not rows:
+        return schema.empty(schema.COLLECTIVES)
+    given = list(zip(*rows, strict=True))
+    op_names = _texts(given[0])
+    op_types = names.operations(op_names)
+    # The shortest text that names this float is what the text export writes; it is turned to ns exactly.
+    starts = [repr(value) if isinstance(value, float) else str(value) for value in given[4]]
+    start_ns, n_bad = numbers.to_ns(pa.array(starts, pa.string()))
+    if n_bad:
+        remark(f"{n_bad} start time stamps are no numbers, and were left out")
+    columns: dict[str, pa.Array] = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "step": _steps(given[2], remark),
+        "group": numbers.encoded(_texts(given[1]).to_pylist()),
+        "op_name": op_names,
+        "op_type": op_types,
+        "op_index": names.indices_in_group(op_names),
+        "is_p2p": pa.array(
+            [
+                kind == "p2p" or alone
+                for kind, alone in zip(given[3], names.point_to_point(op_types).to_pylist(), strict=True)
+            ]
+        ),
+        "start_ns": start_ns,
+    }
+    for position, name in enumerate(_TIME_COLUMNS, start=5):
+        columns[name] = pc.multiply(_floats(given[position], remark), numbers.US_PER_MS)
+    position = 5 + len(_TIME_COLUMNS)
+    for name in TRANSPORTS:
+        sizes, times = _floats(given[position], remark), _floats(given[position + 1], remark)
+        columns[f"{name.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
+        columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
+        position += 2
+    table = pa.table(columns, schema=schema.COLLECTIVES)
+    return table.filter(pc.is_valid(table["step"]))
+
+
+def _read_packets(database: Database, rank: int, remark: Remark) -> pa.Table:
+    if not database.has(
+        _BANDWIDTH, "package_size", "count", "total_duration", "transport_type", "group_name"
+    ):
+        return schema.empty(schema.PACKETS)
+    step = database.column(_BANDWIDTH, "step")
+    rows = database.rows(
+        f"SELECT {step}, group_name, transport_type, package_size, SUM(count), SUM(total_duration) "
+        f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))}) "
+        "GROUP BY 1, 2, 3, 4",
+        TRANSPORTS,
+    )
+    if not rows:
+        return schema.empty(schema.PACKETS)
+    given = list(zip(*rows, strict=True))
+    return packet_table(
+        rank,
+        steps=_steps(given[0], remark),
+        groups=_texts(given[1]),
+        transports=_texts(given[2]),
+        sizes_mb=_floats(given[3], remark),
+        counts=_floats(given[4], remark),
+        totals_ms=_floats(given[5], remark),
+    )
+
+
+def read_db_matrix(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return LINKS of the database, None where it has no matrix (level 0).
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    wanted = (
+        "hccl_op_name",
+        "group_name",
+        "src_rank",
+        "dst_rank",
+        "transport_type",
+        "transit_size",
+        "transit_time",
+        "step",
+        "type",
+        "op_name",
+    )
+    with open_database(path, remark) as database:
+        if not database.has(_MATRIX, *wanted[:7]):
+            return None
+        columns_of_table = [database.column(_MATRIX, name) for name in wanted]
+        rows = database.rows(f"SELECT {', '.join(columns_of_table)} FROM {_MATRIX} ORDER BY rowid")
+    if not rows:
+        return schema.empty(schema.LINKS)
+    given = list(zip(*rows, strict=True))
+    keys = pa.array([f"{name}@{group}" for name, group in zip(given[0], given[1], strict=True)], pa.string())
+    named = pa.array([str(name) if name else None for name in given[9]], pa.string())
+    groups, op_types, variants, op_names = describe_links(keys, named)
+    alone = names.point_to_point(op_types).to_pylist()
+    columns = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "step": _steps(given[7], remark),
+        "group": groups,
+        "is_p2p": pa.array([kind == "p2p" or one for kind, one in zip(given[8], alone, strict=True)]),
+        "op_type": op_types,
+        "variant": variants,
+        "op_name": op_names,
+        "src_local": _locals(given[2]),
+        "dst_local": _locals(given[3]),
+        "src_rank": pa.nulls(len(rows), pa.int32()),
+        "dst_rank": pa.nulls(len(rows), pa.int32()),
+        "transport": numbers.encoded([None if value is None else str(value) for value in given[4]]),
+        "size_bytes": pc.multiply(_floats(given[5], remark), numbers.BYTES_PER_MB),
+        "time_us": pc.multiply(_floats(given[6], remark), numbers.US_PER_MS),
+    }
+    table = pa.table(columns, schema=schema.LINKS)
+    return table.filter(pc.is_valid(table["step"]))
+
+
+def _steps(values: Sequence[Any], remark: Remark) -> pa.Array:
+    steps = [0 if value is None else numbers.parse_step(str(value)) for value in values]
+    n_bad = sum(step is None for step in steps)
+    if n_bad:
+        remark(f"{n_bad} rows have no step number, and were left out")
+    return pa.array(steps, pa.int64())
+
+
+def _floats(values: Sequence[Any], remark: Remark) -> pa.Array:
+    """Return numbers as float64; text and infinities become null and are counted."""
+    numeric = [
+        float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values
+    ]
+    n_bad = sum(number is None and value is not None for number, value in zip(numeric, values, strict=True))
+    if n_bad:
+        remark(f"{n_bad} values are no numbers, and were left out")
+    return pa.array(numeric, pa.float64())
+
+
+def _texts(values: Sequence[Any]) -> pa.Array:
+    return pa.array(["" if value is None else str(value) for value in values], pa.string())
+
+
+def _locals(values: Sequence[Any]) -> pa.Array:
+    texts = [str(value) for value in values]
+    return pa.array(
+        [int(text) if text.isdecimal() and len(text) < 10 else None for text in texts], pa.int32()
+    )

@@ -1,0 +1,231 @@
+"""ascend_pytorch_profiler_{rank}.db and ascend_mindspore_profiler_{rank}.db: every task, in ns.
+
+Step times are recomputed from the tasks where no table holds them, by the profilers' own definitions:
+computing is the union of the compute tasks, communication the union of the communication operators,
+overlapped their intersection, the stage the span of both less the bubble. An event belongs to the step
+in which it starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis import schema
+from cluster_analysis.model import RankMetadata
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.metadata_json import parse_metadata
+from cluster_analysis.sources.sqlite import Database, open_database
+
+_Spans = npt.NDArray[np.int64]
+_OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
+#: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
+_BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
+_US_PER_NS = 1e-3
+
+
+def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -> pa.Table | None:
+    """Return STEPS recomputed from the tasks, None where the database has none.
+
+    Without STEP_TIME the whole capture is step 0.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            _COMPUTE, "globalTaskId"
+        ):
+            return None
+        compute = _spans(
+            database,
+            f"SELECT {_TASK}.startNs, {_TASK}.endNs FROM {_TASK} JOIN {_COMPUTE} USING (globalTaskId)",
+        )
+        operators, kinds = _operators(database)
+        steps = _boundaries(database, compute, operators)
+    rows = [
+        _step_row(rank, step, compute, operators, np.isin(kinds, _BUBBLES[is_mindspore])) for step in steps
+    ]
+    found = [row for row in rows if row is not None]
+    return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
+
+
+def _spans(database: Database, query: str) -> _Spans:
+    rows = [row for row in database.iterate(query) if all(isinstance(value, int) for value in row)]
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def _operators(database: Database) -> tuple[_Spans, npt.NDArray[np.str_]]:
+    if not database.has(_OPERATOR, "startNs", "endNs", "opName"):
+        return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
+    rows = database.rows(
+        f"SELECT startNs, endNs, value FROM {_OPERATOR} LEFT JOIN STRING_IDS ON id = opName ORDER BY startNs"
+    )
+    kinds = names.operations(pa.array([str(row[2]) for row in rows], pa.string())).to_pylist()
+    return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
+
+
+def _boundaries(database: Database, compute: _Spans, operators: _Spans) -> list[tuple[int, int | None, int]]:
+    """Return `(number, begin, end)` of each step in ns; one without a begin for a capture without steps."""
+    if database.has("STEP_TIME", "id", "startNs", "endNs"):
+        rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+        if rows:
+            return [(int(number), int(begin), int(end)) for number, begin, end in rows]
+    everything = np.concatenate([compute, operators])
+    return [(0, None, int(everything[:, 1].max()))] if len(everything) else []
+
+
+def _step_row(
+    rank: int,
+    step: tuple[int, int | None, int],
+    compute: _Spans,
+    operators: _Spans,
+    is_bubble: npt.NDArray[np.bool_],
+) -> dict[str, float | None] | None:
+    number, begin, end = step
+    if begin is not None:
+        of_step = (operators[:, 0] >= begin) & (operators[:, 0] <= end)
+        operators, is_bubble = operators[of_step], is_bubble[of_step]
+        compute = compute[(compute[:, 0] >= begin) & (compute[:, 0] <= end)]
+    both = np.concatenate([compute, operators])
+    if not len(both):
+        return None
+    computing, communicating, busy = (_union_ns(one) for one in (compute, operators, both))
+    overlapped = computing + communicating - busy
+    bubble = int((operators[is_bubble, 1] - operators[is_bubble, 0]).sum())
+    first, last = int(both[:, 0].min()), int(both[:, 1].max())
+    exposed = communicating - overlapped
+    return {
+        "rank": rank,
+        "step": number,
+        "computing_us": computing * _US_PER_NS,
+        "communication_not_overlapped_us": exposed * _US_PER_NS,
+        "overlapped_us": overlapped * _US_PER_NS,
+        "communication_us": communicating * _US_PER_NS,
+        "free_us": (last - first - busy) * _US_PER_NS,
+        "stage_us": (last - first - bubble) * _US_PER_NS,
+        "bubble_us": bubble * _US_PER_NS,
+        "communication_not_overlapped_exclude_receive_us": (exposed - bubble) * _US_PER_NS,
+        "preparing_us": None if begin is None else (first - begin) * _US_PER_NS,
+    }
+
+
+def _union_ns(spans: _Spans) -> int:
+    """Return the length of the union of intervals."""
+    if not len(spans):
+        return 0
+    ordered = spans[np.argsort(spans[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(ordered[:, 1])
+    begins = np.maximum(ordered[1:, 0], reached[:-1])
+    return int(reached[0] - ordered[0, 0] + np.maximum(ordered[1:, 1] - begins, 0).sum())
+
+
+def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return COLLECTIVES from the operators alone: when and how long, without transports; None without any.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_OPERATOR, "startNs", "endNs", "opName", "groupName"):
+            return None
+        rows = database.rows(
+            f"SELECT startNs, endNs, names.value, groups.value FROM {_OPERATOR} "
+            "LEFT JOIN STRING_IDS AS names ON names.id = opName "
+            "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName ORDER BY startNs"
+        )
+        steps = _boundaries(
+            database, np.zeros((0, 2), dtype=np.int64), np.array([r[:2] for r in rows]).reshape(-1, 2)
+        )
+    if not rows:
+        return None
+    starts = np.array([row[0] for row in rows], dtype=np.int64)
+    ends = np.array([row[1] for row in rows], dtype=np.int64)
+    numbers_of_steps = np.full(len(rows), -1, dtype=np.int64)
+    for number, begin, end in steps:
+        inside = slice(None) if begin is None else (starts >= begin) & (starts <= end)
+        numbers_of_steps[inside] = number
+    op_names = pa.array([str(row[2]) for row in rows], pa.string())
+    op_types = names.operations(op_names)
+    given = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "step": pa.array(numbers_of_steps),
+        "group": numbers.encoded([names.as_group_hash(str(row[3])) for row in rows]),
+        "op_name": op_names,
+        "op_type": op_types,
+        "op_index": names.indices_in_group(op_names),
+        "is_p2p": names.point_to_point(op_types),
+        "start_ns": pa.array(starts),
+        "elapse_us": pa.array((ends - starts) * _US_PER_NS),
+    }
+    table = pa.table(
+        [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
+        schema=schema.COLLECTIVES,
+    )
+    return table.filter(pa.array(numbers_of_steps >= 0))
+
+
+def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            _COMPUTE, "opType", "taskType"
+        ):
+            return None
+        rows = database.rows(
+            f"SELECT kinds.value, cores.value, COUNT(*), SUM({_TASK}.endNs - {_TASK}.startNs), "
+            f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "
+            f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) "
+            f"LEFT JOIN STRING_IDS AS kinds ON kinds.id = {_COMPUTE}.opType "
+            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
+        )
+    if not rows:
+        return None
+    columns = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "op_type": numbers.encoded([str(row[0]) for row in rows]),
+        "core_type": numbers.encoded([str(row[1]) for row in rows]),
+        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
+        "total_us": pa.array([row[3] * _US_PER_NS for row in rows], pa.float64()),
+        "min_us": pa.array([row[4] * _US_PER_NS for row in rows], pa.float64()),
+        "avg_us": pa.array([row[3] / row[2] * _US_PER_NS for row in rows], pa.float64()),
+        "max_us": pa.array([row[5] * _US_PER_NS for row in rows], pa.float64()),
+    }
+    return pa.table(columns, schema=schema.OPERATORS)
+
+
+def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
+    """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts there.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        values: dict[str, str] = {}
+        if database.has("META_DATA", "name", "value"):
+            values = {
+                str(name): str(value) for name, value in database.rows("SELECT name, value FROM META_DATA")
+            }
+        host = ""
+        if database.has("HOST_INFO", "hostName"):
+            found = database.rows("SELECT hostName FROM HOST_INFO LIMIT 1")
+            host = str(found[0][0]) if found else ""
+    parts = [
+        f'"{name}": {values[name]}'
+        for name in ("distributed_args", "parallel_group_info")
+        if values.get(name)
+    ]
+    try:
+        metadata = parse_metadata(("{" + ", ".join(parts) + "}").encode())
+    except BadFileError as error:
+        raise BadFileError(f"META_DATA: {error.message}") from error
+    return replace(metadata, host_name=host)

@@ -1,0 +1,59 @@
+"""One rank of MindSpore r1.x to 2.3: its flat files put together."""
+
+from __future__ import annotations
+
+import re
+
+from cluster_analysis import schema
+from cluster_analysis.model import ParallelSizes, RankMetadata, RankTables
+from cluster_analysis.sources.r1_cluster_analyse import read_r1_cluster_analyse, steps_of_iterations
+from cluster_analysis.sources.r1_hccl import read_r1_hccl
+from cluster_analysis.sources.r1_step_trace import read_r1_step_trace
+from cluster_analysis.sources.reading import Reading, or_empty
+
+#: The file's name holds the number of stages, the number of ranks, and the rank.
+_PIPELINE = re.compile(r"_cluster_analyse_(?P<mode>[a-z-]+)_(?P<stages>\d+)_(?P<size>\d+)_\d+\.csv$")
+
+
+def read_r1_rank(reading: Reading) -> RankTables:
+    """Read all r1.x files of one rank; operators of point-to-point kind say nothing of their peer."""
+    rank = reading.source.rank
+    trace = reading.first(
+        (
+            "r1_step_trace",
+            lambda path, remark: read_r1_step_trace(path, rank, remark, reading.note("r1_step_trace")),
+        )
+    )
+    iterations, collectives = trace or (None, None)
+    iterations = or_empty(iterations, schema.ITERATIONS)
+    steps = reading.first(
+        (
+            "r1_cluster_analyse",
+            lambda path, remark: steps_of_iterations(
+                iterations, read_r1_cluster_analyse(path, remark), remark
+            ),
+        )
+    )
+    if steps is None:
+        steps = steps_of_iterations(iterations, {}, lambda _: None)
+    links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
+    if trace is None and "r1_step_trace" not in reading.source.files:
+        reading.problem("no step times", "step_trace_raw_*_detail_time.csv", "collect it from its host")
+    return RankTables(
+        rank=rank,
+        steps=steps,
+        collectives=or_empty(collectives, schema.COLLECTIVES),
+        links=or_empty(links, schema.LINKS),
+        operators=schema.empty(schema.OPERATORS),
+        packets=schema.empty(schema.PACKETS),
+        metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
+        iterations=iterations,
+    )
+
+
+def _metadata(cluster_analyse: str) -> RankMetadata:
+    match = _PIPELINE.search(cluster_analyse)
+    if not match:
+        return RankMetadata()
+    stages, size = int(match.group("stages")), int(match.group("size"))
+    return RankMetadata(parallel=ParallelSizes(pp=stages), world_size=size)

@@ -1,0 +1,85 @@
+"""SQLite databases of profilers: opened so that nothing is ever written, columns by name.
+
+Other tools add columns and tables to these files when they open them, so nothing but the named columns
+is read, and what a version lacks is null.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from cluster_analysis.sources.errors import BadFileError, Remark
+
+_BATCH_ROWS = 50_000
+
+
+class Database:
+    """One open database. Every method raises BadFileError where the file is damaged."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._columns: dict[str, Mapping[str, str]] = {}
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Return whether the table and all these columns exist; names are compared case-blind."""
+        present = self._columns_of(table)
+        return bool(present) and all(column.casefold() in present for column in columns)
+
+    def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
+        """Return the column as SQL, `otherwise` where the table lacks it."""
+        present = self._columns_of(table)
+        return f'"{table}"."{present[column.casefold()]}"' if column.casefold() in present else otherwise
+
+    def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        return list(self.iterate(query, parameters))
+
+    def iterate(self, query: str, parameters: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query."""
+        try:
+            cursor = self._connection.execute(query, parameters)
+            while batch := cursor.fetchmany(_BATCH_ROWS):
+                yield from batch
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+            raise BadFileError(f"not a readable database: {error}") from error
+
+    def _columns_of(self, table: str) -> Mapping[str, str]:
+        if table not in self._columns:
+            found = self.rows("SELECT name FROM pragma_table_info(?)", (table,))
+            self._columns[table] = {str(name).casefold(): str(name) for (name,) in found}
+        return self._columns[table]
+
+
+@contextmanager
+def open_database(path: Path, remark: Remark) -> Iterator[Database]:
+    """Open a database read-only and immutable: no lock, no journal, no change, also on read-only media.
+
+    Raises:
+        BadFileError: it cannot be opened.
+    """
+    try:
+        if path.stat().st_size == 0:
+            raise BadFileError("empty (0 bytes)")
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            remark(
+                f"a write-ahead log of {log.stat().st_size} bytes lies beside it: its changes are not read"
+            )
+        connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
+    except (OSError, sqlite3.Error) as error:
+        raise BadFileError(f"cannot be opened: {error}") from error
+    connection.text_factory = _decoded
+    try:
+        yield Database(connection)
+    finally:
+        connection.close()
+
+
+def _decoded(value: bytes) -> str:
+    # Text that is not UTF-8 must not cost the table: it is no number, and no name that matches.
+    return value.decode(errors="replace")
