@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from cluster_analysis.engine_tasks import StepFiles, StepTables, canonical
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
+from cluster_analysis.insight.totals import ratio
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS
 from cluster_analysis.topology import map_links
@@ -29,7 +30,6 @@ _VARIANTS = ("top1", "middle", "bottom1", "bottom2", "bottom3", "total", "op")
 _WHOLE_VARIANTS = ("total", "op")
 _BYTES_PER_MB = 1e6
 _US_PER_MS = 1e3
-_GBPS_PER_BYTES_A_US = 1e-3
 _FLUSH_BYTES = 4 * 1024 * 1024
 
 #: One row a step, group, label and link, in the order of the output.
@@ -72,9 +72,10 @@ def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | 
         name: rows[name] for name in ("label", "place", "src_rank", "dst_rank", "transport", "op_name")
     }
     size, time = rows["size_mb_sum"], rows["time_ms_sum"]
-    bandwidth = pc.if_else(
-        pc.greater(time, 0.0), pc.round(pc.divide(size, pc.max_element_wise(time, 1e-300)), 4), 0.0
-    )
+    bandwidth = [
+        ratio(megabytes, milliseconds)
+        for megabytes, milliseconds in zip(size.to_pylist(), time.to_pylist(), strict=True)
+    ]
     return pa.table(
         {
             "step": pa.repeat(pa.scalar(int(step), pa.int64()), rows.num_rows),
@@ -82,7 +83,7 @@ def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | 
             **columns,
             "size_mb": size,
             "time_ms": time,
-            "bandwidth_gbps": bandwidth,
+            "bandwidth_gbps": pa.array(bandwidth, pa.float64()),
         },
         schema=MATRIX,
     )
