@@ -16,7 +16,8 @@ _IN_CAPTURE = re.compile(
     | memory_record\.csv | operator_memory\.csv | npu_module_mem\.csv | static_op_mem\.csv
     | (?:l2_cache|hbm|nic|roce|pcie|hccs)\.csv
     | dataset\.csv | (?:minddata|pipeline_profiling|dataset_iterator|device_queue)_.*
-    | ascend_(?:pytorch|mindspore)_profiler.*\.db | analysis\.db | communication_analyzer\.db | msmonitor_.*\.db
+    | ascend_(?:pytorch|mindspore)_profiler.*\.db | analysis\.db | communication_analyzer\.db
+    | msmonitor_.*\.db
     | step_trace_(?:raw|point_info).* | hccl_raw_.* | \w+_cluster_analyse_.*
     | flops_.* | memory_usage_.* | aicore_intermediate_.* """,
     re.VERBOSE | re.DOTALL,

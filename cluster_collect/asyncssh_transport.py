@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import (
     HostError,
     HostileDataError,
+    HostKeyError,
     HostNameError,
     LoginError,
     LostConnectionError,
@@ -27,8 +28,10 @@ from cluster_collect.faults import (
 )
 from cluster_collect.gateways import SharedConnections
 from cluster_collect.host_keys import SYSTEM_KNOWN_HOSTS, HostKeyJudge, KnownHostsCache, user_known_hosts
+from cluster_collect.jumps import parse_jump
 from cluster_collect.local_transport import kind_letter
 from cluster_collect.progress_events import ProgressListener
+from cluster_collect.read_ahead import read_in_order
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transport import CommandResult, Receive, RemoteFiles
 from cluster_collect.watchdog import cancelled, within
@@ -37,10 +40,9 @@ from cluster_collect.watchdog import cancelled, within
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 _WINDOW_BYTES = 8 << 20
 _KEEPALIVE_S, _N_KEEPALIVES = 15, 3
-_READ_BYTES = 255 * 1024
-_N_READS_AHEAD = 16
 _MAX_ERROR_BYTES = 64 * 1024
 _CLOSE_DEADLINE_S = 3.0
+_NO_AGREEMENT = (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported, asyncssh.IllegalUserName)
 
 
 class AsyncsshDialer:
@@ -74,10 +76,10 @@ class AsyncsshDialer:
 
         async def connect() -> asyncssh.SSHClientConnection:
             tunnel = await self._gateway(spec, chain[:-1]) if len(chain) > 1 else None
-            user, name, port = _parsed_jump(chain[-1])
-            base = await self._base_options(spec, name, port, user)
-            if user is None and base.config.get("User") is None and spec.user is not None:
-                base = await self._base_options(spec, name, port, spec.user)
+            jump = parse_jump(chain[-1])
+            base = await self._base_options(spec, jump.name, jump.port, jump.user)
+            if jump.user is None and base.config.get("User") is None and spec.user is not None:
+                base = await self._base_options(spec, jump.name, jump.port, spec.user)
             # The target's password is not for the gateway.
             return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
 
@@ -93,10 +95,11 @@ class AsyncsshDialer:
         if user is not None:
             given["username"] = user
         if spec.ssh_config is not None:
-            given["config"] = [str(Path(spec.ssh_config).expanduser())]
+            given["config"] = [os.path.expanduser(spec.ssh_config)]  # noqa: ASYNC240 - no file is touched
         try:
             if spec.identity_file is not None:
                 given["client_keys"] = [self._key(spec)]
+            base: asyncssh.SSHClientConnectionOptions
             base = await asyncssh.SSHClientConnectionOptions.construct(
                 compression_algs=None,
                 keepalive_interval=_KEEPALIVE_S,
@@ -106,9 +109,9 @@ class AsyncsshDialer:
             )
             if base.config.get("Ciphers") is None:
                 base = await asyncssh.SSHClientConnectionOptions.construct(base, encryption_algs=_CIPHERS)
-            return base
         except (ValueError, OSError, asyncssh.Error) as error:
             raise _setup_error(error, spec) from None
+        return base
 
     def _key(self, spec: HostSpec) -> Any:
         path = str(Path(spec.identity_file or "").expanduser())
@@ -169,10 +172,10 @@ class AsyncsshDialer:
 
     def _judge(self, spec: HostSpec, base: asyncssh.SSHClientConnectionOptions) -> HostKeyJudge:
         configured = base.config.get("UserKnownHostsFile", None)
-        if spec.known_hosts is not None or configured is None:
+        if spec.known_hosts is not None or not isinstance(configured, (list, tuple)):
             paths = [user_known_hosts(spec.known_hosts)]
-        else:
-            paths = [Path(str(name)).expanduser() for name in configured] or [Path("/dev/null")]
+        else:  # "none" comes as an empty list: no host is known then
+            paths = [Path(str(name)).expanduser() for name in configured] or [Path(os.devnull)]
         return HostKeyJudge(
             name=str(base.host),
             port=int(base.port),
@@ -216,14 +219,6 @@ def _imported(keys: Sequence[str]) -> list[asyncssh.SSHKey]:
         except asyncssh.KeyImportError:
             continue  # a kind of key that this library does not know cannot be offered to it either
     return imported
-
-
-def _parsed_jump(jump: str) -> tuple[str | None, str, int | None]:
-    user, _, place = jump.strip().removeprefix("ssh://").rpartition("@")
-    name, colon, port = place.rpartition(":")
-    if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
-        return user or None, name.strip("[]"), int(port)
-    return user or None, place.strip("[]"), None
 
 
 class AsyncsshConnection:
@@ -308,7 +303,7 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
             return
         try:
             pause_s = self._receive(data)
-        except Exception as error:  # noqa: BLE001 - handed to the waiting caller, whatever it is
+        except Exception as error:
             self.forget()
             if not self.ended.done():
                 self.ended.set_exception(error)
@@ -375,35 +370,9 @@ class AsyncsshFiles:
         """Read a file in order, one piece further than `size_bytes` to see that it has grown."""
         try:
             async with self._client.open(path, "rb", encoding=None) as file:
-                await self._read_ahead(file, size_bytes, receive)
+                await read_in_order(file.read, size_bytes, receive)
         except (OSError, asyncssh.Error) as error:
             raise translated(error) from None
-
-    async def _read_ahead(self, file: Any, size_bytes: int, receive: Receive) -> None:
-        offsets = iter(range(0, size_bytes + 1, _READ_BYTES))
-        ahead: deque[tuple[int, asyncio.Future[bytes]]] = deque()
-        try:
-            while True:
-                while len(ahead) < _N_READS_AHEAD and (offset := next(offsets, None)) is not None:
-                    ahead.append((offset, asyncio.ensure_future(file.read(_READ_BYTES, offset))))
-                if not ahead:
-                    return
-                offset, coming = ahead.popleft()
-                data = await coming
-                while data:
-                    pause_s = receive(data)
-                    if pause_s > 0:
-                        await asyncio.sleep(pause_s)
-                    offset += len(data)
-                    if offset % _READ_BYTES == 0 or offset > size_bytes:
-                        break
-                    # The server may send less than was asked for without being at the end.
-                    data = await file.read(-offset % _READ_BYTES, offset)
-                else:
-                    return
-        finally:
-            for _, coming in ahead:
-                await cancelled(coming)
 
     async def close(self) -> None:
         """End SFTP."""
@@ -436,27 +405,33 @@ def translated(error: Exception, judge: HostKeyJudge | None = None) -> HostError
         return error
     if judge is not None and _is_about_host_key(error, judge):
         return judge.error(getattr(error, "reason", ""))
+    if isinstance(error, asyncssh.SFTPError):
+        return _translated_sftp(error)
+    if isinstance(error, asyncssh.DisconnectError):
+        return _translated_disconnect(error, name)
+    if isinstance(error, asyncssh.ChannelOpenError):
+        return UnreachableError(f"{name}not reachable through its jump host: {error.reason}")
+    return _translated_other(error, name)
+
+
+def _translated_disconnect(error: asyncssh.DisconnectError, name: str) -> HostError:
     if isinstance(error, asyncssh.PermissionDenied):
         return LoginError(
             f"{name}the login was refused",
-            "check user, key and password; it is not tried again to avoid a lock-out",
+            "check user, key and password; it is not tried again, accounts get locked",
         )
-    if isinstance(error, asyncssh.SFTPError):
-        return _translated_sftp(error)
-    if isinstance(error, (asyncssh.ProtocolError, asyncssh.MACError, asyncssh.CompressionError)):
-        return LostConnectionError(f"{name}the connection was damaged: {error.reason}")
-    if isinstance(
-        error, (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported, asyncssh.IllegalUserName)
-    ):
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return HostKeyError(f"{name}the host key cannot be verified: {error.reason}")
+    if isinstance(error, _NO_AGREEMENT):
         return SshSetupError(
             f"{name}no agreement with the SSH server: {error.reason}", "try transport: paramiko"
         )
-    if isinstance(error, asyncssh.DisconnectError):
-        if "authentication failures" in error.reason.lower():
-            return LoginError(f"{name}{error.reason}", "name the right key with identity_file")
-        return LostConnectionError(f"{name}the connection was lost: {error.reason}")
-    if isinstance(error, asyncssh.ChannelOpenError):
-        return UnreachableError(f"{name}not reachable through its jump host: {error.reason}")
+    if "authentication failures" in error.reason.lower():
+        return LoginError(f"{name}{error.reason}", "name the right key with identity_file")
+    return LostConnectionError(f"{name}the connection was lost: {error.reason}")
+
+
+def _translated_other(error: Exception, name: str) -> HostError:
     if isinstance(error, socket.gaierror):
         return HostNameError(f"{name}the name does not resolve: {error.strerror}", "check the address")
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):

@@ -19,7 +19,7 @@ _GZIP_WINDOW_BITS = 31
 
 
 def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], None]:
-    """Return a function that takes compressed bytes and gives the plain ones to `sink`, 256 KiB at most at once.
+    """Return a function that takes compressed bytes and gives the plain ones to `sink`, 256 KiB at a time.
 
     The function raises HostileDataError for a stream that is not in `codec`'s format, and lets
     everything through that `sink` raises.

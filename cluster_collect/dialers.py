@@ -1,4 +1,4 @@
-"""Gives each host the dialer of its transport; a transport's library is loaded when the first host needs it."""
+"""Gives each host the dialer of its transport; its library is loaded when a host needs it."""
 
 from __future__ import annotations
 

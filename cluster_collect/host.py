@@ -59,7 +59,14 @@ class HostCollection:
         rate = spec.bandwidth_bytes_per_s
         self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
         prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
-        self._intake = Intake(spec.host, spec.server_id, prefix, shared.writer, shared.journal, shared.watch)
+        self._intake = Intake(
+            spec.host,
+            spec.server_id,
+            prefix,
+            writer=shared.writer,
+            journal=shared.journal,
+            watch=shared.watch,
+        )
         self._one_by_one = False
         self._is_prepared = False
         self._findings = Findings()
@@ -195,7 +202,15 @@ class HostCollection:
         root = profiler_root(self._spec)
         if survey.codec is not None:
             return await watchdog.guard(
-                fetch_by_tar(connection, root, pending, survey.codec, self._options, self._intake, book),
+                fetch_by_tar(
+                    connection,
+                    root,
+                    pending,
+                    codec=survey.codec,
+                    options=self._options,
+                    intake=self._intake,
+                    book=book,
+                ),
                 "waiting for its files",
             )
 

@@ -93,7 +93,7 @@ class HostKeyJudge:
         print_of = f" ({fingerprint(self.offered)})" if self.offered else ""
         if self.verdict == "changed":
             return HostKeyError(
-                f"the key of {self.name} has changed{print_of}: somebody may be in between, or it was reinstalled",
+                f"the key of {self.name} has changed{print_of}: reinstalled, or somebody is in between",
                 f"compare the fingerprint with the host's; if it is right: ssh-keygen -R on {self.paths[0]}",
             )
         if self.verdict == "revoked":

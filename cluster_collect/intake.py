@@ -29,6 +29,7 @@ class Intake:
         host: HostId,
         server_id: ServerId,
         prefix: str,
+        *,
         writer: RunWriter,
         journal: Journal,
         watch: ProgressListener,

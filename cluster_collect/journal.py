@@ -111,7 +111,7 @@ class Journal:
         return None
 
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
-        """Return a host's files of earlier calls that this call did not see, as far as they are still there."""
+        """Return a host's files of earlier calls that this call did not see and that are still there."""
         seen = set(without)
         files: list[CollectedFile] = []
         for (owner, source), file in {**self._proven, **self._claimed}.items():

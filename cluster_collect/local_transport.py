@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.spec import HostSpec
+from cluster_collect.threads import in_thread
 from cluster_collect.transport import CommandResult, Receive, RemoteFiles
 
 _T = TypeVar("_T")
@@ -75,7 +76,7 @@ class LocalFiles:
 
     async def real_path(self, path: bytes) -> bytes:
         """Return the absolute path, links resolved."""
-        return await _in_thread(path, os.path.realpath, os.path.expanduser(path))
+        return await _in_thread(path, lambda: os.path.realpath(os.path.expanduser(path)))
 
     async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
         """Return what lies in a directory; `max_entries` is checked by whoever adds the directories up."""
@@ -86,21 +87,29 @@ class LocalFiles:
         return await _in_thread(path, lambda: _entry(path, os.lstat(path)))
 
     async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
-        """Read a file in order, `size_bytes` at most and one piece more to see that it has grown."""
+        """Read a file in order, one byte more than `size_bytes` to see that it has grown."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = await _in_thread(path, os.open, path, flags)
+        descriptor = -1
+        n_left = size_bytes + 1
+
+        def open_and_read() -> bytes:
+            nonlocal descriptor
+            descriptor = os.open(path, flags)
+            return os.read(descriptor, min(_PIECE_BYTES, n_left))
+
         try:
-            n_left = size_bytes + 1
-            while n_left > 0:
-                data = await _in_thread(path, os.read, descriptor, min(_PIECE_BYTES, n_left))
-                if not data:
-                    return
+            data = await _in_thread(path, open_and_read)
+            while data:
                 n_left -= len(data)
                 pause_s = receive(data)
                 if pause_s > 0:
                     await asyncio.sleep(pause_s)
+                if n_left <= 0:
+                    return
+                data = await _in_thread(path, os.read, descriptor, min(_PIECE_BYTES, n_left))
         finally:
-            os.close(descriptor)
+            if descriptor >= 0:
+                os.close(descriptor)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -108,7 +117,7 @@ class LocalFiles:
 
 async def _in_thread(path: bytes, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     try:
-        return await asyncio.to_thread(call, *args, **kwargs)
+        return await in_thread(call, *args, **kwargs)
     except OSError as error:
         raise RemoteFailureError(f"{os.fsdecode(path)}: {error.strerror}") from None
 

@@ -88,18 +88,22 @@ def _why(spec: HostSpec, findings: Findings) -> tuple[str, str]:
         return findings.error.message, findings.error.advice
     if findings.prepare_problem:
         return findings.prepare_problem, "its output is in prepare.log beside the host's profiler directory"
-    failed = [file for file in findings.files if file.state == "failed"]
-    if failed:
-        return (
-            f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}",
-            "see manifest.json for all",
-        )
     if not findings.files:
         return (
             f"no profiler data below {profiler_root(spec)}",
             "check profiler_root, device_regex, output_dir and --what",
         )
+    return _why_files(findings)
+
+
+def _why_files(findings: Findings) -> tuple[str, str]:
+    failed = [file for file in findings.files if file.state == "failed"]
     unstable = [file for file in findings.files if file.state == "unstable"]
+    if failed:
+        return (
+            f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}",
+            "see manifest.json for all",
+        )
     if unstable:
         return (
             f"{_n_files(unstable)} still being written, the first is {unstable[0].source}",

@@ -10,7 +10,7 @@ from cluster_run.manifest import CollectedFile
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """One file that would be fetched. `source` is relative to the profiler root, `path` to the run directory."""
+    """One file to fetch. `source` is relative to the profiler root, `path` to the run directory."""
 
     source: str
     path: str
@@ -19,7 +19,7 @@ class PlannedFile:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What would be fetched from one host; `reason` says why nothing could be planned, empty when it could."""
+    """What would be fetched from one host; `reason` says what is in the way, empty when nothing is."""
 
     host: HostId
     server_id: ServerId

@@ -29,7 +29,9 @@ list() { find . ! -type d -printf '%y %s %T@ %P\0'; say "end $?"; }
 
 _PROBE = rb"""
 say "$marker"; say "clock $(date +%s.%N)"
-for tool in tar zstd gzip find; do say "tool $tool $($tool --version </dev/null 2>/dev/null | head -n 1)"; done
+for tool in tar zstd gzip find; do
+  say "tool $tool $($tool --version </dev/null 2>/dev/null | head -n 1)"
+done
 if enter; then
   say "free $(df -Pk . 2>/dev/null | tail -n 1)"
   say listing; list
@@ -120,7 +122,7 @@ class MarkerFilter:
         if self.found:
             return data
         self._pending += data
-        before, marker, after = self._pending.partition(self._wanted)
+        _, marker, after = self._pending.partition(self._wanted)
         if marker:
             self.found, self._pending = True, b""
             return after
@@ -200,12 +202,7 @@ class ListingReader:
         if len(self._pending) > _MAX_RECORD_BYTES:
             raise HostileDataError("the listing holds a record without end")
         for record in records:
-            if self.complete:
-                return
-            if self._in_listing:
-                self._entry(record)
-            else:
-                self._report(record)
+            self._record(record)
 
     def require_root(self, profiler_root: str) -> None:
         """Raise NoProfilerRootError when the host said that the root cannot be entered."""
@@ -214,6 +211,12 @@ class ListingReader:
                 f"{profiler_root}: missing, or not readable for this user",
                 "check profiler_root of this host",
             )
+
+    def _record(self, record: bytes) -> None:
+        if self._in_listing and not self.complete:
+            self._entry(record)
+        elif not self.complete:
+            self._report(record)
 
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")

@@ -6,6 +6,6 @@ import random
 
 
 def backoff_s(attempt: int, first_s: float, most_s: float, chance: random.Random) -> float:
-    """Return a random wait before attempt number `attempt` + 1 (from 1): a doubling bound with full jitter."""
+    """Return a random wait after attempt number `attempt` (from 1): a doubling bound, full jitter."""
     bound = min(most_s, first_s * 2 ** min(attempt - 1, 32))
     return chance.uniform(0.0, bound)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster_collect.decompress import Codec
 from cluster_collect.entries import RemoteEntry
@@ -23,11 +23,11 @@ _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Survey:
-    """One host's answer. `codec` is None where files travel one by one; `problem` is empty when all was readable."""
+    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read."""
 
     entries: Sequence[RemoteEntry]
     codec: Codec | None
-    tools: Tools = Tools()
+    tools: Tools = field(default_factory=Tools)
     clock_offset_ms: float | None = None
     free_bytes: int | None = None
     problem: str = ""
@@ -53,7 +53,7 @@ def chosen(survey: Survey, spec: HostSpec, what: Sequence[str]) -> Selection:
 async def survey_host(
     connection: HostConnection, spec: HostSpec, options: CollectOptions, *, one_by_one: bool
 ) -> Survey:
-    """Ask a host for its tools, clock and files; over SFTP where it runs no commands, or `one_by_one` says so.
+    """Ask a host for its tools, clock and files; over SFTP where it runs no commands or `one_by_one` is set.
 
     Raises:
         HostError: it did not answer, or has no profiler root.

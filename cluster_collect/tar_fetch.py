@@ -58,14 +58,15 @@ async def fetch_by_tar(
     connection: HostConnection,
     profiler_root: str,
     files: Sequence[PlacedFile],
+    *,
     codec: Codec,
     options: CollectOptions,
     intake: Intake,
     book: Callable[[int], float],
 ) -> tuple[dict[bytes, RemoteEntry], bytes]:
-    """Fetch `files` into `intake`; return what the host lists after the last one was read, and tar's messages.
+    """Fetch `files` into `intake`; return what the host lists afterwards, and tar's messages.
 
-    `book` is told the size of everything that arrives and returns the pause that the bandwidth caps ask for.
+    `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for.
 
     Raises:
         HostError: the stream broke, or is not what was asked for; files that came whole stay stored.

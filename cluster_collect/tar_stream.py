@@ -61,7 +61,7 @@ class TarParser:
             HostileDataError: the stream is not an archive, or holds what was not asked for.
         """
         view = memoryview(data)
-        while len(view) and not self.finished:
+        while view and not self.finished:
             if self._remaining:
                 view = self._content(view)
             elif self._padding:

@@ -1,4 +1,4 @@
-"""What the collector needs of a connection; asyncssh, paramiko, the local disk and the tests' fakes give it."""
+"""What the collector needs of a connection: asyncssh, paramiko, the local disk and fakes give it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RemoteFiles(Protocol):
 
 
 class HostConnection(Protocol):
-    """One logged-in connection. Every method raises HostErrors only, and lets through what `receive` raises."""
+    """One logged-in connection. Methods raise HostErrors only, and let through what `receive` raises."""
 
     async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
         """Run a command, give it `stdin`, and its standard output to `receive`."""

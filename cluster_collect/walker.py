@@ -58,7 +58,9 @@ async def walk(
         progress()
         if not directories:
             return found
-        level = await _scan_all(files, root, directories, max_entries, unreadable, progress)
+        level = await _scan_all(
+            files, root, directories, max_entries=max_entries, unreadable=unreadable, progress=progress
+        )
     raise HostileDataError(f"directories are nested deeper than {_MAX_DEPTH}")
 
 
@@ -72,6 +74,7 @@ async def _scan_all(
     files: RemoteFiles,
     root: bytes,
     directories: Sequence[bytes],
+    *,
     max_entries: int,
     unreadable: list[bytes],
     progress: Callable[[], None],
