@@ -22,7 +22,8 @@ class Calls:
     """One entry a call of one rank, sorted by rank and start. Start and end are µs on the rank's own clock.
 
     `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running
-    number of the operator's name, -1 where there is none.
+    number of the operator's name, -1 where there is none. `origin_us` (ranks,) is where each rank's clock
+    starts on its host's, relative to the earliest one.
     """
 
     ranks: IntArray
@@ -37,6 +38,7 @@ class Calls:
     end_us: FloatArray
     elapse_us: FloatArray
     size_bytes: FloatArray
+    origin_us: FloatArray
     has_clock: bool
     rows: npt.NDArray[np.int64]
 
@@ -49,9 +51,20 @@ class Calls:
         return np.isin(self.kind, [i for i, name in enumerate(self.types) if name in SEND_TYPES])
 
     @property
+    def is_point_to_point(self) -> BoolArray:
+        """True for sends, receives and exchanges between two ranks, whatever the file calls them."""
+        names = [i for i, name in enumerate(self.types) if is_point_to_point(name)]
+        return np.isin(self.kind, names)
+
+    @property
     def is_receive(self) -> BoolArray:
         """True for calls that only receive."""
         return np.isin(self.kind, [i for i, name in enumerate(self.types) if name in RECEIVE_TYPES])
+
+
+def is_point_to_point(op_type: str) -> bool:
+    """Whether a kind of operator is between two ranks; files put some of them under `collective`."""
+    return op_type in SEND_TYPES or op_type in RECEIVE_TYPES or "sendrecv" in op_type
 
 
 def calls_of(collectives: pa.Table) -> Calls:
@@ -85,6 +98,7 @@ def calls_of(collectives: pa.Table) -> Calls:
         end_us=start_us + elapse_us,
         elapse_us=elapse_us,
         size_bytes=np.asarray(sizes, np.float64)[order],
+        origin_us=(origin - origin.min(initial=np.iinfo(np.int64).max)) / 1e3,
         has_clock=has_clock,
         rows=usable[order],
     )

@@ -9,8 +9,6 @@ with the wrong partner. In order of trust:
 3. otherwise the shorter sequence is laid beside the longest so that kinds agree and the *ends* of
    calls that are laid together differ by one constant, the clocks' offset (all members of a
    synchronising operator leave it together).
-
-Sends and receives are matched by direction: the k-th send of one end is the k-th receive of the other.
 """
 
 from __future__ import annotations
@@ -27,24 +25,31 @@ _MAX_MISSING = 64
 def match_calls(calls: Calls) -> tuple[IntArray, IntArray]:
     """Return for each call the operator it belongs to, and the operator's place in its group.
 
-    Operators are numbered by group and place. Shapes: (V,) and (V,).
+    Operators are numbered by group and place. Point-to-point calls are operators of their own; `messages`
+    pairs them. Shapes: (V,) and (V,).
     """
     key = _places(calls)
+    alone = calls.is_point_to_point
     for group in np.flatnonzero(_irregular_groups(calls, key)):
-        members = np.flatnonzero(calls.group == group)
-        if (calls.is_send | calls.is_receive)[members].any():
-            key[members] = _directed_places(calls, members)
-        else:
+        members = np.flatnonzero((calls.group == group) & ~alone)
+        if len(members):
             key[members] = _aligned_places(calls, members)
-    combined = calls.group.astype(np.int64) * (int(key.max(initial=0)) + 1) + key
+    longest = int(key.max(initial=0)) + 1
+    # Each point-to-point call gets a key that no other has, behind those of the collectives.
+    unique_key = np.where(alone, longest + np.arange(len(calls)), key)
+    combined = calls.group.astype(np.int64) * (longest + len(calls)) + unique_key
     _, operator = np.unique(combined, return_inverse=True)
-    return operator.astype(np.int32), key.astype(np.int32)
+    return operator.ravel(), key
 
 
 def _places(calls: Calls) -> IntArray:
-    """The running place of each call among its rank's calls in the same group; calls are in order."""
-    order = np.lexsort((np.arange(len(calls)), calls.rank, calls.group))
-    block = calls.group[order].astype(np.int64) * (len(calls.ranks) + 1) + calls.rank[order]
+    """The running place of each call among its rank's calls in the same group; calls are in order.
+
+    Point-to-point calls are counted apart, so that they do not shift the collectives beside them.
+    """
+    alone = calls.is_point_to_point
+    order = np.lexsort((np.arange(len(calls)), calls.rank, alone, calls.group))
+    block = (2 * calls.group.astype(np.int64) + alone)[order] * (len(calls.ranks) + 1) + calls.rank[order]
     first = np.r_[True, block[1:] != block[:-1]] if len(block) else np.empty(0, bool)
     starts = np.maximum.accumulate(np.where(first, np.arange(len(block)), 0))
     places = np.empty(len(calls), np.int32)
@@ -55,40 +60,19 @@ def _places(calls: Calls) -> IntArray:
 def _irregular_groups(calls: Calls, key: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """True for groups whose ranks differ in the number or the kinds of their calls."""
     n_groups, n_ranks = len(calls.groups), len(calls.ranks)
+    together = ~calls.is_point_to_point
     count = np.bincount(
-        calls.group.astype(np.int64) * n_ranks + calls.rank, minlength=n_groups * n_ranks
+        (calls.group.astype(np.int64) * n_ranks + calls.rank)[together], minlength=n_groups * n_ranks
     ).reshape(n_groups, n_ranks)
     most = count.max(axis=1)
     irregular = ((count != most[:, None]) & (count > 0)).any(axis=1)
-    slot = np.r_[0, np.cumsum(most)][calls.group] + key
+    slot = (np.r_[0, np.cumsum(most)][calls.group] + key)[together]
     low = np.full(int(most.sum()), np.iinfo(np.int32).max)
     high = np.full(int(most.sum()), -1)
-    np.minimum.at(low, slot, calls.kind)
-    np.maximum.at(high, slot, calls.kind)
-    np.logical_or.at(irregular, calls.group, (low != high)[slot])
+    np.minimum.at(low, slot, calls.kind[together])
+    np.maximum.at(high, slot, calls.kind[together])
+    np.logical_or.at(irregular, calls.group[together], (low != high)[slot])
     return irregular
-
-
-def _directed_places(calls: Calls, members: IntArray) -> IntArray:
-    """Places in a group of two where one end sends what the other receives.
-
-    Sends of the lower rank get even places, sends of the higher one odd places; anything else in
-    the group keeps a place of its own behind them.
-    """
-    places = np.empty(len(members), np.int32)
-    ranks = np.unique(calls.rank[members])
-    send, receive = calls.is_send[members], calls.is_receive[members]
-    if len(ranks) > 2:
-        # Who sends to whom is not in these files; unmatched calls still tell their own rank's gaps.
-        return np.arange(len(members), dtype=np.int32)
-    other_base = 2 * len(members)
-    for position, rank in enumerate(ranks):
-        own = calls.rank[members] == rank
-        places[own & send] = 2 * np.arange(int((own & send).sum())) + position
-        places[own & receive] = 2 * np.arange(int((own & receive).sum())) + (1 - position)
-        rest = own & ~send & ~receive
-        places[rest] = other_base + np.arange(int(rest.sum()))
-    return places
 
 
 def _aligned_places(calls: Calls, members: IntArray) -> IntArray:

@@ -7,6 +7,8 @@ milliseconds; neither is looked at.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,7 @@ import pyarrow.compute as pc
 from cluster_analysis.calls import Calls, calls_of, numbers
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
 from cluster_analysis.matching import match_calls
+from cluster_analysis.messages import Ends, clock_offsets, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.streams import Sequence, sequence
@@ -38,14 +41,34 @@ def reduce_step(
     if not len(calls):
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
-    local = sequence(calls)
-    transfer = _shortest(operator, calls.elapse_us)
+    is_p2p = calls.is_point_to_point
+    ends = pair_messages(calls, is_p2p, clock_offsets(calls, operator, is_p2p), topology)
+    local = sequence(calls, sends_are_free=_sends_are_free(calls, own_steps))
+    transfer = _transfer(calls, operator, ends)
+    seen = _Matched(calls, operator, place, transfer, ends, local)
     names = _of_step(collectives, step)["op_name"]
-    matched = _matched_table(step, calls, operator, place, transfer, topology, names)
-    times = _rank_times(step, calls, operator, local, transfer)
-    operators = _operators(calls, operator, place, local, transfer, own_steps) if calls.has_clock else None
-    notes = () if calls.has_clock else ("operators have no start times: local gaps and replay are not known",)
-    return StepEvidence(step, own_steps, matched, times, own_links, operators, notes)
+    operators = _operators(seen, own_steps) if calls.has_clock else None
+    notes = []
+    if not calls.has_clock:
+        notes.append("operators have no start times: local gaps and replay are not known")
+    if ends.n_unpaired:
+        notes.append("some sends and receives could not be paired: their waits are taken as they were")
+    return StepEvidence(
+        step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
+        operators, tuple(notes),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Matched:
+    """Everything known about the calls of a step; `transfer_us` is by operator (O,), the rest by call."""
+
+    calls: Calls
+    operator: IntArray
+    place: IntArray
+    transfer_us: FloatArray
+    ends: Ends
+    local: Sequence
 
 
 def _of_step(table: pa.Table, step: Step) -> pa.Table:
@@ -54,10 +77,23 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
     return table.filter(pc.equal(table["step"], step))
 
 
-def _shortest(operator: IntArray, elapse_us: FloatArray) -> FloatArray:
+def _transfer(calls: Calls, operator: IntArray, ends: Ends) -> FloatArray:
+    """Transfer times (O,): the shortest elapse of an operator's members, or of a message's two ends."""
     shortest = np.full(int(operator.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(shortest, operator, elapse_us)
+    np.minimum.at(shortest, operator, calls.elapse_us)
+    for other in (ends.sender, ends.receiver):
+        paired = other >= 0
+        np.minimum.at(shortest, operator[paired], calls.elapse_us[other[paired]])
     return shortest
+
+
+def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
+    """Whether sends run beside computing: then about their time appears as overlapped."""
+    sends = calls.is_send
+    if not sends.any() or not steps.num_rows:
+        return False
+    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
+    return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
 
 
 def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
@@ -86,15 +122,8 @@ def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
     return table
 
 
-def _matched_table(
-    step: Step,
-    calls: Calls,
-    operator: IntArray,
-    place: IntArray,
-    transfer: FloatArray,
-    topology: Topology,
-    names: pa.ChunkedArray,
-) -> pa.Table:
+def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
+    calls, operator, place, transfer = seen.calls, seen.operator, seen.place, seen.transfer_us
     n = len(transfer)
     wait = calls.elapse_us - transfer[operator]
     first = np.full(n, len(calls), np.int64)
@@ -132,9 +161,8 @@ def _matched_table(
     ).cast(MATCHED)
 
 
-def _rank_times(
-    step: Step, calls: Calls, operator: IntArray, local: Sequence, transfer: FloatArray
-) -> pa.Table:
+def _rank_times(step: Step, seen: _Matched) -> pa.Table:
+    calls, operator, transfer, local = seen.calls, seen.operator, seen.transfer_us, seen.local
     n = len(calls.ranks)
     wait = calls.elapse_us - transfer[operator]
     main = ~local.is_side
@@ -150,15 +178,10 @@ def _rank_times(
     ).cast(RANK_TIMES)
 
 
-def _operators(
-    calls: Calls,
-    operator: IntArray,
-    place: IntArray,
-    local: Sequence,
-    transfer: FloatArray,
-    steps: pa.Table,
-) -> StepOperators:
+def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
+    calls, operator, place, transfer = seen.calls, seen.operator, seen.place, seen.transfer_us
+    local = seen.local
     n_ranks, n = len(calls.ranks), len(transfer)
     last_end = np.zeros(n_ranks)
     np.maximum.at(last_end, calls.rank, calls.end_us)
@@ -180,8 +203,10 @@ def _operators(
         visit_join=local.join,
         visit_gap_us=gap,
         visit_elapse_us=calls.elapse_us,
+        visit_sender=seen.ends.sender,
+        visit_receiver=seen.ends.receiver,
         visit_is_send=calls.is_send,
-        visit_is_receive=calls.is_receive,
+        visit_is_p2p=calls.is_point_to_point,
         visit_is_side=local.is_side,
         operator_group=calls.group[first],
         operator_type=calls.kind[first],

@@ -32,15 +32,22 @@ class Sequence:
     is_side: BoolArray
 
 
-def sequence(calls: Calls) -> Sequence:
-    """Find the streams of each rank; without time stamps all gaps are unknown (NaN)."""
+def sequence(calls: Calls, *, sends_are_free: bool = False) -> Sequence:
+    """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
+
+    Args:
+        calls: the step's calls.
+        sends_are_free: sends run beside computing, as the step's overlapped time shows.
+    """
     n = len(calls)
     first = np.r_[True, calls.rank[1:] != calls.rank[:-1]] if n else np.empty(0, bool)
     after = np.where(first, -1, np.arange(n) - 1).astype(np.int32)
     join = np.full(n, -1, np.int32)
     if not calls.has_clock:
         return Sequence(after, join, np.full(n, np.nan), np.zeros(n, bool))
-    is_side = _side_calls(calls, after)
+    sends = calls.is_send
+    is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
+    is_side = is_side | _side_calls(calls, is_side)
     if is_side.any():
         after, join = _split(calls, is_side, first)
     begun = np.where(after >= 0, calls.end_us[after], 0.0)
@@ -49,51 +56,61 @@ def sequence(calls: Calls) -> Sequence:
     return Sequence(after, join, np.where(after < 0, 0.0, np.maximum(gap, 0.0)), is_side)
 
 
-def _side_calls(calls: Calls, after: IntArray) -> BoolArray:
+def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
+    """Whether any send was still going on when the rank began its next call."""
+    begun_early = calls.start_us < _latest_end_before(calls, sends) - TOLERANCE_US
+    return bool((begun_early & ~sends).any())
+
+
+def _side_calls(calls: Calls, known: BoolArray) -> BoolArray:
     """Calls on a second stream: those of groups that overlap groups with more calls."""
-    overlaps = (after >= 0) & (calls.start_us < _latest_end_before(calls) - TOLERANCE_US)
-    if not overlaps.any():
+    rest = ~known & ~calls.is_point_to_point
+    begun_early = rest & (calls.start_us < _latest_end_before(calls, rest) - TOLERANCE_US)
+    if not begun_early.any():
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
-    n_ranks = np.array(
-        [len(np.unique(calls.rank[calls.group == group])) for group in range(len(calls.groups))]
-    )
-    per_rank = n_calls / np.maximum(n_ranks, 1)
+    per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
     side_groups: set[int] = set()
-    for here in np.flatnonzero(overlaps).tolist():
+    for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
-        while (
-            before > 0
-            and calls.rank[before - 1] == calls.rank[here]
-            and (calls.end_us[before] < calls.start_us[here] + TOLERANCE_US)
+        while before > 0 and not (
+            rest[before] and calls.end_us[before] >= calls.start_us[here] + TOLERANCE_US
         ):
             before -= 1
         pair = (int(calls.group[before]), int(calls.group[here]))
         if pair[0] != pair[1]:
             side_groups.add(min(pair, key=lambda group: (per_rank[group], group)))
-    return np.isin(calls.group, sorted(side_groups))
+    return np.isin(calls.group, sorted(side_groups)) & rest
 
 
-def _latest_end_before(calls: Calls) -> FloatArray:
+def _ranks_of_groups(calls: Calls) -> IntArray:
+    pairs = np.unique(calls.group.astype(np.int64) * len(calls.ranks) + calls.rank)
+    return np.bincount(pairs // len(calls.ranks), minlength=len(calls.groups))
+
+
+def _latest_end_before(calls: Calls, among: BoolArray) -> FloatArray:
     """The latest end among a rank's earlier calls. Clocks of ranks are shifted apart to do it at once."""
     span = float(calls.end_us.max()) + 1.0
-    lifted = np.maximum.accumulate(calls.end_us + calls.rank * 2 * span)
-    return np.r_[-np.inf, lifted[:-1]] - calls.rank * 2 * span
+    lifted = np.maximum.accumulate(np.where(among, calls.end_us, 0.0) + calls.rank * 2 * span)
+    latest: FloatArray = np.r_[-np.inf, lifted[:-1]] - calls.rank * 2 * span
+    return latest
 
 
 def _split(calls: Calls, is_side: BoolArray, first: BoolArray) -> tuple[IntArray, IntArray]:
     """Dependencies with two streams a rank."""
     after = np.full(len(calls), -1, np.int32)
     join = np.full(len(calls), -1, np.int32)
+    sends = calls.is_send
     bounds = np.r_[np.flatnonzero(first), len(calls)]
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         main = np.flatnonzero(~is_side[begin:end]) + begin
         side = np.flatnonzero(is_side[begin:end]) + begin
         after[main[1:]] = main[:-1]
-        join[side[1:]] = side[:-1]
+        for queue in (side[sends[side]], side[~sends[side]]):
+            join[queue[1:]] = queue[:-1]
         ended = np.searchsorted(calls.end_us[main], calls.start_us[side] + TOLERANCE_US, side="right") - 1
         after[side] = np.where(ended >= 0, main[np.maximum(ended, 0)], -1)
-        _join_drained(calls, main, side, join)
+        _join_drained(calls, main, side[~sends[side]], join)
     return after, join
 
 

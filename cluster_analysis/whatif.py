@@ -107,7 +107,7 @@ class WhatIf:
         own = excess[graph.rank, graph.step]
         weight = np.where(graph.is_side, 0.0, graph.gap_us)
         if suspect.where == "head":
-            weight = np.where((graph.after == len(graph.rank)) & ~graph.is_side, 1.0, 0.0)
+            weight = graph.begins.astype(np.float64)
         cell = graph.rank * graph.n_steps + graph.step
         total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
         taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)

@@ -1,0 +1,190 @@
+"""Lay the operators of all steps side by side as one graph, in an order in which it can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cluster_analysis.calls import RECEIVE_TYPES, SEND_TYPES
+from cluster_analysis.evidence import BoolArray, FloatArray, StepOperators
+from cluster_analysis.replay import Graph, Level, LongArray
+
+#: Elapsed times of sends that wait for nobody scatter less than this around their median.
+_EAGER_SPREAD = 3.0
+
+
+def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
+    """Lay the steps side by side; None when there is no operator to replay."""
+    if not any(step.n_visits for step in steps):
+        return None
+    ranks = np.unique(np.concatenate([step.ranks for step in steps]))
+    groups = tuple(sorted({group for step in steps for group in step.groups}))
+    types = tuple(sorted({name for step in steps for name in step.types}))
+    visit_base = np.r_[0, np.cumsum([step.n_visits for step in steps])]
+    operator_base = np.r_[0, np.cumsum([len(step.operator_group) for step in steps])]
+    n_visits = int(visit_base[-1])
+
+    def joined(name: str) -> FloatArray:
+        return np.concatenate([getattr(step, name) for step in steps])
+
+    def shifted(name: str, base: LongArray) -> LongArray:
+        parts = [np.asarray(getattr(step, name), np.int64) for step in steps]
+        moved = [np.where(part >= 0, part + at, n_visits) for part, at in zip(parts, base, strict=False)]
+        return np.concatenate(moved)
+
+    def renamed(name: str, names: str, wanted: tuple[str, ...]) -> LongArray:
+        place = {text: number for number, text in enumerate(wanted)}
+        parts = [
+            np.array([place[text] for text in getattr(step, names)] or [0], np.int64)[getattr(step, name)]
+            for step in steps
+        ]
+        return np.concatenate(parts)
+
+    measured = np.full((len(steps), len(ranks)), np.nan)
+    for number, step in enumerate(steps):
+        measured[number, np.searchsorted(ranks, step.ranks)] = step.step_us
+    rank = np.concatenate([np.searchsorted(ranks, step.ranks)[step.visit_rank] for step in steps])
+    operator = shifted("visit_operator", operator_base)
+    operator_type = renamed("operator_type", "types", types)
+    after, join, sender, receiver = (
+        shifted(f"visit_{name}", visit_base) for name in ("after", "join", "sender", "receiver")
+    )
+    is_p2p = joined("visit_is_p2p").astype(bool)
+    elapse = joined("visit_elapse_us")
+    transfer, own, waits = _message_times(
+        elapse, operator, joined("operator_transfer_us"), is_p2p, sender, receiver,
+        _of_types(types, SEND_TYPES)[operator_type[operator]],
+        _of_types(types, RECEIVE_TYPES)[operator_type[operator]],
+    )  # fmt: skip
+    n_operators = len(transfer)
+    return Graph(
+        ranks=ranks,
+        n_steps=len(steps),
+        rank=rank.astype(np.int64),
+        step=np.repeat(np.arange(len(steps)), np.diff(visit_base)),
+        operator=operator,
+        after=after,
+        join=join,
+        sender=sender,
+        receiver=receiver,
+        gap_us=np.nan_to_num(joined("visit_gap_us")),
+        elapse_us=elapse,
+        own_us=own,
+        is_side=joined("visit_is_side").astype(bool),
+        is_p2p=is_p2p,
+        waits_for_receiver=waits,
+        transfer_us=transfer,
+        operator_step=np.repeat(np.arange(len(steps)), np.diff(operator_base)),
+        operator_group=renamed("operator_group", "groups", groups),
+        operator_type=operator_type,
+        operator_place=joined("operator_place").astype(np.int64),
+        operator_bytes=joined("operator_bytes"),
+        operator_n_ranks=np.bincount(operator, minlength=n_operators),
+        groups=groups,
+        types=types,
+        measured_us=measured,
+        levels=_levels(operator, is_p2p, _edges(operator, after, join, sender, receiver, waits), n_operators),
+    )
+
+
+def _of_types(types: tuple[str, ...], wanted: frozenset[str]) -> BoolArray:
+    return np.array([name in wanted for name in types], bool)
+
+
+def _message_times(
+    elapse: FloatArray, operator: LongArray, transfer: FloatArray, is_p2p: BoolArray, sender: LongArray,
+    receiver: LongArray, is_send: BoolArray, is_receive: BoolArray,
+) -> tuple[FloatArray, FloatArray, BoolArray]:  # fmt: skip
+    """Transfers of point-to-point operators, what a receive takes by itself, and which sends wait.
+
+    An eager send takes the same time whatever the receiver does, and its message as long as itself. A
+    send that waits, and a batch, take what the shorter of the two ends takes.
+    """
+    n = len(elapse)
+    own = np.full(n, np.nan)
+    waits = np.zeros(n, bool)
+    transfer = transfer.copy()
+    if not is_p2p.any():
+        return transfer, own, waits
+    has_sender, has_receiver = sender < n, receiver < n
+    is_batch = is_p2p & ~is_send & ~is_receive
+    for kind in (is_send, is_batch & has_receiver & ~has_sender):
+        sends = kind & has_receiver
+        waits |= sends & (not _is_eager(elapse[sends]))
+    exchanging = is_batch & has_receiver & has_sender
+    one_way = is_batch & has_receiver & ~has_sender
+    waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
+    # Both ends of a batch may have waited for third ranks: the shortest is then no transfer.
+    if is_batch.any():
+        usual = float(np.median(transfer[operator[is_batch]]))
+        transfer[operator[is_batch]] = np.minimum(transfer[operator[is_batch]], 3.0 * usual)
+    eager_sends = is_send & ~waits
+    transfer[operator[eager_sends]] = elapse[eager_sends]
+    from_eager = np.flatnonzero(has_sender)
+    from_eager = from_eager[eager_sends[sender[from_eager]]]
+    transfer[operator[from_eager]] = elapse[sender[from_eager]]
+    received = is_receive & has_sender
+    if received.any():
+        quickest = float(np.percentile(elapse[received], 2))
+        own[received] = np.minimum(elapse[received], quickest)
+    alone = is_p2p & ~has_sender & ~has_receiver
+    own[alone] = elapse[alone]
+    return transfer, own, waits
+
+
+def _is_eager(elapse: FloatArray) -> bool:
+    if not len(elapse):
+        return True
+    return bool(np.percentile(elapse, 95) < _EAGER_SPREAD * max(float(np.median(elapse)), 1.0))
+
+
+def _edges(
+    operator: LongArray, after: LongArray, join: LongArray, sender: LongArray, receiver: LongArray,
+    waits: BoolArray,
+) -> tuple[LongArray, LongArray]:  # fmt: skip
+    """(source operator, target operator): what must have ended before an operator can end."""
+    n = len(operator)
+    visits = np.arange(n)
+    sources, targets = [after, join], [visits, visits]
+    for other, counts in ((sender, np.ones(n, bool)), (receiver, waits)):
+        paired = np.flatnonzero((other < n) & counts)
+        sources += [after[other[paired]], join[other[paired]]]
+        targets += [paired, paired]
+    source, target = np.concatenate(sources), np.concatenate(targets)
+    real = source < n
+    return operator[source[real]], operator[target[real]]
+
+
+def _levels(
+    operator: LongArray, is_p2p: BoolArray, edges: tuple[LongArray, LongArray], n_operators: int
+) -> tuple[Level, ...]:
+    """Topological order in layers. Operators in a circle (matched wrongly) are left out."""
+    sources, targets = edges
+    waits = np.bincount(targets, minlength=n_operators)
+    by_source = np.argsort(sources, kind="stable")
+    sources, targets = sources[by_source], targets[by_source]
+    begin = np.searchsorted(sources, np.arange(n_operators + 1))
+    by_operator = np.argsort(operator, kind="stable")
+    visit_begin = np.searchsorted(operator[by_operator], np.arange(n_operators + 1))
+    levels: list[Level] = []
+    ready = np.flatnonzero(waits == 0)
+    while len(ready):
+        lengths = visit_begin[ready + 1] - visit_begin[ready]
+        visits = by_operator[_ranges(visit_begin[ready], lengths)]
+        starts = np.r_[0, np.cumsum(lengths)[:-1]]
+        levels.append(Level(visits, starts, lengths, ready, visits[is_p2p[visits]]))
+        released = targets[_ranges(begin[ready], begin[ready + 1] - begin[ready])]
+        np.subtract.at(waits, released, 1)
+        released = np.unique(released)
+        ready = released[waits[released] == 0]
+    return tuple(levels)
+
+
+def _ranges(starts: LongArray, lengths: LongArray) -> LongArray:
+    """Concatenate arange(start, start + length) of each pair."""
+    total = int(lengths.sum())
+    if not total:
+        return np.empty(0, np.int64)
+    offsets = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
+    return offsets + np.arange(total)
