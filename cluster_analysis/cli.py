@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from cluster_analysis.lean_imports import keep_pandas_out
 from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, UsageError, worst
 from cluster_run.ids import Rank, Step, parse_number_ranges
 from cluster_run.layout import REPORT_NAME
@@ -63,6 +64,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.outputs.folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
+    keep_pandas_out()
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
