@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_collect.arguments import Arguments, parse_arguments
-from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, worst
+from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError
 
 if TYPE_CHECKING:  # heavy modules are imported by the functions that need them: --help needs none
     from cluster_collect.inventory.build import Inventory
     from cluster_collect.plan import HostCheck, HostPlan
     from cluster_collect.progress import Display
+    from cluster_collect.summary import Surroundings
     from cluster_run.manifest import HostOutcome
 
 
@@ -100,7 +102,7 @@ def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
         table = parse_rank_table(text, str(rank_table))
         comparison = compare_hosts(inventory, table, str(rank_table))
         warnings += comparison.warnings
-        missing = comparison.n_missing_ranks > 0
+        missing = comparison.n_missing_ranks > 0 and arguments.limit is None
     if arguments.limit is not None:
         inventory = limit(inventory, arguments.limit)
     if arguments.ask_password:
@@ -134,10 +136,10 @@ def _collect(job: Job, shown: Display) -> _Finish:
     except InterruptedRunError as error:
         raise _interrupted(job, shown, error) from error
     seconds = time.monotonic() - begin_s
-    code = _code_of_outcomes(manifest.hosts, job.ranks_missing)
+    code = _code_of_outcomes(job, manifest.hosts)
     if job.arguments.json:
         return _Finish(collection_json(manifest.hosts, job.run, seconds, code, job.warnings), code)
-    return _Finish(collection_text(manifest.hosts, job.run, seconds), code)
+    return _Finish(collection_text(manifest.hosts, _surroundings(job, seconds)), code)
 
 
 def _plan(job: Job, shown: Display) -> _Finish:
@@ -151,7 +153,7 @@ def _plan(job: Job, shown: Display) -> _Finish:
     code = _code_of_answers(plans, job.ranks_missing)
     if job.arguments.json:
         return _Finish(plan_json(plans, job.run, code, job.warnings), code)
-    return _Finish(plan_text(plans, job.run), code)
+    return _Finish(plan_text(plans, _surroundings(job)), code)
 
 
 def _check(job: Job, shown: Display) -> _Finish:
@@ -165,20 +167,37 @@ def _check(job: Job, shown: Display) -> _Finish:
     code = _code_of_answers(checks, job.ranks_missing)
     if job.arguments.json:
         return _Finish(check_json(checks, code, job.warnings), code)
-    return _Finish(check_text(checks), code)
+    return _Finish(check_text(checks, _surroundings(job)), code)
 
 
-def _code_of_outcomes(outcomes: Sequence[HostOutcome], ranks_missing: bool) -> ExitCode:
-    if all(outcome.state == "failed" for outcome in outcomes):
+def _surroundings(job: Job, seconds: float = 0.0) -> Surroundings:
+    from cluster_collect.summary import Surroundings  # noqa: PLC0415
+
+    addresses = {spec.host: spec.address for spec in job.inventory.specs}
+    min_free_bytes = job.arguments.options.min_free_bytes
+    return Surroundings(job.run, seconds, _free_bytes(job.run), min_free_bytes, addresses)
+
+
+def _free_bytes(run: Path) -> int | None:
+    """Return the free space where the run directory is, or will be."""
+    for directory in (run, *run.absolute().parents):
+        try:
+            return shutil.disk_usage(directory).free
+        except OSError:
+            continue
+    return None
+
+
+def _code_of_outcomes(job: Job, outcomes: Sequence[HostOutcome]) -> ExitCode:
+    """Return the code for this call's hosts and for those that earlier calls left in the run directory."""
+    asked = {spec.host for spec in job.inventory.specs}
+    if all(outcome.state == "failed" for outcome in outcomes if outcome.host in asked):
         return ExitCode.FAILED
     whole = all(
         outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
         for outcome in outcomes
     )
-    return worst(
-        ExitCode.DONE if whole else ExitCode.INCOMPLETE,
-        ExitCode.INCOMPLETE if ranks_missing else ExitCode.DONE,
-    )
+    return ExitCode.DONE if whole and not job.ranks_missing else ExitCode.INCOMPLETE
 
 
 def _code_of_answers(answers: Sequence[HostPlan] | Sequence[HostCheck], ranks_missing: bool) -> ExitCode:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_collect.advice import Trouble, fold_troubles
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.plan import HostCheck, HostPlan
+from cluster_collect.table import format_table
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
+from cluster_run.ids import HostId
 from cluster_run.manifest import CollectedFile, HostOutcome
 
-#: With more hosts than this, those that are complete share one row.
+#: With more hosts than this, those that are well share one row.
 MAX_ROWS = 40
 #: How many files of a host are named; the manifest has them all.
 MAX_FILES_NAMED = 3
@@ -19,76 +22,81 @@ MAX_FILES_NAMED = 3
 MAX_CLOCK_OFFSET_MS = 1000.0
 
 _SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
+_CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
 
-def collection_text(outcomes: Sequence[HostOutcome], run: Path, seconds: float) -> str:
+@dataclass(frozen=True)
+class Surroundings:
+    """What a summary knows beside the hosts' answers. `free_bytes` is the space here; None: unknown."""
+
+    run: Path
+    seconds: float = 0.0
+    free_bytes: int | None = None
+    min_free_bytes: int = 0
+    addresses: Mapping[HostId, str] = field(default_factory=dict)
+
+
+def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> str:
     """Return the table of a collection, its troubles and where the data lies."""
-    shown = list(outcomes)
-    folded: list[HostOutcome] = []
+    shown, folded = list(outcomes), []
     if len(shown) > MAX_ROWS:
         folded = [outcome for outcome in shown if outcome.state == "complete"]
         shown = [outcome for outcome in shown if outcome.state != "complete"]
     rows = [_outcome_row(outcome) for outcome in shown]
     if folded:
         rows.append(_folded_row(folded))
-    head = ("", "", "host", "state", "files", "size", "time")
-    text = _table(head, rows, numbers={1, 4, 5, 6})
-    troubles = [trouble for outcome in outcomes for trouble in _outcome_troubles(outcome)]
-    text += _troubles_text(troubles)
+    text = format_table(("", "", "host", "state", "files", "size", "time"), rows, numbers={1, 4, 5, 6})
+    text += _troubles_text(
+        trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around.addresses)
+    )
     n_complete = sum(outcome.state == "complete" for outcome in outcomes)
     n_files = sum(outcome.n_stored for outcome in outcomes)
     n_bytes = sum(outcome.stored_bytes for outcome in outcomes)
     text += f"\n{n_complete} of {count(len(outcomes), 'host')} complete: {count(n_files, 'file')}, "
-    text += f"{format_bytes(n_bytes)} in {format_seconds(seconds)}, in {run}\n"
-    return text
+    return text + f"{format_bytes(n_bytes)} in {format_seconds(around.seconds)}, in {around.run}\n"
 
 
-def plan_text(plans: Sequence[HostPlan], run: Path) -> str:
+def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
     """Return the table of a dry run."""
     rows = [
         (
             "✗" if plan.reason else "✓",
             plan.host,
             printable(plan.server_id),
-            "-" if plan.reason else f"{len(plan.files):,}",
-            "-" if plan.reason else format_bytes(plan.n_bytes),
+            f"{len(plan.files):,}",
+            format_bytes(plan.n_bytes),
             f"{len(plan.skipped):,}" if plan.skipped else "",
             printable(plan.method),
         )
         for plan in plans
     ]
-    text = _table(("", "", "host", "files", "size", "skipped", "method"), rows, numbers={1, 3, 4, 5})
-    text += _troubles_text(_troubles(plans))
     n_files, n_bytes = sum(len(plan.files) for plan in plans), sum(plan.n_bytes for plan in plans)
-    text += (
-        f"\nwould fetch {count(n_files, 'file')}, {format_bytes(n_bytes)} into {run}; nothing was copied\n"
-    )
-    return text
+    head = ("", "", "host", "files", "size", "skipped", "method")
+    text = format_table(head, rows, numbers={1, 3, 4, 5}, empty_columns=False)
+    text += _troubles_text(_answer_troubles(plans, around.addresses))
+    if around.free_bytes is not None and n_bytes + around.min_free_bytes > around.free_bytes:
+        text += f"\nnot enough room here: {format_bytes(around.free_bytes)} free\n"
+        text += "  → choose another --output, collect less with --what, or make room\n"
+    free = "" if around.free_bytes is None else f" ({format_bytes(around.free_bytes)} free)"
+    text += f"\nwould fetch {count(n_files, 'file')}, {format_bytes(n_bytes)} into {around.run}{free}"
+    return text + "; nothing was copied\n"
 
 
-def check_text(checks: Sequence[HostCheck]) -> str:
+def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
     """Return the table of a check."""
-    rows = [
-        (
-            "✗" if check.reason else "✓",
-            check.host,
-            printable(check.server_id),
-            "-" if check.login_s is None else format_seconds(check.login_s),
-            "-" if check.login_s is None else f"{check.n_files:,}",
-            "-" if check.login_s is None else format_bytes(check.n_bytes),
-            "?" if check.free_bytes is None else format_bytes(check.free_bytes),
-            "?" if check.clock_offset_ms is None else f"{check.clock_offset_ms:+.0f} ms",
-            printable(check.method),
-            printable(", ".join(" ".join(tool).strip() for tool in check.tools)),
-        )
-        for check in checks
-    ]
+    rows = [_check_row(check) for check in checks]
     head = ("", "", "host", "login", "files", "size", "free", "clock", "method", "tools")
-    text = _table(head, rows, numbers={1, 3, 4, 5, 6, 7})
-    text += _troubles_text([*_troubles(checks), *_clock_troubles(checks)])
+    text = format_table(head, rows, numbers={1, 3, 4, 5, 6, 7}, empty_columns=False)
+    off = [check for check in checks if _is_clock_off(check.clock_offset_ms)]
+    text += _troubles_text(
+        [
+            *_answer_troubles(checks, around.addresses),
+            *(Trouble(check.server_id, _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
+        ]
+    )
     n_good = sum(not check.reason for check in checks)
-    text += f"\n{n_good} of {count(len(checks), 'host')} ready; nothing was copied\n"
-    return text
+    free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
+    return text + f"\n{n_good} of {count(len(checks), 'host')} ready{free}; nothing was copied\n"
 
 
 def _outcome_row(outcome: HostOutcome) -> tuple[str, ...]:
@@ -115,48 +123,64 @@ def _folded_row(outcomes: Sequence[HostOutcome]) -> tuple[str, ...]:
     )
 
 
-def _outcome_troubles(outcome: HostOutcome) -> list[Trouble]:
+def _check_row(check: HostCheck) -> tuple[str, ...]:
+    answered = check.login_s is not None
+    return (
+        "✗" if check.reason else "✓",
+        check.host,
+        printable(check.server_id),
+        "" if check.login_s is None else format_seconds(check.login_s),
+        f"{check.n_files:,}" if answered else "",
+        format_bytes(check.n_bytes) if answered else "",
+        "" if check.free_bytes is None else format_bytes(check.free_bytes),
+        "" if check.clock_offset_ms is None else f"{check.clock_offset_ms:+.0f} ms",
+        printable(check.method),
+        printable(", ".join(" ".join(tool).strip() for tool in check.tools)),
+    )
+
+
+_CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
+
+
+def _is_clock_off(offset_ms: float | None) -> bool:
+    return offset_ms is not None and abs(offset_ms) > MAX_CLOCK_OFFSET_MS
+
+
+def _outcome_troubles(outcome: HostOutcome, addresses: Mapping[HostId, str]) -> list[Trouble]:
     troubles = []
     if outcome.reason:
-        troubles.append(Trouble((outcome.server_id,), outcome.reason, outcome.advice))
-    for state, what in (("failed", "not fetched"), ("unstable", "changed while being read")):
-        files = [file for file in outcome.files if file.state == state]
-        if files:
-            troubles.append(Trouble((outcome.server_id,), _files_text(files, what), _FILE_ADVICE[state]))
+        incomplete = [file for file in outcome.files if file.state in ("failed", "unstable")]
+        troubles.append(
+            Trouble(
+                outcome.server_id,
+                outcome.reason,
+                outcome.advice,
+                addresses.get(outcome.host, ""),
+                _named(incomplete),
+            )
+        )
+    if _is_clock_off(outcome.clock_offset_ms):
+        troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles
 
 
-_FILE_ADVICE = {
-    "failed": "run the same command again: it fetches only what is missing",
-    "unstable": "collect again when the profiler has finished writing",
-}
+def _named(files: Sequence[CollectedFile]) -> tuple[str, ...]:
+    """Return lines for the first few of several files; a single one is in the reason already."""
+    if len(files) < 2:
+        return ()
+    lines = [f"{file.source}: {file.reason or file.state}" for file in files[:MAX_FILES_NAMED]]
+    if len(files) > MAX_FILES_NAMED:
+        lines.append(f"and {len(files) - MAX_FILES_NAMED:,} more, see manifest.json")
+    return tuple(lines)
 
 
-def _files_text(files: Sequence[CollectedFile], what: str) -> str:
-    named = ", ".join(
-        f"{file.source} ({file.reason})" if file.reason else file.source for file in files[:MAX_FILES_NAMED]
-    )
-    more = (
-        f" and {len(files) - MAX_FILES_NAMED} more (see manifest.json)"
-        if len(files) > MAX_FILES_NAMED
-        else ""
-    )
-    return f"{count(len(files), 'file')} {what}: {named}{more}"
-
-
-def _troubles(hosts: Iterable[HostPlan | HostCheck]) -> list[Trouble]:
-    return [Trouble((host.server_id,), host.reason, host.advice) for host in hosts if host.reason]
-
-
-def _clock_troubles(checks: Sequence[HostCheck]) -> list[Trouble]:
+def _answer_troubles(
+    answers: Sequence[HostPlan | HostCheck], addresses: Mapping[HostId, str]
+) -> list[Trouble]:
     return [
-        Trouble(
-            (check.server_id,),
-            f"the clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off",
-            "time stamps of different hosts cannot be compared; synchronise the clocks (chronyc tracking)",
-        )
-        for check in checks
-        if check.clock_offset_ms is not None and abs(check.clock_offset_ms) > MAX_CLOCK_OFFSET_MS
+        Trouble(one.server_id, one.reason, one.advice, addresses.get(one.host, ""))
+        for one in answers
+        if one.reason
     ]
 
 
@@ -164,24 +188,8 @@ def _troubles_text(troubles: Iterable[Trouble]) -> str:
     text = ""
     for trouble in fold_troubles(troubles):
         hosts = f" ({len(trouble.names)} hosts)" if len(trouble.names) > 1 else ""
-        names = printable(fold(trouble.names))
-        reason = printable(trouble.reason.removeprefix(f"{names}: "))
-        text += f"\n{names}{hosts}: {reason}\n"
+        text += f"\n{printable(fold(trouble.names))}{hosts}: {printable(trouble.reason)}\n"
+        text += "".join(f"    {printable(line)}\n" for line in trouble.details)
         if trouble.advice:
             text += f"  → {printable(trouble.advice)}\n"
-    return text
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int]) -> str:
-    """Return aligned columns; those in `numbers` to the right."""
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text = ""
-    for line in lines:
-        cells = [
-            cell.rjust(width) if column in numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-            if width
-        ]
-        text += "  ".join(cells).rstrip() + "\n"
     return text

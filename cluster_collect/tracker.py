@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cluster_collect.advice import without_prefix
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.spec import HostSpec
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
@@ -50,7 +51,7 @@ class Tracker:
     ) -> None:
         self.tally = Tally(len(specs))
         self.outcomes: dict[HostId, HostOutcome] = {}
-        self._names = {spec.host: printable(spec.server_id) for spec in specs}
+        self._specs = {spec.host: spec for spec in specs}
         self._verbosity = verbosity
         self._say = say
         self._clock = clock
@@ -79,7 +80,7 @@ class Tracker:
 
     def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
         """Say why it takes longer."""
-        text = f"{printable(reason)}; trying again in {format_seconds(wait_s)}"
+        text = f"{self._reason(host, reason)}; trying again in {format_seconds(wait_s)}"
         self._line(Verbosity.NORMAL, host, text)
 
     def noted(self, host: HostId, text: str) -> None:
@@ -91,8 +92,8 @@ class Tracker:
         self.outcomes[outcome.host] = outcome
         self.tally.n_hosts_done += 1
         if outcome.state != "complete":
-            reason = f": {printable(outcome.reason)}" if outcome.reason else ""
-            self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}{reason}")
+            reason = self._reason(outcome.host, outcome.reason)
+            self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}: {reason}".removesuffix(": "))
         elif self._complete_hosts or self._verbosity >= Verbosity.NOTES:
             stored = f"{count(outcome.n_stored, 'file')}, {format_bytes(outcome.stored_bytes)}"
             self._line(
@@ -101,7 +102,7 @@ class Tracker:
 
     def waiting_for(self) -> str:
         """Return the started but unfinished hosts, folded; empty when there are none."""
-        return fold(self._names[host] for host in self._started if host not in self.outcomes)
+        return fold(self._name(host) for host in self._started if host not in self.outcomes)
 
     def status_line(self) -> str:
         """Return how far it is, in one line."""
@@ -126,4 +127,12 @@ class Tracker:
 
     def _line(self, least: Verbosity, host: HostId, text: str) -> None:
         if self._verbosity >= least:
-            self._say(f"{self._names.get(host, host)}: {text}")
+            self._say(f"{self._name(host)}: {text}")
+
+    def _name(self, host: HostId) -> str:
+        return printable(self._specs[host].server_id) if host in self._specs else host
+
+    def _reason(self, host: HostId, reason: str) -> str:
+        """Return a reason for a line that begins with the host's name already."""
+        spec = self._specs.get(host)
+        return printable(without_prefix(reason, spec.server_id, spec.address) if spec else reason)

@@ -55,12 +55,12 @@ class StageError(Exception):
     """A command of the demo did not do its work."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the demo and return 0 when it worked."""
+def main(argv: Sequence[str], sshd: str | None) -> int:
+    """Run the demo with the SSH server `sshd` and return 0 when it worked."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--output", type=Path, default=Path("demo-out"), help="default: %(default)s")
     out: Path = parser.parse_args(argv).output
-    if find_sshd() is None:
+    if sshd is None:
         print(
             "demo: no SSH server (sshd) on this machine, and the demo collects over real SSH.\n"
             "  → install it: apt-get install openssh-server (it need not be started)",
@@ -148,4 +148,4 @@ def _listed(ranks: object) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], find_sshd()))

@@ -86,11 +86,8 @@ class TestDemo:
         assert demo(out.parent).returncode == 0
 
 
-def test_without_sshd_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("demo.__main__.find_sshd", lambda: None)
-    assert main(["--output", str(tmp_path / "out")]) == 1
+def test_without_sshd_it_says_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--output", str(tmp_path / "out")], sshd=None) == 1
     assert "apt-get install openssh-server" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -98,6 +95,6 @@ def test_without_sshd_it_says_what_to_install(
 @needs_sshd
 def test_it_empties_no_directory_of_somebody_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "precious").touch()
-    assert main(["--output", str(tmp_path)]) == 1
+    assert main(["--output", str(tmp_path)], find_sshd()) == 1
     assert (tmp_path / "precious").exists()
     assert "holds something else" in capsys.readouterr().err
