@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
 from cluster_run.errors import InputError
@@ -20,45 +20,48 @@ HostDefaults = Mapping[str, object]
 
 def inventory_text(
     nodes: Sequence[str],
+    server_ids: Sequence[str],
     profiler_root: str,
-    *,
-    shared: bool,
     rank_table: Path | None,
     defaults: HostDefaults,
-    resolve: Resolve,
 ) -> str:
-    """Return the inventory that collects `profiler_root` of each node; `%N` in it is the node's name.
-
-    With a rank table the hosts get the names it knows them by: their own where it has them, else that one
-    of their addresses which it has.
-    """
-    table = _read_table(rank_table) if rank_table else None
-    hosts = []
-    for node in nodes:
-        root = profiler_root.replace("%N", node)
-        place = {"local": root} if shared else {"address": node, "profiler_root": root}
-        hosts.append({**place, "server_id": _server_id(node, table, resolve)})
+    """Return the inventory that collects `profiler_root` of each node; `%N` in it is the node's name."""
     document: dict[str, object] = {"version": 1}
     if rank_table:
         document["rank_table"] = str(rank_table)
-    if defaults and not shared:
+    if defaults:
         document["defaults"] = dict(defaults)
-    document["hosts"] = hosts
+    document["hosts"] = [
+        {"address": node, "profiler_root": profiler_root.replace("%N", node), "server_id": server_id}
+        for node, server_id in zip(nodes, server_ids, strict=True)
+    ]
     return json.dumps(document, indent=1) + "\n"
 
 
-def _read_table(path: Path) -> RankTable:
+def read_rank_table(path: Path) -> RankTable:
+    """Read a rank table.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
     try:
         return parse_rank_table(path.read_text(encoding="utf-8", errors="replace"), str(path))
     except OSError as error:
         raise InputError(f"{path}: the rank table cannot be read: {error.strerror}") from error
 
 
-def _server_id(node: str, table: RankTable | None, resolve: Resolve) -> str:
-    known = set(table.server_ids) if table else set()
+def server_ids_of(nodes: Sequence[str], table: RankTable | None, resolve: Resolve) -> tuple[str, ...]:
+    """Return the name that the rank table has for each node: its own, a longer or shorter form of it, or
+    one of its addresses; its own where the table has none of them.
+    """
+    known = set(table.server_ids) if table else set[str]()
+    short = {name.partition(".")[0]: name for name in sorted(known) if not _is_address(name)}
+    return tuple(_server_id(node, known, short, resolve) for node in nodes)
+
+
+def _server_id(node: str, known: Set[str], short: Mapping[str, str], resolve: Resolve) -> str:
     if not known or node in known:
         return node
-    short = {name.partition(".")[0]: name for name in known if not _is_address(name)}
     if node.partition(".")[0] in short:
         return short[node.partition(".")[0]]
     return next((address for address in resolve(node) if address in known), node)

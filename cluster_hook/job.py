@@ -16,6 +16,9 @@ VIAS: tuple[Via, ...] = ("auto", "shared", "ssh")
 #: Names of our own jobs begin with one of these: neither the epilog nor the drain follows them.
 OWN_JOB_PREFIXES = ("cluster-hook", "cluster-collect")
 
+#: In the comment of a job that a post-job follows.
+FOLLOWED_MARK = "profile_by=post-job"
+
 _COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
 _PATTERN = re.compile(r"%([jAaxuN])")
 

@@ -25,6 +25,15 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
         "srun: Dask workers on the nodes of the post-job",
     )
     group.add_argument(
+        "--dask-interface",
+        default=_FOLLOW.dask_interface,
+        metavar="NAME",
+        help="network interface of the workers that srun starts, like ib0",
+    )
+    group.add_argument(
+        "--show-addresses", action="store_true", help="real host names in the results, not only their numbers"
+    )
+    group.add_argument(
         "--fail-on",
         choices=("never", "warning", "critical"),
         default=_FOLLOW.fail_on,
@@ -87,6 +96,8 @@ def follow_options(arguments: argparse.Namespace) -> FollowOptions:
     """
     return FollowOptions(
         scheduler=arguments.scheduler,
+        dask_interface=arguments.dask_interface,
+        shows_addresses=arguments.show_addresses,
         fail_on=arguments.fail_on,
         what=tuple(arguments.what),
         host_defaults=read_defaults(arguments.host_defaults),
@@ -115,7 +126,9 @@ def forwarded_work_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
     """
     return (
         f"--scheduler={arguments.scheduler}",
+        f"--dask-interface={arguments.dask_interface}",
         f"--fail-on={arguments.fail_on}",
+        *(["--show-addresses"] if arguments.show_addresses else []),
         f"--deadline={arguments.deadline:g}",
         *(f"--what={one}" for one in arguments.what),
         *_path_arguments(arguments, "host_defaults"),

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_hook.inventory import HostDefaults, inventory_text, resolve_addresses
+from cluster_hook.dask_allocation import AllocationError, dask_in_allocation
+from cluster_hook.inventory import (
+    HostDefaults,
+    inventory_text,
+    read_rank_table,
+    resolve_addresses,
+    server_ids_of,
+)
 from cluster_hook.job import FinishedJob, ProfileRequest
 from cluster_hook.metrics import read_metrics
 from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
 from cluster_hook.processes import CommandEnd, our_command, run_command
 from cluster_hook.verdict import read_verdict
+from cluster_hook.view import View, view_of_nodes, view_of_one, write_view
 from cluster_run.errors import ClusterError, ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 
+#: The scheduler that the hook starts by itself, on the nodes of the post-job.
+IN_ALLOCATION = "srun"
 INVENTORY_NAME = "hosts.yaml"
 _KNOWN_CODES = frozenset(int(code) for code in ExitCode)
 
@@ -25,11 +36,14 @@ _KNOWN_CODES = frozenset(int(code) for code in ExitCode)
 class FollowOptions:
     """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's, `what` is cluster-collect's.
 
+    With the scheduler `srun` Dask runs on the nodes of the post-job and talks over `dask_interface`.
     `deadline_s` is what each of the two may take. `shows_report` passes the analysis' own words on to stdout.
     """
 
     scheduler: str = "auto"
     fail_on: str = "never"
+    dask_interface: str = ""
+    shows_addresses: bool = False
     what: tuple[str, ...] = ()
     host_defaults: HostDefaults | None = None
     deadline_s: float = 3600.0
@@ -38,42 +52,44 @@ class FollowOptions:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is read, where the results go, and the inventory to collect with first (None: read in place)."""
+    """What is analysed and where the results go; what has to be done first: collect, link, or nothing."""
 
     run: Path
     results: Path
-    inventory: str | None
+    inventory: str = ""
+    view: View | None = None
 
 
 def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) -> RunPlan:
     """Decide how the data of `job` are reached.
 
-    One directory for all nodes on a shared file system is read where it is. Directories of a node each,
-    and those on the nodes' own disks, are collected into `cluster-run-<job>` of the work directory.
+    Data on a shared file system are read where they are; `cluster-run-<job>` in the work directory then
+    holds links, where hosts or a rank table have to be said. Data on the nodes' own disks are collected
+    into it.
 
     Raises:
-        InputError: the rank table cannot be read.
+        InputError: the rank table cannot be read, or nobody knows the job's nodes.
     """
     shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
-    if shared and not request.is_per_node and request.rank_table is None:
+    table = read_rank_table(request.rank_table) if request.rank_table else None
+    if shared and not request.is_per_node and table is None:
         run = Path(request.profile_dir)
-        return RunPlan(run, request.results or run / ANALYSIS_OUTPUT_NAME, None)
+        return RunPlan(run, request.results or run / ANALYSIS_OUTPUT_NAME)
     run = job.work_dir / f"cluster-run-{job.job}"
-    nodes = job.nodes if request.is_per_node or not shared else (job.job,)
-    if nodes is None:
+    results = request.results or run / ANALYSIS_OUTPUT_NAME
+    if shared and not request.is_per_node and request.rank_table and table:
+        return RunPlan(run, results, view=view_of_one(request.profile_dir, request.rank_table, table))
+    if job.nodes is None:
         raise InputError(
             f"Slurm has forgotten the nodes of job {job.job}",
             "collect from them by hand: cluster-collect --hosts NODES, then cluster-analyse",
         )
-    text = inventory_text(
-        nodes,
-        request.profile_dir,
-        shared=shared,
-        rank_table=request.rank_table,
-        defaults=defaults,
-        resolve=resolve_addresses,
-    )
-    return RunPlan(run, request.results or run / ANALYSIS_OUTPUT_NAME, text)
+    server_ids = server_ids_of(job.nodes, table, resolve_addresses)
+    if shared:
+        view = view_of_nodes(job.nodes, request.profile_dir, request.rank_table, server_ids)
+        return RunPlan(run, results, view=view)
+    text = inventory_text(job.nodes, server_ids, request.profile_dir, request.rank_table, defaults)
+    return RunPlan(run, results, inventory=text)
 
 
 def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
@@ -111,33 +127,19 @@ def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
 
 def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected = ExitCode.DONE
-    if plan.inventory is not None:
-        end = _collect(plan, plan.inventory, options)
+    if plan.inventory:
+        end = _collect(plan, options)
         # Hosts that failed cost only themselves: what the others gave is analysed.
-        if (
-            end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE)
-            and not (plan.run / PROFILER_TREE_NAME).is_dir()
-        ):
+        is_collected = (plan.run / PROFILER_TREE_NAME).is_dir()
+        if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE) and not is_collected:
             return failed(job, plan.results, end.reason)
         collected = _exit_code(end)
+    elif plan.view is not None:
+        write_view(plan.view, plan.run)
     elif not plan.run.is_dir():
         reason = f"there is no directory {plan.run}; the job wrote no profile, or elsewhere"
         return failed(job, None, reason)
-    end = run_command(
-        our_command(
-            "cluster_analysis",
-            str(plan.run),
-            "--output",
-            str(plan.results),
-            "--scheduler",
-            options.scheduler,
-            "--fail-on",
-            options.fail_on,
-        ),
-        name="cluster-analyse",
-        deadline_s=options.deadline_s,
-        capture=not options.shows_report,
-    )
+    end = _analyse(job, plan, options)
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)
@@ -154,9 +156,35 @@ def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outco
     )
 
 
-def _collect(plan: RunPlan, inventory: str, options: FollowOptions) -> CommandEnd:
+def _analyse(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> CommandEnd:
+    if options.scheduler != IN_ALLOCATION:
+        return _analyse_with(plan, options, (f"--scheduler={options.scheduler}",))
+    try:
+        with dask_in_allocation(job.work_dir, options.dask_interface) as allocation:
+            return _analyse_with(plan, options, allocation.arguments)
+    except AllocationError as error:
+        # Slower is better than not at all.
+        print(f"cluster-hook: {error}; analysing on this node alone", file=sys.stderr)
+        return _analyse_with(plan, options, ())
+
+
+def _analyse_with(plan: RunPlan, options: FollowOptions, where: tuple[str, ...]) -> CommandEnd:
+    command = our_command(
+        "cluster_analysis",
+        str(plan.run),
+        f"--output={plan.results}",
+        f"--fail-on={options.fail_on}",
+        *(["--show-addresses"] if options.shows_addresses else []),
+        *where,
+    )
+    return run_command(
+        command, name="cluster-analyse", deadline_s=options.deadline_s, capture=not options.shows_report
+    )
+
+
+def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
     path = plan.run.with_name(plan.run.name + "." + INVENTORY_NAME)
-    write_text_whole(path, inventory)
+    write_text_whole(path, plan.inventory)
     what = [argument for one in options.what for argument in ("--what", one)]
     return run_command(
         our_command("cluster_collect", "--inventory", str(path), "--output", str(plan.run), *what),

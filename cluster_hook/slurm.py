@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import FOLLOWED_MARK, FinishedJob
 from cluster_hook.nodelist import expand_node_list
 from cluster_hook.processes import SCHEDULER_DEADLINE_S, run_command
 from cluster_run.errors import InputError
@@ -110,6 +110,19 @@ def read_accounted_nodes(job: str) -> tuple[tuple[str, ...], str] | None:
     if end.code != 0 or len(fields) != 2 or fields[0] in ("", "None assigned"):
         return None
     return expand_node_list(fields[0]), fields[1].partition(" ")[0]
+
+
+def mark_as_followed(job: FinishedJob) -> None:
+    """Say in the job's comment that a post-job follows it, so that the site's drain leaves it alone.
+
+    Where Slurm does not allow that, the job is analysed twice, with the same result.
+    """
+    run_command(
+        ["scontrol", "update", f"JobId={job.job}", f"Comment={job.comment},{FOLLOWED_MARK}"],
+        name="scontrol",
+        deadline_s=SCHEDULER_DEADLINE_S,
+        capture=True,
+    )
 
 
 def submit(arguments: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cluster_hook.job import parse_request
 from cluster_hook.knownjob import job_to_text
 from cluster_hook.processes import our_command
-from cluster_hook.slurm import SubmittedJob, read_submitted, submit
+from cluster_hook.slurm import SubmittedJob, mark_as_followed, read_submitted, submit
 from cluster_run.errors import ClusterError
 
 POST_JOB_NAME = "cluster-hook"
@@ -48,7 +48,9 @@ def submit_with_post_job(job_arguments: Sequence[str], options: SubmitOptions) -
                 "",
                 "it names no profile directory: give --comment=profile_dir=DIR or --profile-dir DIR",
             )
-        return Submission(number, submit(post_job_arguments(submitted, options)))
+        post_job = submit(post_job_arguments(submitted, options))
+        mark_as_followed(submitted.job)
+        return Submission(number, post_job)
     except ClusterError as error:
         return Submission(number, "", str(error))
 

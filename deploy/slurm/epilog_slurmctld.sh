@@ -7,7 +7,11 @@
 PATH=/usr/bin:/bin
 SPOOL=${CLUSTER_HOOK_SPOOL:-/var/spool/cluster-hook}
 
-case $SLURM_JOB_COMMENT in *profile_dir=*) ;; *) exit 0 ;; esac
+case $SLURM_JOB_COMMENT in
+*profile_by=post-job*) exit 0 ;; # cluster-hook slurm-submit gave it a post-job
+*profile_dir=*) ;;
+*) exit 0 ;;
+esac
 case $SLURM_JOB_NAME in cluster-hook* | cluster-collect*) exit 0 ;; esac # our own jobs: no recursion
 case $SLURM_JOB_ID in '' | *[!0-9]*) exit 0 ;; esac
 [ -d "$SPOOL/pending" ] || exit 0

@@ -75,6 +75,7 @@ def test_a_line_break_or_a_shell_word_in_a_jobs_name_forges_nothing(spool: Path)
     [
         {"SLURM_JOB_COMMENT": ""},
         {"SLURM_JOB_COMMENT": "nothing for us"},
+        {"SLURM_JOB_COMMENT": "profile_dir=p,profile_by=post-job"},
         {"SLURM_JOB_NAME": "cluster-hook-7"},
         {"SLURM_JOB_NAME": "cluster-collect"},
         {"SLURM_JOB_ID": "../../etc/x"},

@@ -94,9 +94,9 @@ class SlurmLab:
         words = self.run("scontrol", "-o", "show", "job", job).stdout.split()
         return dict(word.partition("=")[::2] for word in words)
 
-    def wait_for(self, job: str) -> str:
+    def wait_for(self, job: str, deadline_s: float = _JOB_DEADLINE_S) -> str:
         """Wait for the end of a job; return its state."""
-        end_s = time.monotonic() + _JOB_DEADLINE_S
+        end_s = time.monotonic() + deadline_s
         while time.monotonic() < end_s:
             state = self.job_fields(job)["JobState"]
             if state in _LAST_STATES:
@@ -104,11 +104,11 @@ class SlurmLab:
             time.sleep(0.1)
         raise AssertionError(f"job {job} did not end:\n{self.log_tail()}")
 
-    def wait_until_running(self, job: str) -> None:
-        """Wait until a job runs."""
+    def wait_for_file(self, path: Path) -> None:
+        """Wait until a job wrote a file."""
         end_s = time.monotonic() + _JOB_DEADLINE_S
-        while self.job_fields(job)["JobState"] != "RUNNING":
-            assert time.monotonic() < end_s, f"job {job} does not start:\n{self.log_tail()}"
+        while not path.exists():
+            assert time.monotonic() < end_s, f"{path} does not appear:\n{self.log_tail()}"
             time.sleep(0.05)
 
     def log_tail(self) -> str:

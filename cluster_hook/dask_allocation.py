@@ -1,0 +1,159 @@
+"""Dask on the nodes of the post-job: a scheduler here, workers by `srun`, certificates of their own.
+
+Whoever can reach a Dask scheduler can run code as its owner, and a cluster's network has other users: all
+connections are encrypted with a key that is made for this one analysis and removed after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_hook.processes import end_group
+from cluster_run.errors import ClusterError
+
+_START_DEADLINE_S = 60.0
+#: A hung worker costs a minute, not Dask's five.
+WORKER_TTL = "60s"
+#: Workers without their scheduler end by themselves after this many seconds.
+_DEATH_TIMEOUT_S = 60
+_SETTINGS = {
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": WORKER_TTL,
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2",
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "inf",
+    "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "60s",
+}
+
+
+class AllocationError(ClusterError):
+    """Dask could not be started on the nodes of the post-job."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A scheduler that runs, and the certificates it asks for: what cluster-analyse needs to reach it."""
+
+    address: str
+    certificates: Path
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The options of cluster-analyse."""
+        return (f"--scheduler={self.address}", *_tls_arguments(self.certificates))
+
+
+@contextmanager
+def dask_in_allocation(shared: Path, interface: str) -> Iterator[Allocation]:
+    """Run a scheduler here and a worker on every processor of the allocation while the block runs.
+
+    Args:
+        shared: a directory that all nodes see; a directory of our own is made in it for the certificates.
+        interface: the network interface to use, like `ib0`; empty for Dask's own choice.
+
+    Raises:
+        AllocationError: we are in no allocation, or the scheduler does not start.
+    """
+    if "SLURM_JOB_ID" not in os.environ:
+        raise AllocationError("this is no Slurm job, so there are no nodes to start workers on")
+    with ExitStack() as stack:
+        directory = Path(tempfile.mkdtemp(prefix=".cluster-hook-dask-", dir=shared))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        _write_certificates(directory)
+        address = _start_scheduler(stack, directory, interface)
+        _start(stack, directory, _worker_command(directory, address, interface))
+        yield Allocation(address, directory)
+
+
+def _write_certificates(directory: Path) -> None:
+    try:
+        # Late: only this way of working needs it. It also needs `cryptography`, which asyncssh brings.
+        from distributed.security import Security  # noqa: PLC0415
+
+        made = Security.temporary().get_tls_config_for_role("scheduler")  # type: ignore[no-untyped-call]
+    except ImportError as error:
+        raise AllocationError(f"no certificates can be made: {error}") from error
+    for name, content in (("ca.pem", made["ca_file"]), ("cert.pem", made["cert"]), ("key.pem", made["key"])):
+        path = directory / name
+        path.touch(mode=0o600)
+        path.write_text(content)
+
+
+def _tls_arguments(directory: Path) -> tuple[str, ...]:
+    return (
+        f"--tls-ca-file={directory / 'ca.pem'}",
+        f"--tls-cert={directory / 'cert.pem'}",
+        f"--tls-key={directory / 'key.pem'}",
+    )
+
+
+def _start_scheduler(stack: ExitStack, directory: Path, interface: str) -> str:
+    file = directory / "scheduler.json"
+    command = [
+        *(sys.executable, "-m", "dask", "scheduler", "--protocol=tls", "--port=0", "--no-dashboard"),
+        f"--scheduler-file={file}",
+        *_tls_arguments(directory),
+        *_interface_arguments(interface),
+    ]
+    process = _start(stack, directory, command)
+    end_s = time.monotonic() + _START_DEADLINE_S
+    while time.monotonic() < end_s and process.poll() is None:
+        address = _address(file)
+        if address:
+            return address
+        time.sleep(0.1)
+    said = (directory / "log").read_text(errors="replace").strip().rpartition("\n")[2]
+    raise AllocationError(f"the Dask scheduler did not start: {said or 'it said nothing'}")
+
+
+def _address(file: Path) -> str:
+    try:
+        return str(json.loads(file.read_text())["address"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""  # not there yet, or half written
+
+
+def _worker_command(directory: Path, address: str, interface: str) -> list[str]:
+    n_workers = max(1, int(os.environ.get("SLURM_CPUS_PER_TASK") or 1))
+    return [
+        # --overlap: this very job's first task already holds its processors.
+        *("srun", "--overlap", "--ntasks-per-node=1", "--kill-on-bad-exit=0"),
+        *(sys.executable, "-m", "dask", "worker", address, f"--nworkers={n_workers}", "--nthreads=1"),
+        *("--no-dashboard", f"--death-timeout={_DEATH_TIMEOUT_S}"),
+        f"--local-directory={tempfile.gettempdir()}",
+        *_tls_arguments(directory),
+        *_interface_arguments(interface),
+    ]
+
+
+def _interface_arguments(interface: str) -> tuple[str, ...]:
+    return (f"--interface={interface}",) if interface else ()
+
+
+def _start(stack: ExitStack, directory: Path, command: Sequence[str]) -> subprocess.Popen[str]:
+    log = stack.enter_context((directory / "log").open("a"))
+    environment: Mapping[str, str] = {**_SETTINGS, **os.environ}
+    try:
+        process = subprocess.Popen(  # noqa: S603  the command lines are ours, never a shell's
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise AllocationError(f"{command[0]} cannot be started: {error.strerror}") from error
+    stack.callback(end_group, process)
+    return process

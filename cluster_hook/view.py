@@ -1,0 +1,80 @@
+"""A run directory of links: data on a shared file system are analysed where they are, not copied.
+
+It gives the analysis what the data themselves do not say: the rank table, which hosts there are, and which
+of them left nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_run.files import write_text_whole
+from cluster_run.ids import HostId, ServerId
+from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME, host_directory
+from cluster_run.manifest import HostOutcome, Manifest, manifest_to_json
+from cluster_run.ranktable import RankTable, format_host_mapping
+from cluster_run.version import VERSION
+
+#: The link to the one directory that all hosts share.
+_DATA_NAME = "data"
+
+
+@dataclass(frozen=True)
+class View:
+    """What to link: a directory of each host, or one for all. Hosts are numbered in this order from 1."""
+
+    hosts: tuple[ServerId, ...]
+    host_directories: tuple[Path, ...] = ()
+    data: Path | None = None
+    rank_table: Path | None = None
+
+
+def view_of_nodes(
+    nodes: Sequence[str], profile_dir: str, rank_table: Path | None, server_ids: Sequence[str]
+) -> View:
+    """Return the view of a directory for each node: `%N` in `profile_dir` is the node's name."""
+    return View(
+        hosts=tuple(ServerId(one) for one in server_ids),
+        host_directories=tuple(Path(profile_dir.replace("%N", node)) for node in nodes),
+        rank_table=rank_table,
+    )
+
+
+def view_of_one(profile_dir: str, rank_table: Path, table: RankTable) -> View:
+    """Return the view of one directory for all hosts of a rank table."""
+    return View(hosts=table.server_ids, data=Path(profile_dir), rank_table=rank_table)
+
+
+def write_view(view: View, run: Path) -> None:
+    """Write the view as a run directory; one that is there already is brought up to date.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    hosts = {server_id: HostId(str(number)) for number, server_id in enumerate(view.hosts, start=1)}
+    if view.rank_table is not None:
+        write_text_whole(run / RANK_TABLE_NAME, view.rank_table.read_text(encoding="utf-8-sig"))
+    write_text_whole(run / MAPPING_NAME, format_host_mapping(hosts))
+    if view.data is not None:
+        _link(run / _DATA_NAME, view.data)
+    outcomes = []
+    for (server_id, host), directory in zip(hosts.items(), view.host_directories, strict=False):
+        _link(host_directory(run, host), directory)
+        if directory.is_dir():
+            outcomes.append(HostOutcome(host, server_id, "complete"))
+        else:
+            reason = f"there is no directory {directory}"
+            outcomes.append(HostOutcome(host, server_id, "failed", reason=reason))
+    if outcomes:
+        manifest = Manifest(what=("view",), hosts=tuple(outcomes), tool_version=VERSION)
+        write_text_whole(run / MANIFEST_NAME, manifest_to_json(manifest))
+
+
+def _link(link: Path, target: Path) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_symlink():
+        link.unlink()
+    link.symlink_to(target, target_is_directory=True)
