@@ -1,13 +1,14 @@
 """The simulator for other tests and benchmarks: jobs with known faults, as arrays, tables or files.
 
-    from cluster_analysis.simulation.api import JobSpec, parse_scenario, simulate, tables, topology, truth, write_run
+    from cluster_analysis.simulation.api import JobSpec, parse_scenario, simulate, tables, topology, truth
+    from cluster_analysis.simulation.api import write_run
 
     spec = JobSpec(tp=4, pp=4, dp=4, steps=5)
     job = simulate(spec, [parse_scenario("slow_rank:1.25@5")], seed=1)
-    by_rank = tables(job)                # {rank: RankTables}, as a reader makes them of files; no file is written
-    where = topology(job)                # Topology with high confidence, as metadata would give it
-    answer = truth(job)                  # Truth: faults with their true cost by re-simulation
-    write_run(job, Path("run1"), form="text", framework="pt")     # run directory; truth in run1.truth.json beside it
+    by_rank = tables(job)          # {rank: RankTables}, as a reader makes them of files; nothing is written
+    where = topology(job)          # Topology with high confidence, as metadata would give it
+    answer = truth(job)            # Truth: faults with their true cost by re-simulation
+    write_run(job, Path("run1"), form="text", framework="pt")    # and run1.truth.json beside it
 
 A fault without a place is given one by the seed; `job.faults` has it filled in. The same spec, faults and
 seed give the same job; a fault changes only what it slows: all random numbers stay as they were.

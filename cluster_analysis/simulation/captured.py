@@ -69,5 +69,6 @@ def filed_as_p2p(kind: Ints, framework: Framework) -> Bools:
     which `hcom_send` and `hcom_receive` do not hold.
     """
     if framework == "ms":
-        return kind == kinds.BATCH_SEND_RECV
-    return np.isin(kind, list(kinds.P2P_KINDS))
+        return np.equal(kind, kinds.BATCH_SEND_RECV)
+    is_p2p: Bools = np.isin(kind, list(kinds.P2P_KINDS))
+    return is_p2p

@@ -96,7 +96,8 @@ def _spec(arguments: argparse.Namespace) -> JobSpec:
 
 def _tell(answer: Truth, out: Path, path: Path, n_ranks: int) -> None:
     print(
-        f"{out}: {n_ranks} ranks, {answer.step_ms:.1f} ms a step ({answer.healthy_step_ms:.1f} ms without faults)"
+        f"{out}: {n_ranks} ranks, {answer.step_ms:.1f} ms a step, "
+        f"{answer.healthy_step_ms:.1f} ms without the faults"
     )
     for fault in answer.faults:
         places = {

@@ -5,7 +5,8 @@ The text is put together from templates, which is several times as fast as neste
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -73,7 +74,8 @@ def matrix_json(captured: CapturedJob, rank: int) -> bytes:
         named = "" if variant == TOTAL else f', "{name_key}": "{captured.names[columns["op"][i]]}"'
         link = (
             f'"{src[i]}-{dst[i]}": {{"Transport Type": "{TRANSPORTS[columns["transport"][i]]}", '
-            f'"Transit Size(MB)": {size_mb!r}, "Transit Time(ms)": {time_ms!r}, "Bandwidth(GB/s)": {gbps!r}{named}}}'
+            f'"Transit Size(MB)": {size_mb!r}, "Transit Time(ms)": {time_ms!r}, '
+            f'"Bandwidth(GB/s)": {gbps!r}{named}}}'
         )
         by_level.setdefault((step, is_p2p[i]), {}).setdefault(key, []).append(link)
     levels = {
@@ -110,11 +112,24 @@ def _total(times: dict[str, list[float]], members: list[int]) -> str:
     return f'"Total Op Info": {{"Communication Time Info": {{{info}}}, "Communication Bandwidth Info": {{}}}}'
 
 
-def _bandwidths(captured: CapturedJob, rank: int, rows: slice) -> list[str]:
-    """Return the text of each operator's bandwidth info: its own links, summed by transport and packet."""
+@dataclass(frozen=True)
+class TransportFigures:
+    """What one operator moved over one transport. `packets` holds count and ms by packet size in MB."""
+
+    size_mb: float
+    time_ms: float
+    gbps: float
+    large_ratio: float
+    packets: Mapping[float, tuple[int, float]]
+
+
+def transport_figures(
+    captured: CapturedJob, rank: int, rows: slice
+) -> Mapping[tuple[int, int], TransportFigures]:
+    """Return, by (operator counted from the rank's first row, transport), a rank's own links summed."""
     links = captured.view.links
     mine = slice(int(captured.link_rows[rank]), int(captured.link_rows[rank + 1]))
-    sums: dict[tuple[int, int], dict[float, list[float]]] = {}
+    sums: dict[tuple[int, int], dict[float, tuple[int, float]]] = {}
     for op, transport, size, time, packets in zip(
         (links.op[mine] - rows.start).tolist(),
         links.transport[mine].tolist(),
@@ -124,35 +139,48 @@ def _bandwidths(captured: CapturedJob, rank: int, rows: slice) -> list[str]:
         strict=True,
     ):
         sizes = sums.setdefault((op, transport), {})
-        entry = sizes.setdefault(size / packets, [0, 0.0])
-        entry[0] += packets
-        entry[1] += time
+        count, spent = sizes.get(size / packets, (0, 0.0))
+        sizes[size / packets] = (count + packets, spent + time)
+    return {key: _figures(key[1], sizes) for key, sizes in sums.items()}
+
+
+def _figures(code: int, sizes: Mapping[float, tuple[int, float]]) -> TransportFigures:
+    size_mb = round(sum(size * count for size, (count, _) in sizes.items()) / 1e6, 6)
+    time_ms = round(sum(time for _, time in sizes.values()) / 1e3, 5)
+    large = sum(count for size, (count, _) in sizes.items() if size > _LARGE_BYTES[code])
+    return TransportFigures(
+        size_mb=size_mb,
+        time_ms=time_ms,
+        gbps=round(size_mb / time_ms, 4) if time_ms else 0,
+        large_ratio=round(large / sum(count for count, _ in sizes.values()), 4),
+        packets={
+            round(size / 1e6, 6): (count, round(time / 1e3, 5)) for size, (count, time) in sizes.items()
+        },
+    )
+
+
+def _bandwidths(captured: CapturedJob, rank: int, rows: slice) -> list[str]:
+    """Return the text of each operator's bandwidth info."""
+    figures = transport_figures(captured, rank, rows)
     texts = []
     for op in range(rows.stop - rows.start):
-        hccs, rdma, pcie = (sums.get((op, code)) for code in (HCCS, RDMA, PCIE))
+        rdma, hccs, pcie = (_transport(figures.get((op, code))) for code in (RDMA, HCCS, PCIE))
+        copied = _transport(figures.get((op, HCCS)), has_packets=False)
         texts.append(
-            f'{{"RDMA": {_transport(RDMA, rdma)}, "HCCS": {_transport(HCCS, hccs)}, '
-            f'"PCIE": {_transport(PCIE, pcie)}, "SDMA": {_transport(HCCS, hccs, False)}, "SIO": {_NOTHING}}}'
+            f'{{"RDMA": {rdma}, "HCCS": {hccs}, "PCIE": {pcie}, "SDMA": {copied}, "SIO": {_NOTHING}}}'
         )
     return texts
 
 
-def _transport(code: int, sizes: dict[float, list[float]] | None, has_sizes: bool = True) -> str:
-    if sizes is None:
+def _transport(figures: TransportFigures | None, has_packets: bool = True) -> str:
+    if figures is None:
         return _NOTHING
-    n_packets = sum(count for count, _ in sizes.values())
-    size_mb = round(sum(size * count for size, (count, _) in sizes.items()) / 1e6, 6)
-    time_ms = round(sum(time for _, time in sizes.values()) / 1e3, 5)
-    large = sum(count for size, (count, _) in sizes.items() if size > _LARGE_BYTES[code])
-    gbps = round(size_mb / time_ms, 4) if time_ms else 0
-    ratio, distribution = 0.0, ""
-    if has_sizes:
-        ratio = round(large / n_packets, 4)
-        distribution = ", ".join(
-            f'"{round(size / 1e6, 6)!r}": [{int(count)}, {round(time / 1e3, 5)!r}]'
-            for size, (count, time) in sizes.items()
-        )
+    packets = ", ".join(
+        f'"{size_mb!r}": [{count}, {time_ms!r}]' for size_mb, (count, time_ms) in figures.packets.items()
+    )
+    ratio = figures.large_ratio if has_packets else 0
     return (
-        f'{{"Transit Size(MB)": {size_mb!r}, "Transit Time(ms)": {time_ms!r}, "Bandwidth(GB/s)": {gbps!r}, '
-        f'"Large Packet Ratio": {ratio if has_sizes else 0!r}, "Size Distribution": {{{distribution}}}}}'
+        f'{{"Transit Size(MB)": {figures.size_mb!r}, "Transit Time(ms)": {figures.time_ms!r}, '
+        f'"Bandwidth(GB/s)": {figures.gbps!r}, "Large Packet Ratio": {ratio!r}, '
+        f'"Size Distribution": {{{packets if has_packets else ""}}}}}'
     )

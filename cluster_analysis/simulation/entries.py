@@ -1,4 +1,4 @@
-"""The link entries of communication_matrix.json: top, middle, bottom and total a link and kind of operator."""
+"""Link entries of communication_matrix.json: top, middle, bottom and total a link and kind of operator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LinkEntries:
 
 
 def link_entries(view: OpView, framework: Literal["pt", "ms"] = "pt") -> LinkEntries:
-    """Return all entries of all ranks. MindSpore repeats the last operator where PyTorch leaves out a bottom."""
+    """Return all entries of all ranks. MindSpore repeats an operator where PyTorch leaves a bottom out."""
     op, dst, transport, size, time = _uses(view)
     ops = view.ops
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -61,7 +61,8 @@ def link_entries(view: OpView, framework: Literal["pt", "ms"] = "pt") -> LinkEnt
     is_first = np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)] if len(op) else np.zeros(0, dtype=bool)
     begin = np.flatnonzero(is_first)
     count = np.diff(np.r_[begin, len(op)])
-    rows, variants = [], []
+    rows: list[Ints] = []
+    variants: list[Ints] = []
     picks = [
         (0, np.zeros_like(count), count > 0),
         (1, count // 2, count > 0),
@@ -69,9 +70,9 @@ def link_entries(view: OpView, framework: Literal["pt", "ms"] = "pt") -> LinkEnt
         (4, np.maximum(count - 2, 0), (count >= 2) | (framework == "ms")),
         (5, np.maximum(count - 3, 0), (count >= 3) | (framework == "ms")),
     ]
-    for variant, position, is_there in picks:
+    for code, position, is_there in picks:
         rows.append((begin + position)[is_there])
-        variants.append(np.full(int(is_there.sum()), variant))
+        variants.append(np.full(int(is_there.sum()), code))
     segment = np.cumsum(is_first) - 1
     n_segments = len(begin)
     row = np.concatenate([*rows, begin]) if n_segments else begin

@@ -57,7 +57,7 @@ class _Run:
         self._effects = effects
         self.streams = Streams(plant, effects.retransmissions)
         shape = (spec.steps, spec.n_ranks)
-        self.times = StepTimes(*(np.zeros(shape) for _ in range(5)))
+        self.times = StepTimes(*(np.zeros(shape) for _ in range(6)))
         self._rng = generator(plant.seed, "segments")
         self._n_passes = [0] * spec.pp
         self._gathered: dict[tuple[int, int], Floats] = {}
@@ -79,6 +79,7 @@ class _Run:
             else:
                 streams.receive(action)
         streams.finish_sends()
+        times.backward_us[step] = streams.clock
         self._finish(work)
         times.end_us[step] = streams.clock
         times.computing_us[step] = streams.computed_us

@@ -68,10 +68,12 @@ class LinkUses:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """True totals by [step, rank]; end-to-end is `end_us - first_task_us`."""
+    """True times by [step, rank]. End-to-end is `end_us - first_task_us`; `backward_us` is when the last
+    backward pass ended; `cube_us` is the part of `computing_us` that matrix units did."""
 
     begin_us: Floats
     first_task_us: Floats
+    backward_us: Floats
     end_us: Floats
     computing_us: Floats
     cube_us: Floats

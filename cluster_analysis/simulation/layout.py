@@ -29,7 +29,7 @@ P2P_KINDS = frozenset({SEND, RECEIVE, BATCH_SEND_RECV})
 
 @dataclass(frozen=True)
 class GroupSet:
-    """Groups of one role and size that act at the same time; `members[i]` are the ranks of group `first + i`."""
+    """Groups of one role and size that act together; `members[i]` are the ranks of group `first + i`."""
 
     role: GroupRole
     first: int
@@ -79,13 +79,13 @@ def build_layout(spec: JobSpec) -> Layout:
     """Return the groups of a job, numbered in a fixed order."""
     ranks = np.arange(spec.n_ranks, dtype=np.int64).reshape(spec.pp, spec.dp, spec.cp, spec.tp)
     width = spec.dp * spec.cp
-    per_stage = ranks.reshape(spec.pp, width, spec.tp)
+    replicas = ranks.reshape(spec.pp, width, spec.tp).transpose(0, 2, 1).reshape(-1, width)
     experts = ranks.reshape(spec.pp, spec.dp // spec.ep, spec.ep, spec.cp, spec.tp)
     wanted: list[tuple[str, GroupRole, str, Ints, bool]] = [
         ("world", "world", "default_group", ranks.reshape(1, -1), True),
         ("tp", "tp", "tp", ranks.reshape(-1, spec.tp), spec.tp > 1),
         ("pp", "pp", "pp", ranks.reshape(spec.pp, -1).T, spec.pp > 1),
-        ("dp", "dp", "dp_cp" if spec.cp > 1 else "dp", per_stage.transpose(0, 2, 1).reshape(-1, width), width > 1),
+        ("dp", "dp", "dp_cp" if spec.cp > 1 else "dp", replicas, width > 1),
         ("cp", "cp", "cp", ranks.transpose(0, 1, 3, 2).reshape(-1, spec.cp), spec.cp > 1),
         ("ep", "ep", "exp", experts.transpose(0, 1, 3, 4, 2).reshape(-1, spec.ep), spec.ep > 1),
         ("embedding", "unknown", "embd", np.stack([ranks[0].ravel(), ranks[-1].ravel()], axis=1),
@@ -120,4 +120,5 @@ def host_name(host: int) -> str:
 
 
 def _communicator_name(spec: JobSpec, number: int, first_rank: int) -> str:
-    return f"{server_id(first_rank // spec.ranks_per_host)}%enp189s0f0_60000_{number}_{1736410538306028 + 7919 * number}"
+    root = server_id(first_rank // spec.ranks_per_host)
+    return f"{root}%enp189s0f0_60000_{number}_{1736410538306028 + 7919 * number}"

@@ -84,17 +84,20 @@ def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int) -> Wires:
     else:
         pairs = [(one, other) for one in range(n) for other in range(n) if one != other]
         src, dst = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return _wires(spec, seed, src, dst, groups.members[:, src], groups.members[:, dst], is_ring)
+    ends = groups.members[:, src], groups.members[:, dst]
+    return _wires(spec, seed, src=src, dst=dst, src_rank=ends[0], dst_rank=ends[1], is_ring=is_ring)
 
 
 def wires_of_pairs(spec: JobSpec, src_rank: Ints, dst_rank: Ints, seed: int) -> Wires:
     """Return one link a pair of ranks, as point-to-point operators use them."""
     none = np.zeros(1, dtype=np.int64)
-    return _wires(spec, seed, none, none, src_rank[:, None], dst_rank[:, None], False)
+    return _wires(
+        spec, seed, src=none, dst=none, src_rank=src_rank[:, None], dst_rank=dst_rank[:, None], is_ring=False
+    )
 
 
 def _wires(
-    spec: JobSpec, seed: int, src: Ints, dst: Ints, src_rank: Ints, dst_rank: Ints, is_ring: bool
+    spec: JobSpec, seed: int, *, src: Ints, dst: Ints, src_rank: Ints, dst_rank: Ints, is_ring: bool
 ) -> Wires:
     quality = 1.0 + spec.noise.link_sigma * hashed_normal(seed, "link", src_rank, dst_rank)
     transport = transport_of(spec, src_rank, dst_rank)
@@ -124,14 +127,14 @@ class Network:
         """Return the µs of each [group, link] for one operator, faults included."""
         bytes_each = link_bytes(wires, kind, size_bytes, n)
         transport = wires.transport[rows]
-        n_messages = 2.0 * (n - 1) if wires.is_ring else 2.0
         factor = self._factor(wires)[rows]
         noise, healthy = self._spec.noise, self._spec.healthy
         scatter = 1.0 + noise.link_op_sigma * standard(noise, self._rng, factor.shape)
         if bytes_each < _SMALL_BYTES:
-            return (
-                _MESSAGE_US[transport] * n_messages + bytes_each / (_GBPS[transport, kind] * 1e3)
-            ) * scatter
+            n_rounds = 2.0 * np.ceil(np.log2(n))
+            short: Floats = _MESSAGE_US[transport] * n_rounds * scatter
+            return short
+        n_messages = 2.0 * (n - 1) if wires.is_ring else 2.0
         hit = self._rng.random((len(factor), 1)) < healthy.congestion_share / _LINKS_HIT
         busy = hit & (self._rng.random(factor.shape) < _LINKS_HIT)
         scatter *= np.where(busy, healthy.congestion_slowdown, 1.0)
@@ -140,13 +143,14 @@ class Network:
         return times
 
     def crowding(self, wires: Wires, rows: slice, begin: Floats, seconds: Floats) -> Floats:
-        """Return a factor a group: operators of one host that run at once share its way out (second family)."""
+        """Return a factor a group: operators that leave one host at once share the way (second family)."""
         if self._spec.noise.family != "ar1" or not (wires.transport[rows] == RDMA).any():
             return np.ones(len(begin))
         host = wires.src_rank[rows, 0] // self._spec.ranks_per_host
         meets = (begin[:, None] < (begin + seconds)[None, :]) & (begin[None, :] < (begin + seconds)[:, None])
         flows = (meets & (host[:, None] == host[None, :])).sum(axis=1)
-        return 1.0 + _FLOW_SLOWDOWN * np.log2(np.maximum(flows, 1))
+        factor: Floats = 1.0 + _FLOW_SLOWDOWN * np.log2(np.maximum(flows, 1))
+        return factor
 
     def _factor(self, wires: Wires) -> Floats:
         key = id(wires)

@@ -29,8 +29,10 @@ def generator(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
 def standard(noise: Noise, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Return standard draws of the family: normal, or Student t with 3 degrees scaled to variance 1."""
     if noise.family == "ar1":
-        return np.clip(rng.standard_t(3, shape) * _T3_SCALE, -8.0, 8.0)
-    return rng.standard_normal(shape)
+        tailed: Floats = np.clip(rng.standard_t(3, shape) * _T3_SCALE, -8.0, 8.0)
+        return tailed
+    normal: Floats = rng.standard_normal(shape)
+    return normal
 
 
 def hashed_normal(seed: int, purpose: str, first: Ints, second: Ints | int = 0) -> Floats:

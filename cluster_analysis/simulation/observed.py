@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: When every simulated job begins, in µs since 1970. Time stamps of today keep a quarter of a µs in a float64.
+#: When every simulated job begins, in µs since 1970. In a float64 such times keep a quarter of a µs.
 EPOCH_US = 1_764_246_876_000_000.0
 _MIXED_IDLE_SHARE = 0.3
 #: Files hold milliseconds with five decimals.

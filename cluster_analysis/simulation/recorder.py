@@ -19,12 +19,13 @@ class Recorder:
     """Batches of operators and link uses. A row's number is the order in which it was added."""
 
     def __init__(self) -> None:
-        self._ops: list[tuple[npt.NDArray[np.float64], ...]] = []
-        self._links: list[tuple[npt.NDArray[np.float64], ...]] = []
+        self._ops: list[tuple[Floats | Ints, ...]] = []
+        self._links: list[tuple[Floats | Ints, ...]] = []
         self._n_ops = 0
 
     def add_ops(
         self,
+        *,
         rank: Ints,
         step: int,
         kind: int,

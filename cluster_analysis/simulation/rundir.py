@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from cluster_analysis.simulation import capture_text, communication_text
+from cluster_analysis.simulation.analysis_database import write_analysis_database
 from cluster_analysis.simulation.captured import CapturedJob, capture
 from cluster_analysis.simulation.job import SimulatedJob
 from cluster_analysis.simulation.layout import server_id
+from cluster_analysis.simulation.legacy import legacy_files
 from cluster_analysis.simulation.observed import EPOCH_US, seen_ranks
+from cluster_analysis.simulation.profiler_database import write_profiler_database
 from cluster_analysis.simulation.totals import Framework
 from cluster_analysis.simulation.truth import Truth, truth, truth_path, truth_to_json
 from cluster_run import layout
@@ -94,18 +98,32 @@ def _write_host(captured: CapturedJob, out: Path, host: int, form: Form) -> Host
 
 def _rank_files(captured: CapturedJob, rank: int, form: Form) -> Mapping[str, bytes]:
     """Return the files of a rank by their path below the host's profiler directory."""
-    if form != "text":
-        raise InputError(f"form {form} is not written yet", "use text")
+    if form == "r1":
+        return legacy_files(captured, rank)
     name = capture_text.capture_name(captured, rank)
-    return {
+    files = {f"{name}/profiler_info_{rank}.json": capture_text.profiler_info_json(captured, rank, form)}
+    if form == "db":
+        databases = database_files(captured, rank)
+        return files | {f"{name}/{_OUTPUT}/{path}": content for path, content in databases.items()}
+    return files | {
+        f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
         f"{name}/{_OUTPUT}/step_trace_time.csv": capture_text.step_trace_csv(captured, rank),
         f"{name}/{_OUTPUT}/communication.json": communication_text.communication_json(captured, rank),
         f"{name}/{_OUTPUT}/communication_matrix.json": communication_text.matrix_json(captured, rank),
         f"{name}/{_OUTPUT}/op_statistic.csv": capture_text.op_statistic_csv(captured, rank),
         f"{name}/{_OUTPUT}/api_statistic.csv": capture_text.api_statistic_csv(captured, rank),
-        f"{name}/profiler_info_{rank}.json": capture_text.profiler_info_json(captured, rank, form),
-        f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
     }
+
+
+def database_files(captured: CapturedJob, rank: int) -> Mapping[str, bytes]:
+    """Return the databases of a rank by name."""
+    is_pytorch = captured.framework == "pt"
+    kind, analysis = ("pytorch", "analysis.db") if is_pytorch else ("mindspore", "communication_analyzer.db")
+    with tempfile.TemporaryDirectory(prefix="cluster-simulate-") as folder:
+        profiler, small = Path(folder) / f"ascend_{kind}_profiler_{rank}.db", Path(folder) / analysis
+        write_profiler_database(captured, rank, profiler)
+        write_analysis_database(captured, rank, small)
+        return {path.name: path.read_bytes() for path in (profiler, small)}
 
 
 def _write(out: Path, home: Path, name: str, content: bytes) -> CollectedFile:

@@ -92,8 +92,9 @@ class Streams:
         compute, free = self._taken(flat, is_side)
         group = np.repeat(np.arange(rows.start, rows.stop, dtype=np.int64) + groups.first, n)
         first = self.recorder.add_ops(
-            flat, self._step, kind, group, arrive.ravel(), end, np.repeat(transfer, n), compute, free, is_side
-        )
+            rank=flat, step=self._step, kind=kind, group=group, start=arrive.ravel(), end=end,
+            transfer=np.repeat(transfer, n), compute=compute, free=free, is_side=is_side,
+        )  # fmt: skip
         (self.side if is_side else self.clock)[flat] = end
         owner = first + np.arange(len(members))[:, None] * n + wires.src[None, :]
         self.recorder.add_links(
@@ -163,16 +164,18 @@ class Streams:
         none = np.zeros(len(here))
         group = self._p2p_group(here)
         first = self.recorder.add_ops(
-            here, self._step, kinds.SEND, group, start, end, times, none, none, True
-        )
+            rank=here, step=self._step, kind=kinds.SEND, group=group, start=start, end=end, transfer=times,
+            compute=none, free=none, is_side=True,
+        )  # fmt: skip
         rows = first + np.arange(len(here))
         self._add_p2p_links(rows, wires, times, np.ones(len(here), dtype=bool))
 
     def _record_blocking(self, here: Ints, kind: int, start: Floats, end: Floats, transfer: Floats) -> Ints:
         compute, free = self._taken(here, False)
         first = self.recorder.add_ops(
-            here, self._step, kind, self._p2p_group(here), start, end, transfer, compute, free, False
-        )
+            rank=here, step=self._step, kind=kind, group=self._p2p_group(here), start=start, end=end,
+            transfer=transfer, compute=compute, free=free, is_side=False,
+        )  # fmt: skip
         self.clock[here] = end
         rows: Ints = first + np.arange(len(here), dtype=np.int64)
         return rows

@@ -56,7 +56,8 @@ def step_totals(job: SimulatedJob, framework: Framework) -> StepTotals:
     beside = computed(end) - computed(piece_start)
 
     def by_cell(values: Floats) -> Floats:
-        return np.bincount(cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape)
+        sums: Floats = np.bincount(cell, weights=values, minlength=shape[0] * shape[1]).astype(np.float64)
+        return sums.reshape(shape)
 
     communication = by_cell(busy).round(_DECIMALS)
     overlapped = by_cell(beside).round(_DECIMALS)
