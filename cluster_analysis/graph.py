@@ -65,7 +65,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         step=np.repeat(np.arange(len(steps)), np.diff(visit_base)),
         operator=operator,
         after=after,
-        join=join,
+        join=np.where(join < n_visits, join, n_visits + 1),
         sender=sender,
         receiver=receiver,
         gap_us=np.nan_to_num(joined("visit_gap_us")),
@@ -116,9 +116,14 @@ def _message_times(
     one_way = is_batch & has_receiver & ~has_sender
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
     # Both ends of a batch may have waited for third ranks: the shortest is then no transfer.
+    # A receiver that finds its message there takes next to nothing, which is no transfer either.
     if is_batch.any():
-        usual = float(np.median(transfer[operator[is_batch]]))
-        transfer[operator[is_batch]] = np.minimum(transfer[operator[is_batch]], 3.0 * usual)
+        sends = is_batch & has_receiver
+        usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
+        now = transfer[operator[is_batch]]
+        transfer[operator[is_batch]] = np.where((now > 3.0 * usual) | (now < 0.3 * usual), usual, now)
+        quick = is_batch & (elapse < 0.9 * transfer[operator])
+        own[quick] = elapse[quick]
     eager_sends = is_send & ~waits
     transfer[operator[eager_sends]] = elapse[eager_sends]
     from_eager = np.flatnonzero(has_sender)

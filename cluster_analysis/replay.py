@@ -17,6 +17,10 @@ from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 
 LongArray = npt.NDArray[np.int64]
 
+#: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
+#: makes the second round exact.
+_CARRY_ROUNDS = 3
+
 
 @dataclass(frozen=True)
 class Level:
@@ -34,7 +38,7 @@ class Graph:
     """All steps of a job side by side; visits and operators are numbered through.
 
     `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `join`, `sender` and
-    `receiver` (V,) are visits, V where there is none. `own_us` is what a receive takes once its message
+    `receiver` (V,) are visits, V where there is none (V + 1 for `join`). `own_us` is what a receive takes once its message
     is there, NaN where a visit takes the operator's transfer. `waits_for_receiver` marks sends that do
     not return before the receiver has come. Operators: (O,). `measured_us` is (steps, ranks).
     """
@@ -74,33 +78,54 @@ class Graph:
     def replay(self, gap_us: FloatArray | None = None, transfer_us: FloatArray | None = None) -> FloatArray:
         """Return the step times in µs, (n_steps,), or (K, n_steps) for K scenarios at once.
 
+        A step's time is from the last rank's end of the step before to the last rank's end. Ranks that
+        end a step early begin the next one early: the lead is carried over, the first step having the lead
+        that its own end shows.
+
         Args:
             gap_us: local times (V,) or (K, V); None for the measured ones.
             transfer_us: transfer times (O,) or (K, O); None for the measured ones.
         """
         gap = self.gap_us if gap_us is None else gap_us
         transfer = self.transfer_us if transfer_us is None else transfer_us
-        end = self.visit_ends(np.atleast_2d(gap), np.atleast_2d(transfer))
-        times = np.zeros((len(end), self.n_steps))
-        order = np.argsort(self.step, kind="stable")
-        bounds = np.searchsorted(self.step[order], np.arange(self.n_steps))
-        filled = np.bincount(self.step, minlength=self.n_steps) > 0
-        if filled.any():
-            times[:, filled] = np.maximum.reduceat(end[:, order], bounds[filled], axis=1)
+        times = self.rank_ends(np.atleast_2d(gap), np.atleast_2d(transfer)).max(axis=2)
         is_single = gap.ndim == 1 and transfer.ndim == 1
         return times[0] if is_single else times
+
+    def rank_ends(self, gap: FloatArray, transfer: FloatArray) -> FloatArray:
+        """Return each rank's end of each step, µs after the last rank's end of the step before: (K, steps, ranks)."""
+        n_scenarios = max(len(gap), len(transfer))
+        lead = np.zeros((n_scenarios, self.n_steps, len(self.ranks)))
+        begins = np.flatnonzero(self.after == len(self.rank))
+        cell = self.step * len(self.ranks) + self.rank
+        order = np.argsort(cell, kind="stable")
+        present, first = np.unique(cell[order], return_index=True)
+        ends = np.full(lead.shape, -np.inf)
+        for _ in range(_CARRY_ROUNDS):
+            moved = np.repeat(gap, n_scenarios // len(gap), axis=0)
+            moved[:, begins] += lead[:, self.step[begins], self.rank[begins]]
+            by_visit = self.visit_ends(moved, transfer)[:, order]
+            flat = ends.reshape(n_scenarios, -1)
+            flat[:, present] = np.maximum.reduceat(by_visit, first, axis=1)
+            ends = flat.reshape(lead.shape)
+            late = np.where(np.isfinite(ends), ends - ends.max(axis=2, keepdims=True), 0.0)
+            lead = np.concatenate([late[:, :1], late[:, :-1]], axis=1)
+        return ends
 
     def visit_ends(self, gap: FloatArray, transfer: FloatArray) -> FloatArray:
         """Return when each visit ends, µs since the begin of its step: (K, V) for gaps (K or 1, V)."""
         n_scenarios = max(len(gap), len(transfer))
-        end = np.zeros((n_scenarios, len(self.rank) + 1))  # the last column stands for "none"
+        n_visits = len(self.rank)
+        # The last two columns stand for "from the begin of the step" and "waits for nothing".
+        end = np.zeros((n_scenarios, n_visits + 2))
+        end[:, n_visits + 1] = -np.inf
         for level in self.levels:
             arrive = self._arrive(end, gap, level.visits)
             latest = np.maximum.reduceat(arrive, level.starts, axis=1) + transfer[:, level.operators]
             end[:, level.visits] = np.repeat(latest, level.lengths, axis=1)
             if len(level.messages):
                 self._end_messages(end, gap, transfer, level.messages)
-        return end[:, :-1]
+        return end[:, :n_visits]
 
     def _arrive(self, end: FloatArray, gap: FloatArray, visits: LongArray) -> FloatArray:
         begun, joined, own = end[:, self.after[visits]], end[:, self.join[visits]], gap[:, visits]

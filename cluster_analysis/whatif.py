@@ -124,13 +124,17 @@ class WhatIf:
 def _validated(view: JobView) -> Replay | None:
     if view.graph is None:
         return None
-    times = view.graph.replay()
-    measured = np.nanmean(view.graph.measured_us, axis=1)
-    usable = np.isfinite(measured) & (measured > 0)
-    if not usable.any():
+    graph = view.graph
+    ends = graph.rank_ends(graph.gap_us[None], graph.transfer_us[None])[0]
+    times = ends.max(axis=1)
+    # A rank's own step: from its end of the step before, which leads the last rank's, to its end.
+    lead = np.vstack([ends[:1], ends[:-1]]) - np.r_[times[0], times[:-1]][:, None]
+    own = np.where(np.isfinite(ends), ends - np.where(np.isfinite(lead), lead, 0.0), np.nan)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(own / graph.measured_us - 1.0)
+    if not np.isfinite(error).any():
         return None
-    error = np.abs(times[usable] / measured[usable] - 1.0)
-    return Replay(float(np.mean(times)), float(np.median(error)))
+    return Replay(float(np.mean(times)), float(np.nanmedian(error)))
 
 
 def _bound(view: JobView, suspect: Suspect) -> float | None:
