@@ -9,6 +9,8 @@ import os
 import re
 from pathlib import Path
 
+import msgspec
+
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.model import Problem, SourceKind
 from cluster_run import layout
@@ -35,6 +37,8 @@ _INFO = re.compile(r"^profiler_info(?:_(\d+))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d+))?\.db$")
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
 _WORKER = re.compile(r"^(?P<host>.+)_\d+_\d{14,17}_ascend_(?:pt|ms)$")
+#: What MindSpore itself names a capture (`rank-3_…_ascend_ms`) or the directory around it.
+_RANK_NAME = re.compile(r"^(?:rank-(\d+)_\d+_ascend_ms|rank_?(?P<wrapped>\d+)_.*start\d+.*)$")
 _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
 
 
@@ -94,7 +98,34 @@ def _found(directory: Path, rank: Rank, files: dict[str, Path], database: re.Mat
         host_name=worker.group("host") if worker else "",
         window=window.group("window") if window else "",
         stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
+        ended_ns=_ended_ns(files.get("profiler_info")),
+        beside=str(directory.parent),
     )
+
+
+class _End(msgspec.Struct):
+    time_ns: int = msgspec.field(name="collectionTimeEnd", default=0)
+
+
+class _Info(msgspec.Struct):
+    rank_id: int | str | None = None
+    end_info: _End | None = None
+
+
+_INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
+
+
+def _read_info(path: Path | None) -> _Info:
+    """Return what the file says; nothing where it is bad, which reading the rank tells."""
+    try:
+        return _INFO_DECODER.decode(path.read_bytes()) if path else _Info()
+    except (OSError, msgspec.DecodeError):
+        return _Info()
+
+
+def _ended_ns(path: Path | None) -> int:
+    end = _read_info(path).end_info
+    return end.time_ns if end else 0
 
 
 def _info_name(directory: Path) -> str | None:
@@ -103,6 +134,13 @@ def _info_name(directory: Path) -> str | None:
 
 
 def _rank_of_names(directory: Path) -> Rank | None:
+    """Return the rank in the name of profiler_info_{rank}.json, in that file, or in MindSpore's names."""
     name = _info_name(directory)
     match = _INFO.match(name) if name else None
-    return Rank(int(match.group(1))) if match and match.group(1) else None
+    if name is None or match is None:
+        named = _RANK_NAME.match(directory.name) or _RANK_NAME.match(directory.parent.name)
+        return Rank(int(named.group(1) or named.group("wrapped"))) if named else None
+    if match.group(1):
+        return Rank(int(match.group(1)))
+    said = _read_info(directory / name).rank_id
+    return Rank(int(said)) if said is not None and str(said).isdecimal() else None

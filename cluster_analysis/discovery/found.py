@@ -12,7 +12,12 @@ from cluster_run.ids import DeviceId, HostId, Rank
 
 @dataclass(frozen=True)
 class Found:
-    """One capture of one rank. `window` names the session where the path does, `stamp` is when it began."""
+    """One capture of one rank.
+
+    `window` names the session where the path does; `stamp` is when it began, as 17 digits (20231119…), 0
+    where its name does not say; `ended_ns` when it ended, where it says so itself; `beside` is the
+    directory it lies in, without the host.
+    """
 
     directory: Path
     kind: SourceKind
@@ -23,6 +28,8 @@ class Found:
     host_name: str = ""
     window: str = ""
     stamp: int = 0
+    ended_ns: int = 0
+    beside: str = ""
 
     @property
     def size_bytes(self) -> int:

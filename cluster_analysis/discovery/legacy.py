@@ -27,6 +27,9 @@ FILES = {
     "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d+)\.csv$"),
 }
 
+_MAIN = frozenset({"r1_step_trace", "r1_hccl", "r1_cluster_analyse"})
+_STAMP = re.compile(r"^profiler-(\d+)$")
+
 
 def inspect_legacy(
     directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId, DeviceId], Rank]
@@ -55,7 +58,7 @@ def inspect_legacy(
         elif len(hosts) > 1 and repeated:
             problems.append(
                 Problem(
-                    f"the ids of its files are device numbers, and no rank table says which rank device {number} is",
+                    f"no rank table says which rank device {number} is, and several hosts have one",
                     file=directory.name,
                     host=host,
                     advice="put the rank table (hccl.json) into the run directory",
@@ -65,7 +68,19 @@ def inspect_legacy(
         else:
             rank = Rank(number)
         device = DeviceId(number) if are_devices and host is not None else None
-        found.append(Found(directory, "mindspore_r1/text", files, rank, host, device))
+        stamp = _STAMP.match(directory.name)
+        found.append(
+            Found(
+                directory=directory,
+                kind="mindspore_r1/text",
+                files=files,
+                rank=rank,
+                host=host,
+                device=device,
+                stamp=int(stamp.group(1)) if stamp else 0,
+                beside=directory.name if host is not None else str(directory),
+            )
+        )
     return found, problems
 
 
@@ -76,8 +91,4 @@ def _files_by_id(directory: Path) -> dict[int, dict[str, Path]]:
             match = pattern.match(entry.name)
             if match and entry.is_file():
                 files.setdefault(int(match.group(1)), {})[role] = directory / entry.name
-    return {
-        number: roles
-        for number, roles in files.items()
-        if roles.keys() & {"r1_step_trace", "r1_hccl", "r1_cluster_analyse"}
-    }
+    return {number: roles for number, roles in files.items() if roles.keys() & _MAIN}

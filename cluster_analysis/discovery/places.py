@@ -19,13 +19,17 @@ _MARKS = ("server_list", "group_list")
 
 @dataclass(frozen=True)
 class Places:
-    """What the run directory itself says about hosts and ranks; all empty for a plain tree."""
+    """What the run directory itself says about hosts and ranks; all empty for a plain tree.
+
+    `stored` is the size in bytes of each file as it was collected, by its path below the run directory.
+    """
 
     table: RankTable | None = None
     addresses: Mapping[HostId, str] = field(default_factory=dict)
     hosts: Mapping[Rank, HostId] = field(default_factory=dict)
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
     ranks: Mapping[tuple[HostId, DeviceId], Rank] = field(default_factory=dict)
+    stored: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 
@@ -59,6 +63,12 @@ def read_places(root: Path) -> Places:
         hosts={rank: host for rank, (host, _) in places.items()},
         devices={rank: device for rank, (_, device) in places.items()},
         ranks={(host, device): rank for rank, (host, device) in places.items()},
+        stored={
+            file.path: file.size_bytes
+            for outcome in (manifest.hosts if manifest else ())
+            for file in outcome.files
+            if file.state == "stored"
+        },
         problems=tuple(problems),
     )
 

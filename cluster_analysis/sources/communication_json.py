@@ -55,7 +55,7 @@ class _Bandwidth(msgspec.Struct, gc=False, frozen=True):
 
 
 class _Op(msgspec.Struct, gc=False, frozen=True):
-    time: _Time = msgspec.field(name="Communication Time Info")
+    time: _Time | None = msgspec.field(name="Communication Time Info", default=None)
     bandwidth: _Bandwidth = msgspec.field(name="Communication Bandwidth Info", default=_Bandwidth())
 
 
@@ -125,14 +125,14 @@ class _Rows:
         self.packet_rows: list[tuple[str, int, str, float, float]] = []
 
     def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
-        """Take the numbers of one level of one step; totals are left out."""
-        if any(key.startswith(TOTAL_PREFIX) for key in ops):
-            ops = {key: op for key, op in ops.items() if not key.startswith(TOTAL_PREFIX)}
+        """Take the numbers of one level of one step; totals and empty entries are left out."""
+        if any(op.time is None or key.startswith(TOTAL_PREFIX) for key, op in ops.items()):
+            ops = {key: op for key, op in ops.items() if op.time and not key.startswith(TOTAL_PREFIX)}
         first = len(self.keys)
         self.keys.extend(ops)
         self.steps.extend([step] * len(ops))
         self.is_p2p.extend([is_p2p] * len(ops))
-        times = [op.time for op in ops.values()]
+        times = [op.time for op in ops.values() if op.time]
         self.starts.extend([bytes(time.start) for time in times])
         for name, take in _TIME_COLUMNS.items():
             self.times[name].extend(map(take, times))

@@ -1,0 +1,138 @@
+"""Captures of CANN itself: `PROF_{n}_{time}_{id}` directories that `msprof` has exported.
+
+The rank is `rank_id` in `device_N/info.json.N`; where it is not set, it comes from the rank table, or else
+ranks are counted by host and device, and that is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from cluster_analysis.discovery.found import Found
+from cluster_analysis.model import Problem, SourceKind
+from cluster_run.ids import DeviceId, HostId, Rank
+
+_ANALYZE, _EXPORT = "analyze", "mindstudio_profiler_output"
+_FILES = {
+    "communication": (_ANALYZE, re.compile(r"^communication\.json$")),
+    "matrix": (_ANALYZE, re.compile(r"^communication_matrix\.json$")),
+    "communication_db": (_ANALYZE, re.compile(r"^communication_analyzer\.db$")),
+    "op_statistic": (_EXPORT, re.compile(r"^op_statistic_\d+\.csv$")),
+    "api_statistic": (_EXPORT, re.compile(r"^api_statistic_\d+\.csv$")),
+    "prof_timeline": (_EXPORT, re.compile(r"^msprof(?:_slice_0)?_\d+\.json$")),
+    "profiler_db": ("", re.compile(r"^msprof_\d+\.db$")),
+}
+_STAMP = re.compile(r"^PROF_\d+_(\d{14,17})_")
+_DEVICE = re.compile(r"^device_(\d+)$")
+_UNSET = -1
+
+
+class _Info(msgspec.Struct):
+    rank_id: int | str = _UNSET
+    hostname: str = ""
+    host_uid: str | int = msgspec.field(name="hostUid", default="")
+
+
+_INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
+
+
+def inspect_prof(
+    directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId, DeviceId], Rank]
+) -> tuple[list[Found], list[Problem]]:
+    """Return the captures of all `PROF_*` directories; see `inspect_legacy` for the arguments."""
+    found: list[tuple[Found, str]] = []
+    problems: list[Problem] = []
+    for directory, host in sorted(directories.items(), key=lambda item: item[0]):
+        files = _files(directory)
+        if not files:
+            problems.append(
+                Problem(
+                    "it holds raw data only: the capture was not exported",
+                    file=directory.name,
+                    host=host,
+                    advice="run: msprof --export=on --output=<this directory>",
+                )
+            )
+            continue
+        device, info = _info(directory)
+        stamp = _STAMP.match(directory.name)
+        one = Found(
+            directory=directory,
+            kind=_kind(files),
+            files=files,
+            rank=_rank(info, host, device, ranks),
+            host=host,
+            device=device,
+            host_name=info.hostname,
+            stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
+            beside=str(directory.parent),
+        )
+        found.append((one, str(info.host_uid)))
+    return _counted(found, problems)
+
+
+def _files(directory: Path) -> dict[str, Path]:
+    files = {}
+    for role, (below, pattern) in _FILES.items():
+        folder = directory / below if below else directory
+        matches = (
+            sorted(path for path in folder.glob("*") if pattern.match(path.name)) if folder.is_dir() else []
+        )
+        if matches:
+            files[role] = matches[-1]
+    return files
+
+
+def _kind(files: Mapping[str, Path]) -> SourceKind:
+    return "prof/text" if files.keys() & {"communication", "matrix", "prof_timeline"} else "prof/db"
+
+
+def _info(directory: Path) -> tuple[DeviceId | None, _Info]:
+    for folder in sorted(directory.glob("device_*")):
+        match = _DEVICE.match(folder.name)
+        if not match:
+            continue
+        try:
+            content = (folder / f"info.json.{match.group(1)}").read_bytes()
+            return DeviceId(int(match.group(1))), _INFO.decode(content)
+        except (OSError, msgspec.DecodeError):
+            return DeviceId(int(match.group(1))), _Info()
+    return None, _Info()
+
+
+def _rank(
+    info: _Info, host: HostId | None, device: DeviceId | None, ranks: Mapping[tuple[HostId, DeviceId], Rank]
+) -> Rank | None:
+    text = str(info.rank_id)
+    if text.isdecimal():
+        return Rank(int(text))
+    return ranks.get((host, device)) if host is not None and device is not None else None
+
+
+def _counted(found: list[tuple[Found, str]], problems: list[Problem]) -> tuple[list[Found], list[Problem]]:
+    """Count ranks by host and device where no capture knows its rank; told, because it is a guess."""
+    if any(one.rank is not None for one, _ in found):
+        problems += [
+            Problem("its rank is not known", file=one.directory.name, host=one.host)
+            for one, _ in found
+            if one.rank is None
+        ]
+        return [one for one, _ in found if one.rank is not None], problems
+    places = sorted({(str(one.host or uid), one.device or 0) for one, uid in found})
+    if found:
+        problems.append(
+            Problem(
+                f"no capture knows its rank (rank_id is not set); the {len(places)} devices are counted "
+                "by host and device number",
+                file="info.json",
+                advice="put the rank table (hccl.json) into the run directory",
+            )
+        )
+    return [
+        replace(one, rank=Rank(places.index((str(one.host or uid), one.device or 0)))) for one, uid in found
+    ], problems

@@ -1,0 +1,132 @@
+"""Several captures of one rank: each is a window of its own, and one of them is analysed.
+
+Captures of different ranks belong to one window when their directories say so (`rank0_start2_stop5`),
+else when they began at about the same time, else when they lie beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cluster_analysis.discovery.found import Found
+from cluster_analysis.model import Problem
+from cluster_run.errors import InputError
+from cluster_run.ids import Rank, format_number_ranges
+
+Windows = dict[str, dict[Rank, list[Found]]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One window: each rank once. `problems` name what had to be left out, `notes` the other windows."""
+
+    name: str
+    captures: Mapping[Rank, Found]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
+    """Choose the wanted window, or the newest of those that have most ranks.
+
+    Raises:
+        InputError: no window, or more than one, is called `wanted`.
+    """
+    windows = split_into_windows(list(found))
+    order = sorted(windows, key=lambda name: (_began(windows[name]), name))
+    name = _named(order, wanted) if wanted is not None else _newest_complete(windows, order)
+    problems = []
+    captures = {}
+    for rank, candidates in sorted(windows[name].items()):
+        newest = max(candidates, key=_age)
+        captures[rank] = newest
+        if len(candidates) > 1:
+            left_out = sorted(one.directory.name for one in candidates if one is not newest)
+            problems.append(
+                Problem(
+                    f"{len(candidates)} captures of this rank; {newest.directory.name} is used, "
+                    f"{', '.join(left_out)} is not",
+                    file=newest.directory.name,
+                    rank=rank,
+                    host=newest.host,
+                    advice="remove the captures that do not belong to this job",
+                )
+            )
+    return Choice(name, captures, tuple(problems), _notes(windows, order, name))
+
+
+def split_into_windows(found: list[Found]) -> Windows:
+    """Return `{window: {rank: captures}}`; one window, named after its session, where no rank repeats."""
+    by_rank: dict[Rank, list[Found]] = {}
+    for one in found:
+        if one.rank is not None:
+            by_rank.setdefault(one.rank, []).append(one)
+    sessions = {one.window for one in found}
+    if all(len(captures) == 1 for captures in by_rank.values()) and len(sessions) == 1:
+        name_of = {id(one): one.window for one in found}
+    elif any(sessions):
+        name_of = {id(one): one.window or "unnamed" for one in found}
+    elif all(one.stamp for one in found) and any(_differ(captures) for captures in by_rank.values()):
+        name_of = _by_time(by_rank)
+    elif any(len(captures) > 1 for captures in by_rank.values()):
+        name_of = {id(one): one.beside for one in found}
+    else:
+        name_of = {id(one): "" for one in found}
+    windows: Windows = {}
+    for rank, captures in by_rank.items():
+        for one in captures:
+            windows.setdefault(name_of[id(one)], {}).setdefault(rank, []).append(one)
+    return windows
+
+
+def _differ(captures: list[Found]) -> bool:
+    return len({one.stamp for one in captures}) > 1
+
+
+def _by_time(by_rank: Mapping[Rank, list[Found]]) -> dict[int, str]:
+    """Give each capture the name of the nearest beginning that the rank with most captures has."""
+    fullest = min(by_rank, key=lambda rank: (-len({one.stamp for one in by_rank[rank]}), rank))
+    anchors = sorted({one.stamp for one in by_rank[fullest]})
+    return {
+        id(one): str(min(anchors, key=lambda anchor: (abs(anchor - one.stamp), anchor)))
+        for captures in by_rank.values()
+        for one in captures
+    }
+
+
+def _age(one: Found) -> tuple[int, int, str]:
+    return one.stamp, one.ended_ns, str(one.directory)
+
+
+def _began(window: Mapping[Rank, list[Found]]) -> tuple[int, int]:
+    newest = [max(captures, key=_age) for captures in window.values()]
+    return max(one.stamp for one in newest), max(one.ended_ns for one in newest)
+
+
+def _named(order: list[str], wanted: str) -> str:
+    matches = [name for name in order if name == wanted] or [name for name in order if wanted in name]
+    if len(matches) == 1:
+        return matches[0]
+    known = ", ".join(name or "(the only one)" for name in order)
+    raise InputError(f"no single capture is called {wanted!r}", f"there are: {known}")
+
+
+def _newest_complete(windows: Windows, order: list[str]) -> str:
+    most = max(len(windows[name]) for name in order)
+    return next(name for name in reversed(order) if len(windows[name]) == most)
+
+
+def _notes(windows: Windows, order: list[str], chosen: str) -> tuple[str, ...]:
+    if len(order) == 1:
+        return ()
+    notes = [
+        f"{len(order)} captures found: {', '.join(name or '.' for name in order)}; "
+        f"{chosen or '.'} is analysed (--capture takes another)"
+    ]
+    everyone = {rank for name in order for rank in windows[name]}
+    for name in order:
+        missing = everyone - windows[name].keys()
+        if missing:
+            notes.append(f"capture {name or '.'} lacks ranks {format_number_ranges(missing)}")
+    return tuple(notes)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis import schema
+from cluster_analysis.sources.communication_json import read_communication
+from cluster_analysis.sources.communication_raw import iter_raw_links, iter_raw_ops
+from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.names import group_hash
+from tests.analysis.sources.builders import GROUP, LINKS, OPS, Op, communication_json, matrix_json, op_json
+
+
+def read(
+    tmp_path: Path, document: object, steps: frozenset[int] | None = None
+) -> tuple[list[dict], list[dict], list[str]]:
+    path = tmp_path / "communication.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    remarks: list[str] = []
+    collectives, packets = read_communication(path, 3, steps, remarks.append)
+    assert collectives.schema == schema.COLLECTIVES
+    assert packets.schema == schema.PACKETS
+    return collectives.to_pylist(), packets.to_pylist(), remarks
+
+
+def test_times_are_microseconds_and_sizes_bytes(tmp_path: Path) -> None:
+    rows, _, remarks = read(tmp_path, communication_json({"step50": OPS}))
+    row = next(row for row in rows if row["op_type"] == "allreduce")
+    assert row["rank"] == 3
+    assert row["step"] == 50
+    assert row["elapse_us"] == pytest.approx(79089.52021875)
+    assert row["hccs_bytes"] == pytest.approx(12 * 2064384)
+    assert row["hccs_us"] == 1500.0
+    assert row["rdma_bytes"] == 0
+    assert not remarks
+
+
+def test_totals_are_no_operators(tmp_path: Path) -> None:
+    rows, _, _ = read(tmp_path, communication_json({"step50": OPS}))
+    assert sorted(row["op_name"] for row in rows) == [
+        "hcom_allReduce__210_0_1",
+        "hcom_reduceScatter__210_1_1",
+        "hcom_send__822_0_1",
+    ]
+
+
+def test_start_time_stamps_keep_every_digit(tmp_path: Path) -> None:
+    text = json.dumps(communication_json({"step50": OPS[:1]})).replace(
+        "1736408883732241.5", "1736408883732241.123"
+    )
+    rows, _, _ = read(tmp_path, text)
+    assert rows[0]["start_ns"] == 1736408883732241123
+
+
+def test_time_stamps_finer_than_a_nanosecond_are_cut_to_it(tmp_path: Path) -> None:
+    text = json.dumps(communication_json({"step50": OPS[:1]})).replace(
+        "1736408883732241.5", "1736408883732241.12399"
+    )
+    rows, _, _ = read(tmp_path, text)
+    assert rows[0]["start_ns"] == 1736408883732241123
+
+
+def test_group_is_the_whole_hash_after_the_last_at_sign(tmp_path: Path) -> None:
+    rows, _, _ = read(tmp_path, communication_json({"step1": [Op("a@b__210_7_1@123")]}))
+    assert (rows[0]["group"], rows[0]["op_name"], rows[0]["op_index"]) == ("123", "a@b__210_7_1", 7)
+
+
+def test_an_operator_without_group_has_an_empty_one(tmp_path: Path) -> None:
+    rows, _, _ = read(tmp_path, communication_json({"step1": [Op("hcom_allReduce__210_7_1")]}))
+    assert rows[0]["group"] == ""
+
+
+def test_reduce_scatter_is_not_reduce(tmp_path: Path) -> None:
+    rows, _, _ = read(tmp_path, communication_json({"step50": OPS}))
+    assert {row["op_type"] for row in rows} == {"allreduce", "reducescatter", "send"}
+
+
+def test_send_filed_under_collective_is_point_to_point(tmp_path: Path) -> None:
+    filed_wrong = Op(f"hcom_send__822_0_1@{GROUP}", is_p2p=False)
+    batch = Op(f"hcom_batchSendRecv__822_1_1@{GROUP}", is_p2p=False)
+    graph = Op(f"Default/Send-op12@{GROUP}", is_p2p=False)
+    rows, _, _ = read(tmp_path, communication_json({"step0": [filed_wrong, batch, graph]}))
+    assert [row["is_p2p"] for row in rows] == [True, True, True]
+    assert [row["op_type"] for row in rows] == ["send", "batchsendrecv", "send"]
+
+
+def test_an_operator_of_a_graph_has_no_index(tmp_path: Path) -> None:
+    rows, _, _ = read(
+        tmp_path, communication_json({"step0": [Op(f"Default/gradients/AllReduce-op4542@{GROUP}")]})
+    )
+    assert (rows[0]["op_index"], rows[0]["op_type"]) == (-1, "allreduce")
+
+
+@pytest.mark.parametrize("key", ["step", "step0"])
+def test_a_capture_without_steps_is_step_0_in_both_frameworks(tmp_path: Path, key: str) -> None:
+    rows, _, _ = read(tmp_path, communication_json({key: OPS}))
+    assert {row["step"] for row in rows} == {0}
+
+
+def test_prof_files_without_step_and_level_are_step_0(tmp_path: Path) -> None:
+    document = {op.name: op_json(op) for op in OPS} | {"Total Op Info": op_json(OPS[0])}
+    rows, packets, _ = read(tmp_path, document)
+    assert [row["is_p2p"] for row in rows] == [False, False, True]
+    assert {row["step"] for row in rows} == {0}
+    assert len(packets) == 4
+
+
+def test_idel_is_read_as_idle(tmp_path: Path) -> None:
+    rows, _, _ = read(
+        tmp_path, json.dumps(communication_json({"step1": OPS[:1]})).replace("Idle Time", "Idel Time")
+    )
+    assert rows[0]["idle_us"] == pytest.approx(73214.52021875)
+
+
+def test_a_missing_number_is_null_and_not_zero(tmp_path: Path) -> None:
+    document = {
+        "step1": {"p2p": {}, "collective": {f"hcom_allReduce__1_0@{GROUP}": {"Communication Time Info": {}}}}
+    }
+    rows, _, _ = read(tmp_path, document)
+    assert rows[0]["elapse_us"] is None
+    assert rows[0]["start_ns"] is None
+    assert rows[0]["hccs_bytes"] is None
+
+
+def test_older_files_without_sio_leave_it_null(tmp_path: Path) -> None:
+    document = {
+        "step1": {"p2p": {}, "collective": {OPS[0].name: op_json(OPS[0], ("RDMA", "HCCS", "PCIE", "SDMA"))}}
+    }
+    rows, _, _ = read(tmp_path, document)
+    assert rows[0]["sio_bytes"] is None
+    assert rows[0]["hccs_bytes"] is not None
+
+
+def test_packets_are_summed_by_step_group_transport_and_size(tmp_path: Path) -> None:
+    twice = [OPS[0], Op(f"hcom_allReduce__210_5_1@{GROUP}")]
+    _, packets, _ = read(tmp_path, communication_json({"step1": twice, "step2": OPS[:1]}))
+    assert [(one["step"], one["group"], one["transport"], one["n_packets"]) for one in packets] == [
+        (1, GROUP, "HCCS", 24),
+        (2, GROUP, "HCCS", 12),
+    ]
+    assert packets[0]["packet_bytes"] == pytest.approx(2064384)
+    assert packets[0]["total_us"] == 3000.0
+
+
+def test_only_selected_steps_are_read(tmp_path: Path) -> None:
+    rows, packets, _ = read(tmp_path, communication_json({"step1": OPS, "step2": OPS}), frozenset({2}))
+    assert {row["step"] for row in rows} == {2}
+    assert {row["step"] for row in packets} == {2}
+
+
+def test_a_key_that_is_no_step_is_remarked(tmp_path: Path) -> None:
+    rows, _, remarks = read(tmp_path, {**communication_json({"step1": OPS}), "warmup": {}})
+    assert len(rows) == 3
+    assert remarks == ["'warmup' is not a step, and was passed over"]
+
+
+def test_a_file_of_100_000_empty_groups_is_read(tmp_path: Path) -> None:
+    document = {
+        "step1": {"p2p": {}, "collective": {f"hcom_allReduce__{n}_0@{n}": op_json(OPS[0]) for n in range(3)}}
+    }
+    document["step1"]["collective"].update({f"hcom_allReduce__{n}_0@{n}": {} for n in range(3, 100_000)})
+    rows, packets, remarks = read(tmp_path, document)
+    assert [row["group"] for row in rows] == ["0", "1", "2"]
+    assert len(packets) == 3
+    assert not remarks
+
+
+def test_truncation_names_the_byte(tmp_path: Path) -> None:
+    text = json.dumps(communication_json({"step1": OPS}))[:500]
+    with pytest.raises(BadFileError, match="truncated at byte 500"):
+        read(tmp_path, text)
+
+
+def test_not_a_number_in_the_file_names_the_byte(tmp_path: Path) -> None:
+    text = json.dumps(communication_json({"step1": OPS})).replace("0.25", "NaN", 1)
+    with pytest.raises(BadFileError, match=rf"not JSON at byte {text.index('NaN')} of"):
+        read(tmp_path, text)
+
+
+def test_a_wrong_type_names_the_step_and_where_it_begins(tmp_path: Path) -> None:
+    document = communication_json({"step1": OPS, "step2": OPS})
+    text = json.dumps(document)
+    begin = text.index('"step2": ') + len('"step2": ')
+    broken = text[:begin] + text[begin:].replace("0.25", '"much"', 1)
+    with pytest.raises(BadFileError, match=rf"in 'step2', which begins at byte {begin}: .*str"):
+        read(tmp_path, broken)
+
+
+def test_raw_operators_are_the_bytes_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "communication.json"
+    path.write_text(json.dumps(communication_json({"step7": OPS})))
+    raw = list(iter_raw_ops(path))
+    assert [(step, kind, key) for step, kind, key, _ in raw] == [
+        ("step7", "p2p", OPS[2].name),
+        ("step7", "collective", OPS[0].name),
+        ("step7", "collective", OPS[1].name),
+    ]
+    assert json.loads(raw[1][3]) == op_json(OPS[0])
+    assert all(one in path.read_bytes() for *_, one in raw)
+
+
+def test_raw_links_are_the_bytes_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "communication_matrix.json"
+    path.write_text(json.dumps(matrix_json({"step7": LINKS})))
+    raw = list(iter_raw_links(path))
+    assert [key for _, _, key, _ in raw] == [LINKS[0].key, LINKS[2].key]
+    assert json.loads(raw[0][3]).keys() == {"0-0", "0-1"}
+
+
+def test_the_hash_of_a_group_id_is_the_number_in_operator_names() -> None:
+    assert group_hash("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == "17148521525495523210"
