@@ -154,8 +154,8 @@ def _short_name(block: bytes) -> bytes:
 
 
 def _verify_checksum(block: bytes) -> None:
-    wanted = _number(block[148:156])
-    if wanted != sum(block) - sum(block[148:156]) + 8 * 32:
+    text = block[148:156].strip(b"\0 ")
+    if text.strip(b"01234567") or int(text or b"0", 8) != sum(block) - sum(block[148:156]) + 8 * 32:
         raise HostileDataError("the stream is not a tar archive, or was damaged on the host")
 
 
