@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # heavy modules are imported by the functions that need them:
 class Job:
     """What is to be done, with everything resolved.
 
-    `ranks_missing`: the rank table knows hosts that the inventory does not list.
+    `missing` says which hosts of the rank table the inventory does not list; empty when it lists all.
     """
 
     argv: Sequence[str]
@@ -36,7 +36,7 @@ class Job:
     run: Path
     rank_table: Path | None
     warnings: tuple[str, ...]
-    ranks_missing: bool
+    missing: str
 
 
 def main(argv: Sequence[str]) -> int:
@@ -58,9 +58,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str], arguments: Arguments) -> ExitCode:
     job = _prepare(argv, arguments)
-    if arguments.verbosity > 0:
-        for warning in job.warnings:
-            print(f"warning: {warning}", file=sys.stderr)
+    for warning in job.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     from cluster_collect.progress import display  # noqa: PLC0415
     from cluster_collect.tracker import Verbosity  # noqa: PLC0415
 
@@ -93,7 +92,7 @@ def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
     inventory = load_inventory(request, os.environ)
     warnings = list(inventory.warnings)
     rank_table = arguments.rank_table or inventory.rank_table
-    missing = False
+    missing = ""
     if rank_table is not None:
         try:
             text = rank_table.read_text(encoding="utf-8-sig")
@@ -102,7 +101,7 @@ def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
         table = parse_rank_table(text, str(rank_table))
         comparison = compare_hosts(inventory, table, str(rank_table))
         warnings += comparison.warnings
-        missing = comparison.n_missing_ranks > 0 and arguments.limit is None
+        missing = comparison.missing if arguments.limit is None else ""
     if arguments.limit is not None:
         inventory = limit(inventory, arguments.limit)
     if arguments.ask_password:
@@ -150,7 +149,7 @@ def _plan(job: Job, shown: Display) -> _Finish:
 
     work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
     plans = run_interruptibly(work, shown.tick)
-    code = _code_of_answers(plans, job.ranks_missing)
+    code = _code_of_answers(job, plans)
     if job.arguments.json:
         return _Finish(plan_json(plans, job.run, code, job.warnings), code)
     return _Finish(plan_text(plans, _surroundings(job)), code)
@@ -164,7 +163,7 @@ def _check(job: Job, shown: Display) -> _Finish:
 
     work = check(job.inventory.specs, job.arguments.options, shown.tracker)
     checks = run_interruptibly(work, shown.tick)
-    code = _code_of_answers(checks, job.ranks_missing)
+    code = _code_of_answers(job, checks)
     if job.arguments.json:
         return _Finish(check_json(checks, code, job.warnings), code)
     return _Finish(check_text(checks, _surroundings(job)), code)
@@ -175,7 +174,7 @@ def _surroundings(job: Job, seconds: float = 0.0) -> Surroundings:
 
     addresses = {spec.host: spec.address for spec in job.inventory.specs}
     min_free_bytes = job.arguments.options.min_free_bytes
-    return Surroundings(job.run, seconds, _free_bytes(job.run), min_free_bytes, addresses)
+    return Surroundings(job.run, seconds, _free_bytes(job.run), min_free_bytes, addresses, job.missing)
 
 
 def _free_bytes(run: Path) -> int | None:
@@ -197,14 +196,14 @@ def _code_of_outcomes(job: Job, outcomes: Sequence[HostOutcome]) -> ExitCode:
         outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
         for outcome in outcomes
     )
-    return ExitCode.DONE if whole and not job.ranks_missing else ExitCode.INCOMPLETE
+    return ExitCode.DONE if whole and not job.missing else ExitCode.INCOMPLETE
 
 
-def _code_of_answers(answers: Sequence[HostPlan] | Sequence[HostCheck], ranks_missing: bool) -> ExitCode:
+def _code_of_answers(job: Job, answers: Sequence[HostPlan] | Sequence[HostCheck]) -> ExitCode:
     n_failed = sum(bool(answer.reason) for answer in answers)
     if n_failed == len(answers):
         return ExitCode.FAILED
-    return ExitCode.INCOMPLETE if n_failed or ranks_missing else ExitCode.DONE
+    return ExitCode.INCOMPLETE if n_failed or job.missing else ExitCode.DONE
 
 
 def _interrupted(job: Job, shown: Display, error: InterruptedRunError) -> InterruptedRunError:

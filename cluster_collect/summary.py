@@ -27,13 +27,17 @@ _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchr
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a summary knows beside the hosts' answers. `free_bytes` is the space here; None: unknown."""
+    """What a summary knows beside the hosts' answers.
+
+    `free_bytes` is the space here, None where unknown; `missing` says which ranks have no host.
+    """
 
     run: Path
     seconds: float = 0.0
     free_bytes: int | None = None
     min_free_bytes: int = 0
     addresses: Mapping[HostId, str] = field(default_factory=dict)
+    missing: str = ""
 
 
 def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> str:
@@ -49,6 +53,7 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     text += _troubles_text(
         trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around.addresses)
     )
+    text += _missing_text(around)
     n_complete = sum(outcome.state == "complete" for outcome in outcomes)
     n_files = sum(outcome.n_stored for outcome in outcomes)
     n_bytes = sum(outcome.stored_bytes for outcome in outcomes)
@@ -73,7 +78,7 @@ def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
     n_files, n_bytes = sum(len(plan.files) for plan in plans), sum(plan.n_bytes for plan in plans)
     head = ("", "", "host", "files", "size", "skipped", "method")
     text = format_table(head, rows, numbers={1, 3, 4, 5}, empty_columns=False)
-    text += _troubles_text(_answer_troubles(plans, around.addresses))
+    text += _troubles_text(_answer_troubles(plans, around.addresses)) + _missing_text(around)
     if around.free_bytes is not None and n_bytes + around.min_free_bytes > around.free_bytes:
         text += f"\nnot enough room here: {format_bytes(around.free_bytes)} free\n"
         text += "  → choose another --output, collect less with --what, or make room\n"
@@ -94,6 +99,7 @@ def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
             *(Trouble(check.server_id, _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
         ]
     )
+    text += _missing_text(around)
     n_good = sum(not check.reason for check in checks)
     free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
     return text + f"\n{n_good} of {count(len(checks), 'host')} ready{free}; nothing was copied\n"
@@ -182,6 +188,13 @@ def _answer_troubles(
         for one in answers
         if one.reason
     ]
+
+
+def _missing_text(around: Surroundings) -> str:
+    if not around.missing:
+        return ""
+    advice = "add the host to the inventory, or set its server_id to the name in the rank table"
+    return f"\nmissing: {printable(around.missing)}\n  → {advice}\n"
 
 
 def _troubles_text(troubles: Iterable[Trouble]) -> str:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.nodesets import fold
+from cluster_collect.wording import count
 from cluster_run.ranktable import RankTable
 
 
 @dataclass(frozen=True)
 class HostComparison:
-    """Hosts that only one of the two knows. `n_missing_ranks` have no host in the inventory."""
+    """Hosts that only one of the two knows. `missing` says which ranks have no host; empty when all have."""
 
     warnings: tuple[str, ...]
-    n_missing_ranks: int
+    missing: str
 
 
 def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> HostComparison:
@@ -25,14 +26,17 @@ def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> Ho
     extra = [spec.server_id for spec in inventory.specs if spec.server_id not in in_table]
     n_missing = sum(place.server_id not in listed for place in table.places)
     warnings = []
+    missing = ""
     if absent:
+        missing = (
+            f"{fold(absent)} of {table_name} ({count(n_missing, 'rank')}) is no host of {inventory.name}"
+        )
         warnings.append(
-            f"{table_name}: {fold(absent)} ({n_missing} ranks) is no host of {inventory.name}: "
-            f"these ranks will be missing; add the host, or set its server_id to the name in the rank table"
+            f"{missing}: these ranks will be missing; add the host, or set its server_id to the name there"
         )
     if extra:
         warnings.append(
             f"{inventory.name}: {fold(extra)} is not in {table_name}: "
             f"the rank table says nothing about its ranks; set server_id to the name in the rank table"
         )
-    return HostComparison(tuple(warnings), n_missing)
+    return HostComparison(tuple(warnings), missing)

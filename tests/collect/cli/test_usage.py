@@ -1,0 +1,146 @@
+"""Command lines that cannot be meant, and what `--help` costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_collect.arguments import parse_arguments
+from cluster_collect.cli import main
+from cluster_collect.sizes import parse_size
+from cluster_collect.spec import CollectOptions
+
+from .conftest import run_collect
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--inventory"],
+        ["--inventory", "h.yaml", "--no-such-option"],
+        ["--inventory", "h.yaml", "--inv", "x"],
+        ["--inventory", "h.yaml", "--jobs", "0"],
+        ["--inventory", "h.yaml", "--jobs", "many"],
+        ["--inventory", "h.yaml", "--bandwidth", "fast"],
+        ["--inventory", "h.yaml", "--connect-deadline", "0"],
+        ["--inventory", "h.yaml", "--connect-deadline", "nan"],
+        ["--inventory", "h.yaml", "--dry-run", "--check"],
+        ["--inventory", "h.yaml", "-v", "-q"],
+        ["--inventory", "h.yaml", "--what"],
+        ["--inventory", "h.yaml", "--what", "full", "*.csv"],
+        ["--inventory", "h.yaml", "--set", "port"],
+        ["--inventory", "h.yaml", "unexpected"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2_before_anything_is_done(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "usage: cluster-collect" in captured.err
+
+
+def test_a_wrong_inventory_is_exit_code_2_and_named(tmp_path: Path) -> None:
+    (tmp_path / "h.yaml").write_text("version: 1\nhosts: [{adress: a}]\n")
+    result = run_collect(["--inventory", "h.yaml", "--json"], tmp_path)
+    assert result.returncode == 2
+    assert (
+        "cluster-collect: h.yaml:2: unknown key 'adress' of a host\n  → did you mean 'address'?"
+        in result.stderr
+    )
+    assert json.loads(result.stdout)["error"]["advice"] == "did you mean 'address'?"
+
+
+def test_a_missing_inventory_is_exit_code_1(tmp_path: Path) -> None:
+    result = run_collect(["--inventory", "h.yaml"], tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "h.yaml: the inventory does not exist" in result.stderr
+
+
+def test_an_unusable_rank_table_is_found_before_any_connection(tmp_path: Path) -> None:
+    (tmp_path / "h.yaml").write_text("version: 1\nhosts: [{local: ., server_id: a}]\n")
+    result = run_collect(["--inventory", "h.yaml", "--rank-table", "hccl.json", "--output", "run"], tmp_path)
+    assert result.returncode == 1
+    assert "hccl.json: the rank table cannot be read" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_password_is_asked_for_on_a_terminal_only(tmp_path: Path) -> None:
+    (tmp_path / "h.yaml").write_text("version: 1\nhosts: [{address: a, profiler_root: /p}]\n")
+    result = run_collect(["--inventory", "h.yaml", "--ask-password"], tmp_path)
+    assert result.returncode == 1
+    assert "--ask-password needs a terminal" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version"])
+def test_help_and_version_import_nothing_heavy(arguments: str) -> None:
+    script = (
+        "import sys\n"
+        "from cluster_collect.cli import main\n"
+        f"try: main([{arguments!r}])\n"
+        "except SystemExit as end: code = end.code\n"
+        "heavy = {'asyncssh', 'paramiko', 'yaml', 'rich', 'ClusterShell', 'zstandard', 'dask', 'pandas'}\n"
+        "print(code, sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stderr == "0 []\n"
+    assert result.stdout
+
+
+def test_options_become_one_value() -> None:
+    line = (
+        "--hosts n1 --jobs 3 --attempts 2 --bandwidth 200M --host-bandwidth 50Mi --min-free 1G --user u"
+        " --connect-deadline 1 --login-deadline 2 --prepare-deadline 3 --listing-deadline 4"
+        " --progress-deadline 5 --what *.csv *.json --compression gzip --accept-new-host-keys"
+        " --set port=22 --set jump=b"
+    )
+    arguments = parse_arguments(line.split())
+    assert arguments.options == CollectOptions(
+        what=("*.csv", "*.json"),
+        n_jobs=3,
+        n_attempts=2,
+        bandwidth_bytes_per_s=200_000_000,
+        min_free_bytes=1_000_000_000,
+        connect_deadline_s=1,
+        login_deadline_s=2,
+        prepare_deadline_s=3,
+        listing_deadline_s=4,
+        progress_deadline_s=5,
+        compression="gzip",
+        accept_new_host_keys=True,
+    )
+    assert arguments.host_defaults == {"port": 22, "jump": "b", "user": "u", "bandwidth": 50 * 1024 * 1024}
+
+
+def test_defaults_are_those_of_the_options_and_written_nowhere_else() -> None:
+    assert parse_arguments(["--hosts", "n1"]).options == CollectOptions()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("50M", 50_000_000),
+        ("50m", 50_000_000),
+        ("50Mi", 50 * 2**20),
+        ("1.5G", 1_500_000_000),
+        ("200MB/s", 200_000_000),
+        ("2 KiB", 2048),
+        ("i", None),
+        ("5i", None),
+        ("-5M", None),
+        ("5X", None),
+        ("", None),
+        ("9" * 5000, None),
+    ],
+)
+def test_sizes(text: str, size: int | None) -> None:
+    assert parse_size(text) == size
