@@ -31,7 +31,7 @@ def _lines(result: AnalysisResult, finished_at_s: float, common: Mapping[str, st
     run = document.run
 
     def sample(name: str, value: float, **labels: str) -> str:
-        return f"{_PREFIX}_{name}{_labels({**common, **labels})} {value!r}"
+        return f"{_PREFIX}_{name}{_labels({**common, **labels})} {value:.12g}"
 
     yield from _head("verdict", "1 for the verdict that holds, 0 for the others.")
     for verdict in _VERDICTS:

@@ -88,7 +88,7 @@ def _print_problems(result: AnalysisResult, console: Console) -> None:
     document = result.document
     if document.problems:
         console.print()
-        heading = f"{wording.count(len(document.problems), 'problem')}: the analysis did without these"
+        heading = f"{wording.count(len(document.problems), 'problem')}: some data is missing"
         console.print(Text(heading, style="magenta"))
         for index in range(min(MAX_PROBLEMS, len(document.problems))):
             console.print(Padding(Text(wording.problem_line(result, index)), (0, 0, 0, 2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,6 +87,26 @@ def with_hostile_names(result: AnalysisResult) -> AnalysisResult:
         addresses=addresses,
         document=replace(result.document, problems=(problem,), notes=("<i>note</i>",)),
     )
+
+
+def with_tables(result: AnalysisResult, tables: Mapping[str, pa.Table]) -> AnalysisResult:
+    """The same result with other tables."""
+    return replace(result, tables=tables)
+
+
+def with_addresses(result: AnalysisResult, addresses: Mapping[str, str]) -> AnalysisResult:
+    """The same result, in which real host names may be shown."""
+    return replace(result, addresses={HostId(host): address for host, address in addresses.items()})
+
+
+def with_findings(result: AnalysisResult, number: int) -> AnalysisResult:
+    """The same result with `number` findings of slow hosts."""
+    first = result.document.findings[0]
+    findings = tuple(
+        replace(first, id=f"slow_host-{i}", kind="slow_host", hosts=(HostId(str(i + 1)),))
+        for i in range(number)
+    )
+    return replace(result, addresses={}, document=replace(result.document, findings=findings))
 
 
 def _step_ms(job: Job) -> float:

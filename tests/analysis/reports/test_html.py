@@ -1,0 +1,148 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from cluster_analysis.findings import document_to_json
+from cluster_analysis.reports import html
+from cluster_analysis.reports.packing import unpack
+from tests.analysis.reports import builder
+
+
+class Elements(HTMLParser):
+    """All elements of a page, and its text outside scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._silent = False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        self._silent = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self._silent = False
+
+    def handle_data(self, data):
+        if not self._silent:
+            self.text += data
+
+
+def payload(page: bytes) -> str:
+    return re.search(rb'id="payload">([^<]*)<', page).group(1).decode()
+
+
+@pytest.fixture(scope="module")
+def page() -> bytes:
+    return html.render(builder.degraded())
+
+
+def test_payload_holds_findings_json_word_for_word(page):
+    header, _ = unpack(payload(page))
+
+    assert header["document"] == json.loads(document_to_json(builder.degraded().document))
+
+
+def test_payload_holds_the_tables(page):
+    result = builder.degraded()
+    header, columns = unpack(payload(page))
+
+    steps = result.tables["steps"].to_pylist()
+    cells = columns["computing"].reshape(len(header["ranks"]), len(header["bins"]))
+    for row in steps:
+        cell = cells[header["ranks"].index(row["rank"]), header["bins"].index([row["step"]])]
+        assert cell == pytest.approx(row["computing_us"], rel=1e-6)
+    np.testing.assert_allclose(
+        columns["link.gbps"], result.tables["links"]["bandwidth_gbps"].to_numpy(), rtol=1e-6
+    )
+
+
+def test_verdict_findings_and_next_check_are_read_without_a_script(page):
+    text = Elements(page.decode()).text
+
+    document = builder.degraded().document
+    assert "A step takes 283 ms; 15.8 ms (5.6 %) of it is lost" in text
+    for finding in document.findings:
+        assert finding.summary in text
+        assert finding.next_check in text
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    elements = Elements(page.decode()).found
+
+    addresses = [
+        value for _, attributes in elements for name, value in attributes.items() if name in ("src", "href")
+    ]
+    assert [address for address in addresses if not address.startswith(("#", "data:,"))] == []
+    policy = next(attributes["content"] for _, attributes in elements if attributes.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+
+
+def test_names_that_try_to_be_markup_are_text():
+    page = html.render(builder.with_hostile_names(builder.degraded())).decode()
+    elements = Elements(page)
+
+    assert [tag for tag, _ in elements.found if tag in ("img", "i") and "onerror" in _] == []
+    assert sum(tag == "script" for tag, _ in elements.found) == sum(
+        tag == "script" for tag, _ in Elements(html.render(builder.degraded()).decode()).found
+    )
+    assert "<script>alert(1)</script>" in elements.text
+    assert "</script><b>x" in elements.text
+
+
+def test_healthy_and_unknown_share_neither_sign_nor_words():
+    pages = {
+        name: html.render(make()).decode()
+        for name, make in (("healthy", builder.healthy), ("unknown", builder.unknown))
+    }
+
+    assert 'class="verdict is-healthy"' in pages["healthy"]
+    assert 'class="verdict is-unknown"' in pages["unknown"]
+    assert "Healthy" not in Elements(pages["unknown"]).text
+    assert "keep pace" not in Elements(pages["unknown"]).text
+    assert "only 2 of 32 ranks could be read" in Elements(pages["unknown"]).text
+
+
+def test_addresses_stay_out_unless_they_may_be_shown():
+    result = builder.degraded()
+    named = builder.with_addresses(result, {"1": "node-secret-1"})
+
+    assert b"node-secret" not in html.render(result)
+    assert "host 1 (node-secret-1)" in Elements(html.render(named).decode()).text
+
+
+def test_the_same_result_gives_the_same_bytes(page):
+    assert html.render(builder.degraded()) == page
+
+
+def test_a_result_without_tables_still_makes_a_page():
+    result = builder.with_tables(builder.unknown(), {})
+
+    assert "No step times were measured." in Elements(html.render(result).decode()).text
+
+
+def test_a_rank_of_one_step_makes_a_page():
+    assert "1 rank" in Elements(html.render(builder.healthy(builder.Job(1, 1, 1, 1))).decode()).text
+
+
+def test_a_thousand_ranks_stay_under_six_megabytes():
+    result = builder.degraded(builder.Job(tp=8, dp=32, pp=4, n_steps=10))
+
+    assert len(html.render(result)) < 6_000_000
+
+
+@pytest.mark.slow
+def test_ten_thousand_ranks_stay_under_twenty_five_megabytes():
+    result = builder.degraded(builder.Job(tp=8, dp=160, pp=8, n_steps=10))
+
+    assert len(html.render(result)) < 25_000_000
+
+
+def test_licence_of_the_chart_library_is_in_the_page(page):
+    assert b"Permission is hereby granted, free of charge" in page
+    assert b"Leon Sorokin" in page

@@ -1,0 +1,30 @@
+import pytest
+
+from cluster_analysis.reports import markdown
+from tests.analysis.reports import builder
+from tests.analysis.reports.gold import assert_gold
+from tests.analysis.reports.test_terminal import RESULTS
+
+
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_ticket_is_as_agreed(name):
+    assert_gold(f"ticket-{name}.md", markdown.render(RESULTS[name]()))
+
+
+def test_names_cannot_be_markup():
+    text = markdown.render(builder.with_hostile_names(builder.degraded()))
+
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "<i>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_pipe_in_a_name_does_not_split_a_cell():
+    result = builder.with_findings(builder.degraded(), 1)
+    result.addresses["1"] = "a|b"
+
+    rows = [line for line in markdown.render(result).splitlines() if line.startswith("| 1 |")]
+
+    assert len(rows) == 1
+    assert rows[0].replace("\\|", "").count("|") == 8

@@ -1,0 +1,80 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.reports import prometheus
+from tests.analysis.reports import builder
+from tests.analysis.reports.gold import assert_gold
+from tests.analysis.reports.test_terminal import RESULTS
+
+DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
+FINISHED_AT_S = 1_700_000_000.0
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not installed (Debian: apt-get install prometheus)"
+)
+
+
+def samples(text: str) -> dict[str, float]:
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_metrics_are_as_agreed(name):
+    assert_gold(f"metrics-{name}.prom", prometheus.render(RESULTS[name](), FINISHED_AT_S, job="llm"))
+
+
+def test_exactly_one_verdict_holds():
+    for name in ("healthy", "degraded", "unknown"):
+        found = samples(prometheus.render(RESULTS[name](), FINISHED_AT_S))
+        verdicts = {key: value for key, value in found.items() if "_verdict{" in key}
+        assert [key for key, value in verdicts.items() if value] == [
+            f'cluster_analysis_verdict{{verdict="{name}"}}'
+        ]
+
+
+def test_values_are_those_of_the_findings_in_seconds():
+    result = builder.degraded()
+    found = samples(prometheus.render(result, FINISHED_AT_S))
+
+    assert found["cluster_analysis_step_seconds"] == result.document.run.step_ms / 1000
+    costs = [value for key, value in found.items() if key.startswith("cluster_analysis_finding_cost_seconds")]
+    assert costs == pytest.approx([one.cost_ms_per_step / 1000 for one in result.document.findings])
+
+
+def test_a_quote_in_a_label_is_escaped():
+    text = prometheus.render(builder.healthy(), FINISHED_AT_S, job='a"b\\c\nd')
+
+    assert 'job_name="a\\"b\\\\c\\nd"' in text
+
+
+@needs_promtool
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_promtool_finds_nothing_to_complain_about(name):
+    text = prometheus.render(RESULTS[name](), FINISHED_AT_S, job='x"y')
+
+    done = subprocess.run(  # noqa: PLW1510
+        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=30
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@needs_promtool
+def test_alert_rules_are_valid_and_fire_when_they_should():
+    checked = subprocess.run(  # noqa: PLW1510
+        ["promtool", "check", "rules", DEPLOY / "cluster_analysis.rules.yml"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    tested = subprocess.run(  # noqa: PLW1510
+        ["promtool", "test", "rules", DEPLOY / "cluster_analysis.rules.test.yml"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr

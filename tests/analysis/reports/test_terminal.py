@@ -1,0 +1,69 @@
+import re
+
+import pytest
+
+from cluster_analysis.reports import terminal
+from tests.analysis.reports import builder
+from tests.analysis.reports.gold import assert_gold
+
+RESULTS = {
+    "degraded": builder.degraded,
+    "healthy": builder.healthy,
+    "unknown": builder.unknown,
+    "hostile": lambda: builder.with_hostile_names(builder.degraded()),
+}
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_text_is_as_agreed_at_each_width(name, width):
+    assert_gold(f"terminal-{name}-{width}.txt", terminal.render(RESULTS[name](), width, colour=False))
+
+
+@pytest.mark.parametrize("width", [40, 57, 80, 200])
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_no_line_is_wider_than_the_terminal(name, width):
+    text = terminal.render(RESULTS[name](), width, colour=False)
+
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_colours_only_where_asked_for():
+    result = builder.degraded()
+
+    assert "\x1b[" in terminal.render(result, 80, colour=True)
+    assert "\x1b[" not in terminal.render(result, 80, colour=False)
+
+
+def test_colours_change_no_word():
+    result = builder.unknown()
+    coloured = terminal.render(result, 80, colour=True)
+
+    bare = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
+    assert bare == terminal.render(result, 80, colour=False).splitlines()
+
+
+def test_healthy_degraded_and_unknown_start_with_signs_of_their_own():
+    signs = [terminal.render(RESULTS[name](), 80, False)[0] for name in ("healthy", "degraded", "unknown")]
+
+    assert signs == ["✓", "▲", "?"]
+
+
+def test_a_name_cannot_move_the_cursor():
+    result = builder.with_hostile_names(builder.degraded())
+    result.addresses["1"] = "node\x1b[2J\r\u202efnord"
+
+    text = terminal.render(result, 200, colour=False)
+
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "fnord" in text
+
+
+def test_many_findings_stay_within_a_screen():
+    result = builder.with_findings(builder.degraded(), 40)
+
+    text = terminal.render(result, 100, colour=False)
+
+    assert "35 more in findings.json and report.html" in text
+    assert len(text.splitlines()) <= 20

@@ -1,0 +1,128 @@
+import re
+from importlib.resources import files
+from string import Formatter
+from typing import get_args
+
+import pytest
+
+from cluster_analysis.findings import Cause, Evidence, FaultKind, Pattern, Severity, Verdict, WorkloadKind
+from cluster_analysis.model import Confidence
+from cluster_analysis.reports import wording, words
+from tests.analysis.reports import builder
+
+ASSETS = files("cluster_analysis.reports").joinpath("assets")
+DICTIONARY = words.load_dictionary()
+#: Keys that code puts together from a prefix and a value.
+COMPOSED = {
+    "verdict": get_args(Verdict),
+    "severity": get_args(Severity),
+    "cause": get_args(Cause),
+    "pattern": get_args(Pattern),
+    "confidence": get_args(Confidence),
+    "subject": (*get_args(FaultKind), *get_args(WorkloadKind)),
+}
+PREFIXES = (
+    "metric.",
+    "part.",
+    "count.",
+    "baseline.",
+    "method.",
+    "replay.",
+    "check.",
+    *(f"{one}." for one in COMPOSED),
+)
+
+
+def sources() -> str:
+    texts = [ASSETS.joinpath(name).read_text("utf-8") for name in ("report.html.j2", "baseline.html.j2")]
+    texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
+    texts.append(files("cluster_analysis.reports").joinpath("words.py").read_text("utf-8"))
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("key", list(DICTIONARY.entries))
+def test_every_key_has_both_languages_with_the_same_placeholders(key):
+    english, chinese = DICTIONARY.entries[key]
+
+    def names(text: str) -> set[str]:
+        return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+    assert english.strip()
+    assert chinese.strip()
+    assert names(english) == names(chinese)
+
+
+def test_every_key_that_the_page_uses_is_in_the_dictionary():
+    text = sources()
+    used = set(re.findall(r'\b(?:t|w|say)\("([a-z.]+)"[,)]', text))
+    used |= {
+        key for pair in re.findall(r'section\("\w+", "([a-z.]+)", "([a-z.]*)"\)', text) for key in pair if key
+    }
+    used |= set(re.findall(r'\("[a-z]+", "([a-z]+\.[a-z]+)"\)', text))
+
+    assert len(used) > 60
+    assert used - set(DICTIONARY.entries) == set()
+
+
+def test_every_key_of_the_dictionary_is_used():
+    text = sources()
+    unused = [key for key in DICTIONARY.entries if f'"{key}"' not in text and not key.startswith(PREFIXES)]
+
+    assert unused == []
+
+
+@pytest.mark.parametrize(("prefix", "value"), [(p, v) for p, values in COMPOSED.items() for v in values])
+def test_every_value_of_a_finding_has_words(prefix, value):
+    assert f"{prefix}.{value}" in DICTIONARY.entries
+
+
+def test_every_kind_has_words_for_terminal_and_ticket():
+    assert set(wording.KIND_NAMES) == {*get_args(FaultKind), *get_args(WorkloadKind)}
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        ("computing_us", 201_000.0, "201 ms"),
+        ("step_ms", 1234.0, "1.23 s"),
+        ("bandwidth_gbps", 21.43, "21.43 GB/s"),
+        ("lost_share", 0.044, "4.4 %"),
+        ("n_packets", 12000.0, "12,000"),
+    ],
+)
+def test_a_metric_is_written_in_the_unit_of_its_name(metric, value, text):
+    assert words.format_metric(metric, value) == text
+
+
+def test_a_metric_without_an_entry_keeps_its_own_name():
+    assert DICTIONARY.metric("flux_capacity_us") == words.Phrase("flux capacity", "flux capacity")
+
+
+def test_a_median_of_zero_gives_no_share():
+    assert words.difference(Evidence("wait_us", 5.0, 0.0, 0.0, 3)) == "–"
+
+
+@pytest.mark.parametrize(
+    ("value_ms", "text"),
+    [
+        (None, "unknown"),
+        (0.0, "0 ms"),
+        (0.41, "410 µs"),
+        (12.34, "12.3 ms"),
+        (282.7, "283 ms"),
+        (1240.0, "1.24 s"),
+    ],
+)
+def test_times_are_short(value_ms, text):
+    assert wording.format_ms(value_ms) == text
+
+
+def test_one_rank_of_one_step_is_singular():
+    result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
+
+    assert wording.run_line(result.document).startswith("1 rank · 1 host · 1 step (10)")
+    assert [phrase.en for phrase in words.run_phrases(result.document, DICTIONARY)][:3] == [
+        "1 rank",
+        "1 host",
+        "step 10",
+    ]

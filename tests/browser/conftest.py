@@ -1,0 +1,71 @@
+"""Debian's Chromium through playwright; without either the tests skip and say why."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: Screenshots are kept here as outputs of the tests; the directory is not under version control.
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+class Viewer:
+    """Opens pages and keeps what went wrong: console errors, exceptions, requests."""
+
+    def __init__(self, browser: Any, directory: Path) -> None:
+        self._browser = browser
+        self._directory = directory
+        self.wrong: list[str] = []
+        self._open: list[Any] = []
+
+    def open(self, content: bytes, **context: Any) -> Any:
+        path = self._directory / f"report-{len(self._open)}.html"
+        path.write_bytes(content)
+        defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-GB"}
+        opened = self._browser.new_context(**{**defaults, **context})
+        page = opened.new_page()
+        page.on("console", lambda message: self.wrong.append(f"console {message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self._requested(request.url, path.as_uri()))
+        page.goto(path.as_uri())
+        page.wait_for_function("window.clusterReport && window.clusterReport.ready")
+        self._open.append(opened)
+        return page
+
+    def _requested(self, url: str, own: str) -> None:
+        if url != own:
+            self.wrong.append(f"request: {url}")
+
+    def close(self) -> None:
+        for opened in self._open:
+            opened.close()
+
+
+@pytest.fixture
+def viewer(browser: Any, tmp_path: Path) -> Iterator[Viewer]:
+    viewer = Viewer(browser, tmp_path)
+    yield viewer
+    viewer.close()
+    assert viewer.wrong == []
