@@ -36,5 +36,12 @@ format: setup    ## put the code into its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+gold: setup      ## renew the gold files; read the difference before you commit it
+	RENEW_GOLD=1 $(BIN)/pytest -q tests/analysis/reports
+
+bench-report: setup ## size and load time of report.html, against other ways to draw the same
+	@bash tools/system_packages.sh browser
+	@$(BIN)/python -m benchmarks.report
+
 clean:           ## remove what setup, the demo and the tests made
 	rm -rf .venv build demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
