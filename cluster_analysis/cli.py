@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     with examined(options, progress.tell) as one:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
-        write_everything(one, options)
+        write_everything(one, options, progress.tell)
         result = one.result
     progress.end()
     sys.stdout.write(_rendered(result, arguments.format))

@@ -93,6 +93,7 @@ def analyse(options: AnalyseOptions, progress: Progress | None = None) -> Analys
 def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
     """Like `analyse`, with engine and scratch directory still open, for outputs that need the files again."""
     tell = progress or _quiet
+    tell("looking for captures", 0, 1)
     capture = discover(options.run, options.capture)
     sources = _chosen(capture, options.selection, options.run)
     size_bytes = sum(source.size_bytes for source in sources)
@@ -106,6 +107,7 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             topology, contradictions = build_topology(capture, read.metadata, read.uses)
             evidence, problems = _reduce_all(engine, read, topology, tell)
             read = replace(read, problems=read.problems + contradictions + problems)
+            tell("detecting", 0, 1)
             result = _result(options, capture, read, topology, evidence)
             yield Examined(result, evidence, capture, sources, read, engine, scratch)
         finally:

@@ -1,18 +1,14 @@
 """cluster_communication.json: every operator of every rank, regrouped by group, step and operator.
 
 The file is about as large as all inputs together. So the operators' JSON is never decoded: a first pass
-notes where each lies (INDEX), a second one copies the bytes in the order of the output. What is in
+notes where each lies (`op_index`), a second one copies the bytes in the order of the output. What is in
 memory is the index, some 30 bytes an operator, and one output buffer.
 """
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -20,61 +16,12 @@ import pyarrow as pa
 
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key, step_key
+from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.insight.totals import distributions_of, total_json
-from cluster_analysis.model import RankSource, Selection
-from cluster_analysis.sources import numbers
-from cluster_analysis.sources.communication_spans import OpSpans, op_spans
-from cluster_analysis.sources.errors import BadFileError
-from cluster_run.errors import InputError
 from cluster_run.ids import Rank
 
-ROLE = "communication"
-_FLUSH_BYTES = 4 * 1024 * 1024
-_N_OPEN_FILES = 256
-
-#: One row an operator of a rank: its JSON is `length` bytes at `offset` of the rank's communication.json.
-INDEX = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        ("key", pa.dictionary(pa.int32(), pa.string())),
-        ("position", pa.int32()),
-        ("offset", pa.int64()),
-        ("length", pa.int32()),
-    ]
-)
-
-
-def index_ranks(sources: Sequence[RankSource], selection: Selection) -> pa.Table:
-    """Return INDEX of some ranks. A file that has become bad since it was read is left out."""
-    tables = [_index(source, selection) for source in sources]
-    return pa.concat_tables([INDEX.empty_table(), *tables]).unify_dictionaries().combine_chunks()
-
-
-def _index(source: RankSource, selection: Selection) -> pa.Table:
-    found: list[tuple[int, OpSpans]] = []
-    try:
-        for spans in op_spans(Path(source.files[ROLE])):
-            step = numbers.parse_step(spans.step_key)
-            if step is not None and (selection.steps is None or step in selection.steps):
-                found.append((step, spans))
-    except BadFileError:
-        return INDEX.empty_table()
-    n_ops = sum(len(spans.keys) for _, spans in found)
-    keys = pa.array([key for _, spans in found for key in spans.keys], pa.string())
-    return pa.table(
-        {
-            "rank": np.full(n_ops, source.rank, np.int32),
-            "step": np.repeat(
-                np.array([step for step, _ in found], np.int64), [len(spans.keys) for _, spans in found]
-            ),
-            "key": keys.dictionary_encode(),
-            "position": np.arange(n_ops, dtype=np.int32),
-            "offset": np.concatenate([spans.offsets for _, spans in found] or [np.zeros(0, np.int64)]),
-            "length": np.concatenate([spans.lengths for _, spans in found] or [np.zeros(0, np.int32)]),
-        },
-        schema=INDEX,
-    )
+#: Operators are copied in pieces of about this size.
+_TEXT_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -94,35 +41,37 @@ def write_communication(given: CommunicationInput, stream: IO[bytes]) -> None:
     Raises:
         InputError: a file that was read before is gone or has become shorter.
     """
+    with OpenFiles(given.files) as files:
+        for text in _texts(given, files):
+            stream.write(text)
+
+
+def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
     sets = RankSets(given.members)
     operators = _Operators(given.index, sets)
     totals = Blocks(given.totals, sets)
     packets = Blocks(given.packets, sets)
     places = sorted(operators.places() | totals.places())
-    with _OpenFiles(given.files) as files:
-        buffer = bytearray(b"{")
-        last_set = None
-        for number, step in places:
-            if number != last_set:
-                opening = b'"%s": {' if last_set is None else b'}, "%s": {'
-                buffer += opening % sets.texts[number].encode()
-                last_set = number
-            else:
-                buffer += b", "
-            buffer += b'"%s": {' % step_key(step).encode()
-            separator = b""
-            for entry in operators.entries(number, step, files):
-                buffer += separator + entry
-                separator = b", "
-                if len(buffer) > _FLUSH_BYTES:
-                    stream.write(buffer)
-                    buffer.clear()
-            for entry in _total_entries(totals.rows(number, step), packets.rows(number, step)):
-                buffer += separator + entry
-                separator = b", "
-            buffer += b"}"
-        buffer += b"}}\n" if places else b"}\n"
-        stream.write(buffer)
+    yield b"{"
+    last_set = None
+    for number, step in places:
+        if number == last_set:
+            yield b", "
+        else:
+            yield (b'"%s": {' if last_set is None else b'}, "%s": {') % sets.texts[number].encode()
+            last_set = number
+        yield b'"%s": {' % step_key(step).encode()
+        separator = b""
+        for text in operators.texts(number, step, files):
+            yield separator
+            yield text
+            separator = b", "
+        entries = b", ".join(_total_entries(totals.rows(number, step), packets.rows(number, step)))
+        if entries:
+            yield separator
+            yield entries
+        yield b"}"
+    yield b"}}\n" if places else b"}\n"
 
 
 class _Operators:
@@ -135,41 +84,54 @@ class _Operators:
         parted = [name.rpartition("@") if "@" in name else (name, "", "") for name in names]
         self._keys = [op_key(name, group).encode() for name, _, group in parted]
         code = keys.indices.to_numpy(zero_copy_only=False)
-        position = index["position"].to_numpy()
         # An operator stands where the first rank that has it has it.
         earliest = np.full(len(names), np.iinfo(np.int32).max, np.int32)
-        np.minimum.at(earliest, code, position)
+        np.minimum.at(earliest, code, index["position"].to_numpy())
         by_place = np.empty(len(names), np.int64)
         by_place[np.lexsort((np.array(names, object), earliest))] = np.arange(len(names))
         number = sets.numbers_of([group for _, _, group in parted])[code] if names else np.zeros(0, np.int64)
-        step = index["step"].to_numpy()
-        rank = index["rank"].to_numpy()
+        step, rank = index["step"].to_numpy(), index["rank"].to_numpy()
         order = np.lexsort((rank, by_place[code] if names else code, step, number))
-        self._code = code[order]
-        self._rank = rank[order]
+        self._code, self._rank = code[order], rank[order]
         self._offset = index["offset"].to_numpy()[order]
         self._length = index["length"].to_numpy()[order]
         self._spans = spans_of(number[order], step[order])
+        self._labels = {rank: b'"%d": ' % rank for rank in np.unique(rank).tolist()}
 
     def places(self) -> set[tuple[int, int]]:
         """Return the sets and steps that have operators."""
         return {place for place in self._spans if place[0] >= 0}
 
-    def entries(self, number: int, step: int, files: _OpenFiles) -> Iterator[bytes]:
-        """Yield `"op@group": {"0": …, "1": …}` of each operator of one set and step."""
+    def texts(self, number: int, step: int, files: OpenFiles) -> Iterator[bytes]:
+        """Yield `"op@group": {"0": …, "1": …}, …`: the operators of one set and step, some at a time."""
         first, last = self._spans.get((number, step), (0, 0))
-        codes = self._code[first:last]
-        begins = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), last - first]
-        ranks = self._rank[first:last].tolist()
-        offsets, lengths = self._offset[first:last].tolist(), self._length[first:last].tolist()
-        read = files.read
-        for begin, end in pairwise(begins):
-            parts = [
-                b'"%d": %s' % (ranks[row], read(ranks[row], lengths[row], offsets[row]))
-                for row in range(begin, end)
-            ]
-            if parts:
-                yield b'"%s": {%s}' % (self._keys[codes[begin]], b", ".join(parts))
+        if first == last:
+            return
+        changes = (np.flatnonzero(np.diff(self._code[first:last])) + 1 + first).tolist()
+        sizes = np.add.reduceat(
+            self._length[first:last].astype(np.int64), [0, *(one - first for one in changes)]
+        )
+        begin, filled = first, 0
+        for right, size in zip([*changes, last], sizes.tolist(), strict=True):
+            filled += size
+            if filled > _TEXT_BYTES or right == last:
+                yield self._text(begin, right, files)
+                begin, filled = right, 0
+
+    def _text(self, first: int, last: int, files: OpenFiles) -> bytes:
+        ranks, codes = self._rank[first:last], self._code[first:last]
+        contents = files.read_many(ranks, self._offset[first:last], self._length[first:last])
+        pieces: list[bytes | memoryview] = []
+        before = -1
+        for code, rank, content in zip(codes.tolist(), ranks.tolist(), contents, strict=True):
+            if code == before:
+                pieces += (b", ", self._labels[rank], content)
+            else:
+                opening = b'"%s": {' if before < 0 else b'}, "%s": {'
+                pieces += (opening % self._keys[code], self._labels[rank], content)
+                before = code
+        pieces.append(b"}")
+        return b"".join(pieces)
 
 
 def _total_entries(totals: pa.Table, packets: pa.Table) -> Iterator[bytes]:
@@ -182,41 +144,3 @@ def _total_entries(totals: pa.Table, packets: pa.Table) -> Iterator[bytes]:
         by_group.setdefault(group, []).append(f'"{rank}": {text}')
     for group, texts in by_group.items():
         yield f'"{op_key(TOTAL, group)}": {{{", ".join(texts)}}}'.encode()
-
-
-class _OpenFiles:
-    """The ranks' files, a few hundred of them open at a time."""
-
-    def __init__(self, files: Mapping[int, str]) -> None:
-        self._files = files
-        self._open: OrderedDict[int, int] = OrderedDict()
-
-    def __enter__(self) -> _OpenFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for descriptor in self._open.values():
-            os.close(descriptor)
-
-    def read(self, rank: int, length: int, offset: int) -> bytes:
-        """Return bytes of a rank's file."""
-        descriptor = self._open.get(rank)
-        if descriptor is None:
-            descriptor = self._opened(rank)
-        content = os.pread(descriptor, length, offset)
-        if len(content) != length:
-            raise InputError(
-                f"{self._files[rank]}: became shorter while it was read",
-                "run this again when the job is over",
-            )
-        return content
-
-    def _opened(self, rank: int) -> int:
-        if len(self._open) >= _N_OPEN_FILES:
-            os.close(self._open.popitem(last=False)[1])
-        try:
-            descriptor = os.open(self._files[rank], os.O_RDONLY)
-        except OSError as error:
-            raise InputError(f"{self._files[rank]}: cannot be read any more: {error.strerror}") from error
-        self._open[rank] = descriptor
-        return descriptor

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.engine_tasks import canonical
-from cluster_analysis.insight import communication, matrix
+from cluster_analysis.insight import communication, matrix, op_index
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
@@ -22,6 +22,7 @@ from cluster_run.ids import Rank
 
 #: Ranks indexed by one task: a millisecond or two each.
 _INDEX_BATCH = 32
+_BUFFER_BYTES = 1024 * 1024
 
 
 def is_database_job(sources: Iterable[RankSource]) -> bool:
@@ -42,9 +43,9 @@ def write_text_files(examined: Examined, selection: Selection, folder: Path) -> 
     _write(folder / "cluster_step_trace_time.csv", csv_text(step_rows(read.steps, topology)))
     rows = group_rows(read.uses, topology, read.metadata)
     _write(folder / "communication_group.json", group_json(rows))
-    with (folder / "cluster_communication_matrix.json").open("wb") as stream:
+    with (folder / "cluster_communication_matrix.json").open("wb", _BUFFER_BYTES) as stream:
         matrix.write_matrix(_matrix(examined), members, stream)
-    with (folder / "cluster_communication.json").open("wb") as stream:
+    with (folder / "cluster_communication.json").open("wb", _BUFFER_BYTES) as stream:
         communication.write_communication(_communication_input(examined, selection, members), stream)
 
 
@@ -67,20 +68,18 @@ def _communication_input(
     # Only ranks whose operators were read: a file that was found bad is named there, and missing here.
     readable = set(examined.read.totals["rank"].unique().to_pylist())
     sources = [
-        source
-        for source in examined.sources
-        if source.rank in readable and communication.ROLE in source.files
+        source for source in examined.sources if source.rank in readable and op_index.ROLE in source.files
     ]
     calls = [
         (sources[begin : begin + _INDEX_BATCH], selection) for begin in range(0, len(sources), _INDEX_BATCH)
     ]
-    outcomes = examined.engine.run(communication.index_ranks, calls)
+    outcomes = examined.engine.run(op_index.index_ranks, calls)
     return communication.CommunicationInput(
-        index=canonical([one.value for one in outcomes if one.value is not None], communication.INDEX),
+        index=canonical([one.value for one in outcomes if one.value is not None], op_index.INDEX),
         totals=examined.read.totals,
         packets=examined.read.packets,
         members=members,
-        files={source.rank: source.files[communication.ROLE] for source in sources},
+        files={source.rank: source.files[op_index.ROLE] for source in sources},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from cluster_analysis.model import Topology
@@ -12,7 +13,7 @@ TOTAL = "Total Op Info"
 NO_GROUP = "unknown"
 #: Insight refuses names that are longer or hold one of these.
 _MAX_NAME_LENGTH = 500
-_UNSAFE = str.maketrans(dict.fromkeys("|;&$><`\\!\n\r\"'\t", "_"))
+_UNSAFE = re.compile(r"[|;&$><`\\!\x00-\x1f\"']")
 
 
 def step_key(step: int) -> str:
@@ -29,7 +30,7 @@ def rank_set(ranks: Iterable[int], separator: str = ", ") -> str:
 
 def safe(name: str) -> str:
     """Return `name` without the characters that Insight refuses, cut to the length it takes."""
-    return name.translate(_UNSAFE)[:_MAX_NAME_LENGTH]
+    return _UNSAFE.sub("_", name)[:_MAX_NAME_LENGTH]
 
 
 def op_key(name: str, group: str) -> str:
