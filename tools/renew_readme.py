@@ -1,0 +1,42 @@
+"""Puts what `cluster-analyse` prints for the demo's job into the README, so that the README never lies.
+
+python tools/renew_readme.py [README.md]
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from demo.__main__ import FAULTS, JOB
+
+_BLOCK = re.compile(r"(<!-- demo:begin[^\n]*-->\n```\n).*?(```\n<!-- demo:end -->)", re.DOTALL)
+
+
+def demo_output() -> str:
+    """Simulate the demo's job, analyse it, and return what the command prints on stdout."""
+    scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
+    with tempfile.TemporaryDirectory() as directory:
+        for arguments in (
+            ["cluster_analysis.simulation", "run1", *JOB, *scenario],
+            ["cluster_analysis", "run1"],
+        ):
+            result = subprocess.run(  # noqa: S603 - our own commands
+                [sys.executable, "-m", *arguments], cwd=directory, capture_output=True, text=True, check=True
+            )
+    return result.stdout
+
+
+def with_demo_output(readme: str, output: str) -> str:
+    """Return the README's text with `output` in its block."""
+    return _BLOCK.sub(
+        lambda match: f"{match[1]}$ cluster-analyse run1\n{output.rstrip()}\n{match[2]}", readme
+    )
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else "README.md")
+    path.write_text(with_demo_output(path.read_text(), demo_output()))
