@@ -38,6 +38,7 @@ format: setup    ## put the code into its form
 
 gold: setup      ## renew the gold files; read the difference before you commit it
 	RENEW_GOLD=1 $(BIN)/pytest -q tests/analysis/reports
+	$(BIN)/python -m tools.renew_readme
 
 bench-report: setup ## size and load time of report.html, against other ways to draw the same
 	@bash tools/system_packages.sh browser

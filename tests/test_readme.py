@@ -43,9 +43,10 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_code() -> None:
 
 def test_every_option_of_the_contract_is_in_a_help_text() -> None:
     wanted = {
-        "cluster_collect": "--inventory --rank-table --output --limit --jobs --dry-run --check --what --json -v -q",
-        "cluster_analysis": "--output --baseline --steps --ranks --format --report --no-report --fail-on --scheduler "
-        "--show-addresses --open -v -q",
+        "cluster_collect": "--inventory --rank-table --output --limit --jobs --dry-run --check --what --json"
+        " -v -q",
+        "cluster_analysis": "--output --baseline --steps --ranks --format --report --no-report --fail-on"
+        " --scheduler --show-addresses --open -v -q",
         "cluster_analysis.simulation": "--scenario",
         "cluster_hook": "-h",
     }

@@ -20,14 +20,13 @@ def demo_output() -> str:
     """Simulate the demo's job, analyse it, and return what the command prints on stdout."""
     scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
     with tempfile.TemporaryDirectory() as directory:
-        for arguments in (
-            ["cluster_analysis.simulation", "run1", *JOB, *scenario],
-            ["cluster_analysis", "run1"],
-        ):
-            result = subprocess.run(  # noqa: S603 - our own commands
-                [sys.executable, "-m", *arguments], cwd=directory, capture_output=True, text=True, check=True
-            )
-    return result.stdout
+        _command(directory, "cluster_analysis.simulation", "run1", *JOB, *scenario)
+        return _command(directory, "cluster_analysis", "run1")
+
+
+def _command(directory: str, module: str, *arguments: str) -> str:
+    argv = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(argv, cwd=directory, capture_output=True, text=True, check=True).stdout  # noqa: S603
 
 
 def with_demo_output(readme: str, output: str) -> str:
