@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,13 +89,21 @@ class HostKeyJudge:
         self.verdict = "trusted"
         return fingerprint(self.offered)
 
+    @property
+    def _forget(self) -> str:
+        """The command that removes the server's old key."""
+        name, port = (self.alias, _DEFAULT_PORT) if self.alias else (self.name, self.port)
+        entry = name if port == _DEFAULT_PORT else f"[{name}]:{port}"
+        return f"ssh-keygen -f {shlex.quote(str(self.paths[0]))} -R {shlex.quote(entry)}"
+
     def error(self, detail: str = "") -> HostKeyError:
         """Return the error for a refused key."""
         print_of = f" ({fingerprint(self.offered)})" if self.offered else ""
         if self.verdict == "changed":
             return HostKeyError(
                 f"the key of {self.name} has changed{print_of}: reinstalled, or somebody is in between",
-                f"compare the fingerprint with the host's; if it is right: ssh-keygen -R on {self.paths[0]}",
+                "compare the fingerprint with the host's own (there: ssh-keygen -lf /etc/ssh/ssh_host_*.pub); "
+                f"if it is right: {self._forget}",
             )
         if self.verdict == "revoked":
             return HostKeyError(f"the key of {self.name} is revoked{print_of}", "ask who runs the host")
