@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from cluster_hook.cli_drain import add_drain
 from cluster_hook.cli_slurm import add_slurm_post, add_slurm_submit
+from cluster_hook.cli_sweep import add_sweep
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
 from cluster_run.version import VERSION
 
@@ -46,6 +47,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_slurm_submit, add_slurm_post, add_drain):
+    for add in (add_slurm_submit, add_slurm_post, add_drain, add_sweep):
         add(commands)
     return parser

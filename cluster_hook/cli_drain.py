@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from cluster_hook.drain import Drained, DrainOptions, drain, drain_code
 from cluster_hook.options import (
-    add_follow_arguments,
+    add_analyse_arguments,
+    add_collect_arguments,
     add_tell_arguments,
     follow_options,
     forwarded_work_arguments,
@@ -74,7 +75,8 @@ def add_drain(commands: Commands) -> None:
         metavar="DAYS",
         help="how long the records of finished requests are kept (default: %(default)g)",
     )
-    add_follow_arguments(parser)
+    add_analyse_arguments(parser)
+    add_collect_arguments(parser)
     add_tell_arguments(parser)
     parser.set_defaults(run=_drain)
 

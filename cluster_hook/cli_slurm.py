@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from cluster_hook.job import FinishedJob
 from cluster_hook.knownjob import job_from_text
 from cluster_hook.options import (
-    add_follow_arguments,
+    add_analyse_arguments,
+    add_collect_arguments,
     add_tell_arguments,
     follow_options,
     forwarded_tell_arguments,
@@ -51,7 +52,8 @@ def add_slurm_submit(commands: Commands) -> None:
     parser.add_argument(
         "--parsable", action="store_true", help="print the number of the job and nothing else"
     )
-    add_follow_arguments(parser)
+    add_analyse_arguments(parser)
+    add_collect_arguments(parser)
     add_tell_arguments(parser)
     parser.add_argument("script", help="the job's script")
     parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="SBATCH-OPTION … [-- ARGUMENT …]")
@@ -99,7 +101,8 @@ def add_slurm_post(commands: Commands) -> None:
     which.add_argument("--job-file", metavar="FILE", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON, one line a job")
-    add_follow_arguments(parser)
+    add_analyse_arguments(parser)
+    add_collect_arguments(parser)
     add_tell_arguments(parser)
     parser.set_defaults(run=_slurm_post)
 

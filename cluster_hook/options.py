@@ -14,21 +14,15 @@ _FOLLOW = FollowOptions()
 _TELL = TellOptions()
 
 
-def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a job is collected and analysed."""
-    group = parser.add_argument_group("collecting and analysing")
+def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a job is analysed."""
+    group = parser.add_argument_group("analysing")
     group.add_argument(
         "--scheduler",
         default=_FOLLOW.scheduler,
         metavar="WHERE",
-        help="where the analysis runs, as cluster-analyse takes it (auto, processes, tls://…, slurm), or "
-        "srun: Dask workers on the nodes of the post-job",
-    )
-    group.add_argument(
-        "--dask-interface",
-        default=_FOLLOW.dask_interface,
-        metavar="NAME",
-        help="network interface of the workers that srun starts, like ib0",
+        help="where the analysis runs, as cluster-analyse takes it: auto, processes, slurm, tls://… "
+        "(default: %(default)s)",
     )
     group.add_argument(
         "--show-addresses", action="store_true", help="real host names in the results, not only their numbers"
@@ -40,9 +34,21 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
         help="end with code 4 when there is such a finding",
     )
     group.add_argument(
+        "--deadline",
+        type=seconds,
+        default=_FOLLOW.deadline_s,
+        metavar="S",
+        help="seconds that one job may take to analyse, and as many to collect (default: %(default)g)",
+    )
+    parser.set_defaults(what=[], host_defaults=None, dask_interface=_FOLLOW.dask_interface)
+
+
+def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how data on the nodes' own disks are collected, and Slurm's own scheduler."""
+    group = parser.add_argument_group("collecting")
+    group.add_argument(
         "--what",
         action="append",
-        default=[],
         metavar="WHAT",
         help="what to collect, as cluster-collect takes it; may be repeated",
     )
@@ -53,11 +59,9 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
         help="an inventory whose `defaults` (user, port, jump, …) are used for the job's hosts",
     )
     group.add_argument(
-        "--deadline",
-        type=seconds,
-        default=_FOLLOW.deadline_s,
-        metavar="S",
-        help="seconds that collecting may take, and again analysing (default: %(default)g)",
+        "--dask-interface",
+        metavar="NAME",
+        help="with --scheduler srun, which starts Dask on the post-job's nodes: its network, like ib0",
     )
 
 
@@ -120,7 +124,7 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
 
 
 def forwarded_work_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options of `add_follow_arguments` as a command line again, for the process that works.
+    """Return the options about analysing and collecting as a command line again, for the process that works.
 
     Paths become absolute, because that process starts elsewhere.
     """

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.outputs import folder
 from cluster_hook.metrics import METRICS_NAME, place_metrics, read_metrics
 from cluster_hook.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
 from cluster_hook.telling import TellOptions, TellWhen, is_worth_telling, message_text, tell
@@ -133,7 +134,7 @@ def test_findings_that_are_not_whole_are_refused_with_their_path(tmp_path: Path,
 def test_findings_of_another_version_say_found_and_wanted(tmp_path: Path) -> None:
     path = tmp_path / "findings.json"
     path.write_text('{"schema": "cluster-findings/2"}')
-    with pytest.raises(SchemaError, match="cluster-findings/2.*cluster-findings/1"):
+    with pytest.raises(SchemaError, match=r"cluster-findings/2.*cluster-findings/1"):
         read_verdict(path)
 
 
@@ -163,8 +164,6 @@ def test_metrics_without_their_directory_are_a_trouble_and_no_failure(tmp_path: 
 
 
 def test_the_metrics_have_the_name_that_the_analysis_gives_them() -> None:
-    from cluster_analysis.outputs import folder  # the hook itself imports nothing of the analysis
-
     assert folder.METRICS_NAME == METRICS_NAME
 
 

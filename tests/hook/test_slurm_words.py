@@ -32,7 +32,7 @@ def test_a_field_name_inside_the_comment_changes_no_earlier_field() -> None:
 
 
 def test_of_a_job_array_the_tasks_that_ran_are_followed() -> None:
-    task = "JobId={} ArrayJobId=40 ArrayTaskId={} JobName=t UserId=a(1) JobState={} NodeList={} WorkDir=/w Comment=c\n"
+    task = "JobId={} ArrayJobId=40 ArrayTaskId={} JobName=t UserId=a(1) JobState={} NodeList={} WorkDir=/w\n"
     text = task.format(42, 1, "COMPLETED", "n1") + task.format(40, "2-3", "CANCELLED", "(null)")
     (job,) = parse_jobs(text)
     assert (job.job, job.array_job, job.array_task) == ("42", "40", "1")

@@ -1,0 +1,261 @@
+"""`cluster-hook sweep`: finds training jobs that ended, analyses each once, and writes the verdict on it.
+
+Kubernetes starts nothing after a job, so a CronJob looks now and then. Several sweeps may run at once: a job
+is claimed with a patch that only one of them can make, and a claim expires, so that a killed sweep loses
+no job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cluster_hook.job import FinishedJob, ProfileRequest
+from cluster_hook.kubernetes.api import ApiClient, ApiError
+from cluster_hook.kubernetes.trainingjob import (
+    ATTEMPTS,
+    CLAIM,
+    KINDS,
+    PROFILE_DIR,
+    RESULTS,
+    STATE,
+    SUMMARY,
+    VERDICT,
+    Claim,
+    TrainingJob,
+    parse_training_job,
+)
+from cluster_hook.outcome import Outcome
+from cluster_hook.pipeline import FollowOptions, failed, follow
+from cluster_run.errors import ClusterError, InputError
+from cluster_run.files import write_text_whole
+from cluster_run.layout import RANK_TABLE_NAME
+from cluster_run.ranktable import parse_rank_table
+
+#: What became of a job: `later` data may still be written, or there was no time left; `elsewhere` another
+#: sweep has it; `retried` it failed and gets another attempt.
+SweptState = Literal["done", "failed", "retried", "later", "elsewhere"]
+
+#: Annotations of one object share 256 KiB; a summary needs far less.
+_MAX_SUMMARY = 1000
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """How to sweep. Times are seconds; `holder` names this sweep in its claims.
+
+    Data are read `settle_s` after their last change, or `patience_s` after the job's end at the latest. The
+    sweep begins no job that might not end within `time_s` of its own start.
+    """
+
+    namespace: str
+    selector: str
+    profiles: Path
+    results: Path
+    holder: str
+    follow: FollowOptions
+    n_attempts: int = 3
+    settle_s: float = 60.0
+    patience_s: float = 3600.0
+    time_s: float = 480.0
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What became of one job."""
+
+    job: str
+    state: SweptState
+    text: str
+    outcome: Outcome | None = None
+
+
+def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) -> tuple[Swept, ...]:
+    """Look at all jobs once; `told` is called for each as it ends.
+
+    Raises:
+        ApiError: the jobs cannot be listed.
+    """
+    end_s = time.monotonic() + options.time_s
+    swept = []
+    for job in _jobs(api, options, told):
+        _save_rank_table(api, job, options)
+        if job.state == "running" or job.is_settled:
+            continue
+        one = _sweep_one(api, job, options, end_s)
+        told(one)
+        swept.append(one)
+    return tuple(swept)
+
+
+def _jobs(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) -> Iterator[TrainingJob]:
+    for kind in KINDS:
+        try:
+            for item in api.list(kind.path(options.namespace), options.selector):
+                with contextlib.suppress(InputError):
+                    yield parse_training_job(kind, item)
+        except ApiError as error:
+            # A cluster without Volcano or the Ascend Operator has no such jobs; that is no error.
+            if error.status == 404:
+                continue
+            if error.status != 403 or kind == KINDS[0]:
+                raise
+            told(Swept(kind.plural, "failed", str(error)))
+
+
+def _sweep_one(api: ApiClient, job: TrainingJob, options: SweepOptions, end_s: float) -> Swept:
+    now_s = time.time()
+    if job.is_claimed(now_s):
+        return Swept(job.label, "elsewhere", "another sweep works on it")
+    if job.n_attempts >= options.n_attempts:
+        # Its sweeps died without a word, or it would have been given up by one of them.
+        return _conclude(
+            api, job, options, failed(_finished(job, options), None, "every sweep died on it"), job.n_attempts
+        )
+    if _is_being_written(job, options, now_s):
+        return Swept(job.label, "later", "it ended a moment ago; its ranks may still be writing")
+    left_s = end_s - time.monotonic()
+    if left_s < options.follow.deadline_s:
+        return Swept(job.label, "later", "no time left in this sweep")
+    claimed = _claim(api, job, options, now_s)
+    if claimed is None:
+        return Swept(job.label, "elsewhere", "another sweep took it, or it is gone")
+    try:
+        outcome = _follow(claimed, options)
+    except BaseException:
+        # Stopped: give the job back, uncounted. Should that fail as well, the claim expires.
+        annotations = {CLAIM: None, ATTEMPTS: str(job.n_attempts), STATE: None}
+        with contextlib.suppress(ClusterError):
+            api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
+        raise
+    return _conclude(api, claimed, options, outcome, claimed.n_attempts)
+
+
+def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> bool:
+    if job.finished_s is not None:
+        age_s = now_s - job.finished_s
+        if age_s < options.settle_s or age_s > options.patience_s:
+            return age_s < options.settle_s
+    with contextlib.suppress(InputError):
+        top = _profile_dir(job, options.profiles).partition("%N")[0]
+        for directory, _, names in os.walk(top):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    if now_s - os.lstat(os.path.join(directory, name)).st_mtime < options.settle_s:
+                        return True
+    return False
+
+
+def _claim(api: ApiClient, job: TrainingJob, options: SweepOptions, now_s: float) -> TrainingJob | None:
+    claim = Claim(options.holder, int(now_s + options.time_s) + 60)
+    annotations = {CLAIM: claim.to_text(), ATTEMPTS: str(job.n_attempts + 1), STATE: "claimed"}
+    try:
+        item = api.merge_patch(
+            job.path, {"metadata": {"resourceVersion": job.version, "annotations": annotations}}
+        )
+    except ApiError as error:
+        if error.status in (404, 409):
+            return None
+        raise
+    return parse_training_job(job.kind, item)
+
+
+def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
+    finished = _finished(job, options)
+    try:
+        profile_dir = _profile_dir(job, options.profiles)
+    except InputError as error:
+        return failed(finished, None, str(error))
+    rank_table = finished.work_dir / RANK_TABLE_NAME
+    request = ProfileRequest(
+        profile_dir=profile_dir,
+        results=finished.work_dir / "cluster_analysis_output",
+        via="shared",
+        rank_table=rank_table if rank_table.is_file() else None,
+    )
+    return follow(finished, request, options.follow)
+
+
+def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:
+    table = _work_dir(job, options) / RANK_TABLE_NAME
+    nodes: tuple[str, ...] | None = None
+    with contextlib.suppress(OSError, InputError):
+        nodes = tuple(parse_rank_table(table.read_text(), table.name).server_ids)
+    return FinishedJob(
+        job=job.name,
+        name="",
+        user="",
+        state=job.state,
+        nodes=nodes,
+        work_dir=_work_dir(job, options),
+        comment="",
+    )
+
+
+def _work_dir(job: TrainingJob, options: SweepOptions) -> Path:
+    # The uid keeps apart two jobs that had one name after another. Names are DNS labels: safe in a path.
+    return options.results / job.namespace / f"{job.name}-{job.uid[:8]}"
+
+
+def _profile_dir(job: TrainingJob, profiles: Path) -> str:
+    said = job.annotations.get(PROFILE_DIR, "")
+    if not said:
+        raise InputError(
+            f"the job has no annotation {PROFILE_DIR}", "say where below the profile volume it wrote"
+        )
+    given = Path(said)
+    if given.is_absolute() or ".." in given.parts or not profiles.is_dir():
+        raise InputError(
+            f"{PROFILE_DIR} is {said!r}", "write a path relative to the profile volume, without .."
+        )
+    # A link on the volume must not lead out of it, into the pod's own secrets.
+    fixed = profiles / said.partition("%N")[0]
+    if not fixed.resolve().is_relative_to(profiles.resolve()):
+        raise InputError(f"{PROFILE_DIR} is {said!r}, which leads out of the profile volume")
+    return str(profiles / given)
+
+
+def _save_rank_table(api: ApiClient, job: TrainingJob, options: SweepOptions) -> None:
+    """Keep the rank table of a job that runs or ended: its ConfigMap goes when the job goes."""
+    path = _work_dir(job, options) / RANK_TABLE_NAME
+    if job.is_settled or path.is_file():
+        return
+    name = job.rank_table_config_map
+    with contextlib.suppress(ClusterError, OSError):
+        item = api.get(f"/api/v1/namespaces/{job.namespace}/configmaps/{name}")
+        text = str(((item or {}).get("data") or {}).get(RANK_TABLE_NAME, ""))
+        if text:
+            # One that is not completed yet is refused here, and asked for again by the next sweep.
+            parse_rank_table(text, name)
+            write_text_whole(path, text)
+
+
+def _conclude(
+    api: ApiClient, job: TrainingJob, options: SweepOptions, outcome: Outcome, n_attempts: int
+) -> Swept:
+    if outcome.state != "failed":
+        state: SweptState = "done"
+    else:
+        state = "failed" if n_attempts >= options.n_attempts else "retried"
+    annotations: dict[str, Any] = {
+        CLAIM: None,
+        STATE: "retry" if state == "retried" else state,
+        SUMMARY: outcome.line[:_MAX_SUMMARY],
+        VERDICT: outcome.verdict.verdict if outcome.verdict else "unknown",
+    }
+    if outcome.verdict is not None and outcome.results is not None:
+        annotations[RESULTS] = str(outcome.results.relative_to(options.results))
+    try:
+        api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
+    except ApiError as error:
+        # The results are there. A job that was deleted meanwhile needs no annotation.
+        if error.status not in (404, 409):
+            return Swept(
+                job.label, "retried", f"{outcome.line} The job could not be annotated: {error}", outcome
+            )
+    return Swept(job.label, state, outcome.line, outcome)
