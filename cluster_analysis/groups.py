@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from cluster_analysis.model import Confidence, Problem, RankMetadata
+from cluster_analysis.schema import OPERATOR_GROUP_PREFIX
 from cluster_run.ids import Rank, format_number_ranges
 
 #: One row a rank, group and kind of operator; small, whatever the length of the run.
@@ -42,7 +43,7 @@ class Members:
 def declared_members(
     metadata: Mapping[Rank, RankMetadata],
 ) -> tuple[dict[str, tuple[str, tuple[Rank, ...]]], list[Problem]]:
-    """Return `{group: (name, members)}` as the metadata declares it, and where ranks contradict each other."""
+    """Return `{group: (name, members)}` as the metadata declares it, and where ranks contradict others."""
     votes: dict[str, Counter[tuple[str, tuple[Rank, ...]]]] = {}
     for rank in sorted(metadata):
         for one in metadata[rank].groups:
@@ -75,70 +76,96 @@ def find_members(
         declared: see `declared_members`.
         captured: ranks that have data; one of them that never mentions a group is no member of it.
     """
-    rows = use.to_pylist()
-    users: dict[str, set[Rank]] = {}
-    locals_of: dict[str, dict[Rank, set[int]]] = {}
-    n_local: dict[str, int] = {}
-    for row in rows:
-        group, rank = row["group"], Rank(row["rank"])
-        if not group:
-            continue
-        users.setdefault(group, set()).add(rank)
-        if row["local_rank"] is not None:
-            locals_of.setdefault(group, {}).setdefault(rank, set()).add(row["local_rank"])
-        n_local[group] = max(n_local.get(group, 0), row["n_local"] or 0)
+    seen: dict[str, _Seen] = {}
+    for row in use.to_pylist():
+        if row["group"]:
+            seen.setdefault(row["group"], _Seen()).add(
+                Rank(row["rank"]), row["local_rank"], row["n_local"] or 0
+            )
     known = frozenset(captured)
     members: dict[str, Members] = {}
     problems: list[Problem] = []
-    for group in sorted(users.keys() | declared.keys()):
-        mentioned = tuple(sorted(users.get(group, ())))
+    for group in sorted(seen.keys() | declared.keys()):
+        one = seen.get(group, _Seen())
+        users = tuple(sorted(one.users))
         if group in declared and declared[group][1]:
             name, ranks = declared[group]
-            members[group] = Members(group, ranks, name, "high", mentioned)
+            members[group] = Members(group, ranks, name, "high", users)
             continue
-        inferred, confidence, problem = _inferred(
-            group, mentioned, locals_of.get(group, {}), n_local.get(group, 0), known
-        )
-        members[group] = Members(group, inferred, "", confidence, mentioned)
-        if problem:
-            problems.append(problem)
+        clash = one.clash()
+        if clash is not None or _is_several(group, one):
+            members[group] = Members(group, (), "", "low", users)
+            if clash is not None and not group.startswith(OPERATOR_GROUP_PREFIX):
+                problems.append(clash.problem(group))
+            continue
+        ranks, confidence = _inferred(one, known)
+        members[group] = Members(group, ranks, "", confidence, users)
     return members, problems
 
 
-def _inferred(
-    group: str,
-    users: tuple[Rank, ...],
-    locals_of: Mapping[Rank, set[int]],
-    n_local: int,
-    captured: frozenset[Rank],
-) -> tuple[tuple[Rank, ...], Confidence, Problem | None]:
-    """Return the members of a group that no metadata declares."""
-    at: dict[int, Rank] = {}
-    for rank in users:
-        own = locals_of.get(rank, set())
-        if len(own) == 1:
-            (local,) = own
-            if local in at:
-                return (
-                    (),
-                    "low",
-                    Problem(
-                        f"ranks {at[local]} and {rank} are both local rank {local} of group {group}, so it is more than "
-                        "one group; its operators are not matched over ranks",
-                        rank=rank,
-                    ),
-                )
-            at[local] = rank
-    n_members = max(n_local, len(users), max(at, default=-1) + 1)
-    if not at:
-        return users, ("medium" if n_members == len(users) else "low"), None
+@dataclass(frozen=True)
+class _Clash:
+    local: int
+    ranks: tuple[Rank, Rank]
+
+    def problem(self, group: str) -> Problem:
+        first, second = self.ranks
+        return Problem(
+            f"ranks {first} and {second} are both local rank {self.local} of group {group}, so it is more than "
+            "one group; its operators are not matched over ranks",
+            rank=second,
+            advice="check that the captures belong to one job",
+        )
+
+
+@dataclass
+class _Seen:
+    """What the data says of one group."""
+
+    users: set[Rank] = field(default_factory=set)
+    locals_of: dict[Rank, set[int]] = field(default_factory=dict)
+    n_local: int = 0
+
+    def add(self, rank: Rank, local: int | None, n_local: int) -> None:
+        self.users.add(rank)
+        self.n_local = max(self.n_local, n_local)
+        if local is not None:
+            self.locals_of.setdefault(rank, set()).add(local)
+
+    def at(self) -> dict[int, Rank]:
+        """Return the rank at each local rank that is known for certain."""
+        return {next(iter(local)): rank for rank, local in sorted(self.locals_of.items()) if len(local) == 1}
+
+    def clash(self) -> _Clash | None:
+        """Return two ranks that have one local rank; None when there are none."""
+        taken: dict[int, Rank] = {}
+        for rank, own in sorted(self.locals_of.items()):
+            for local in own if len(own) == 1 else ():
+                if local in taken:
+                    return _Clash(local, (taken[local], rank))
+                taken[local] = rank
+        return None
+
+
+def _is_several(group: str, seen: _Seen) -> bool:
+    """Return whether one name stands for several groups: more ranks use it than one group has."""
+    return group.startswith(OPERATOR_GROUP_PREFIX) and 0 < seen.n_local < len(seen.users)
+
+
+def _inferred(seen: _Seen, captured: frozenset[Rank]) -> tuple[tuple[Rank, ...], Confidence]:
+    """Return the members of a group that no metadata declares; only the first where the rest is unknown."""
+    users = tuple(sorted(seen.users))
+    at = seen.at()
+    n_members = max(seen.n_local, len(users), max(at, default=-1) + 1)
     if sorted(at) == list(range(n_members)):
-        return tuple(at[local] for local in range(n_members)), "high", None
+        return tuple(at[local] for local in range(n_members)), "high"
+    if len(users) == n_members and all(users[local] == rank for local, rank in at.items()):
+        return users, "medium"
     filled = _filled(at, n_members, users, captured)
     if filled:
-        return filled, "low", None
-    prefix = next((local for local in range(n_members) if local not in at), n_members)
-    return tuple(at[local] for local in range(prefix)), "low", None
+        return filled, "low"
+    first_unknown = next(local for local in range(n_members) if local not in at)
+    return tuple(at[local] for local in range(first_unknown)), "low"
 
 
 def _filled(
@@ -150,7 +177,7 @@ def _filled(
     """
     if len(at) < 2:
         return ()
-    (first, second), *_ = [sorted(at)[:2]]
+    first, second = sorted(at)[:2]
     stride, rest = divmod(at[second] - at[first], second - first)
     if rest or stride <= 0:
         return ()

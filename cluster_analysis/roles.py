@@ -32,6 +32,8 @@ _ROLE_OF_NAME: Mapping[str, GroupRole] = {
     "world": "world",
 }
 _NUMBERED = re.compile(r"^(tp|pp|dp|cp|ep)[-_]?\d[\d_-]*$")
+#: Collectives of tensor parallelism run several times a layer, those of data parallelism a few times a step.
+_TP_OVER_DP_OPERATORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -59,26 +61,31 @@ def assign_roles(
     """
     named = {key: role_of_name(one.name) for key, one in members.items()}
     is_named = any(role not in ("unknown", "world") for role in named.values())
-    roles = named if is_named else {**infer_roles(members, use, len(ranks)), **_known(named)}
+    uses = use.to_pylist()
+    roles = named
+    if not is_named:
+        roles = {**infer_roles(members, uses, ranks), **_known(named)}
     groups = {
-        key: Group(
-            key, roles.get(key, "unknown"), one.ranks, one.name, one.confidence if is_named else _low(one)
-        )
+        key: Group(key, roles.get(key, "unknown"), one.ranks, one.name, one.confidence)
         for key, one in members.items()
     }
-    stages = _index_in(groups, "pp")
+    if not is_named:
+        groups = {key: _doubted(group) for key, group in groups.items()}
+    stages = _stages(groups, members, uses)
     tp_index, dp_index = _index_in(groups, "tp"), _index_in(groups, "dp")
     confidence: Confidence = "high" if is_named else "low"
-    if any((sizes.tp, sizes.pp, sizes.dp)):
-        placed = _places_of_sizes(sizes, ranks)
-        confidence = "high" if is_named else "medium"
-        stages = {**placed[0], **(stages if is_named else {})}
-        tp_index = {**placed[1], **(tp_index if is_named else {})}
-        dp_index = {**placed[2], **(dp_index if is_named else {})}
-    sizes = _completed(sizes, stages, tp_index, dp_index)
-    if not stages and sizes.pp <= 1:
+    if not is_named and any((sizes.tp, sizes.pp, sizes.dp)):
+        confidence = "medium"
+    by_size = _places_of_sizes(sizes, ranks)
+    # Named groups place a rank best; then the declared sizes; guessed groups last.
+    stages = {**by_size[0], **stages} if is_named else {**stages, **by_size[0]}
+    tp_index = {**by_size[1], **tp_index} if is_named else {**tp_index, **by_size[1]}
+    dp_index = {**by_size[2], **dp_index} if is_named else {**dp_index, **by_size[2]}
+    if not stages and sizes.pp <= 1 and not any(row["is_p2p"] for row in uses):
         stages = dict.fromkeys(ranks, 0)
-    return Roles(groups, sizes, stages, tp_index, dp_index, confidence)
+    return Roles(
+        groups, _completed(sizes, stages, tp_index, dp_index), stages, tp_index, dp_index, confidence
+    )
 
 
 def role_of_name(name: str) -> GroupRole:
@@ -90,45 +97,56 @@ def role_of_name(name: str) -> GroupRole:
     return _ROLE_OF_NAME[match.group(1)] if match else "unknown"
 
 
-def infer_roles(members: Mapping[str, Members], use: pa.Table, n_ranks: int) -> dict[str, GroupRole]:
+def infer_roles(
+    members: Mapping[str, Members], uses: list[dict[str, object]], ranks: tuple[Rank, ...]
+) -> dict[str, GroupRole]:
     """Guess roles from the operators of each group.
 
-    Point-to-point operators make a pipeline, all-to-all an expert group. Of the rest the group over
-    neighbouring ranks with most operators is tensor-parallel (several collectives a layer), the others
-    data-parallel (few a step). One group over all ranks is data-parallel when it is the only one.
+    Point-to-point operators make a pipeline, all-to-all an expert group. Of the rest, groups over
+    neighbouring ranks with clearly more operators than groups over distant ranks are tensor-parallel and
+    the others data-parallel; where there is only one sort, nobody can tell. One group over all ranks is
+    data-parallel when it is the only one.
     """
-    n_collectives: dict[str, int] = {}
-    kinds: dict[str, set[str]] = {}
-    for row in use.to_pylist():
-        kinds.setdefault(row["group"], set()).add("p2p" if row["is_p2p"] else row["op_type"])
-        if not row["is_p2p"]:
-            n_collectives[row["group"]] = n_collectives.get(row["group"], 0) + row["n_ops"]
+    kinds = _kinds(uses)
+    everyone = set(ranks).union(*(one.ranks for one in members.values()))
     roles: dict[str, GroupRole] = {}
     candidates = []
     for key, one in members.items():
-        seen = kinds.get(key, set())
-        if len(one.ranks) >= n_ranks > 1:
-            roles[key] = "world"
-        elif len(one.ranks) < 2:
+        if len(one.ranks) < 2:
             roles[key] = "unknown"
-        elif "p2p" in seen:
+        elif len(one.ranks) == len(everyone):
+            roles[key] = "world"
+        elif "p2p" in kinds.get(key, {}):
             roles[key] = "pp"
-        elif any(kind.startswith("alltoall") for kind in seen):
+        elif any(kind.startswith("alltoall") for kind in kinds.get(key, {})):
             roles[key] = "ep"
         else:
             candidates.append(key)
-    if not candidates and list(roles.values()).count("world") == 1 and "pp" not in roles.values():
-        return {key: "dp" if role == "world" else role for key, role in roles.items()}
-    neighbouring = [key for key in candidates if _are_neighbours(members[key].ranks)]
-    spread = [key for key in candidates if key not in neighbouring]
-    are_tp = bool(neighbouring) and _mean(n_collectives, neighbouring) >= 2 * _mean(n_collectives, spread)
+    is_only = len(roles) == 1 and not candidates
+    if is_only and "world" in roles.values() and all("p2p" not in one for one in kinds.values()):
+        return dict.fromkeys(roles, "dp")
+    near = [key for key in candidates if _are_neighbours(members[key].ranks)]
+    far = [key for key in candidates if key not in near]
+    counts = {key: sum(kinds.get(key, {}).values()) / max(1, len(members[key].users)) for key in candidates}
+    are_tp = bool(near and far) and _mean(counts, near) >= _TP_OVER_DP_OPERATORS * _mean(counts, far)
     for key in candidates:
-        roles[key] = "tp" if are_tp and key in neighbouring else "dp"
+        is_known = bool(near and far)
+        roles[key] = ("tp" if are_tp and key in near else "dp") if is_known else "unknown"
     return roles
 
 
-def _mean(counts: Mapping[str, int], keys: list[str]) -> float:
-    return sum(counts.get(key, 0) for key in keys) / len(keys) if keys else 0.0
+def _kinds(uses: list[dict[str, object]]) -> dict[str, dict[str, int]]:
+    """Return, for each group, how many operators of each kind it has; all point-to-point ones are `p2p`."""
+    kinds: dict[str, dict[str, int]] = {}
+    for row in uses:
+        of_group = kinds.setdefault(str(row["group"]), {})
+        kind = "p2p" if row["is_p2p"] else str(row["op_type"])
+        of_group[kind] = of_group.get(kind, 0) + int(str(row["n_ops"]))
+    return kinds
+
+
+def _mean(counts: Mapping[str, float], keys: list[str]) -> float:
+    return sum(counts[key] for key in keys) / len(keys)
 
 
 def _are_neighbours(ranks: tuple[Rank, ...]) -> bool:
@@ -139,16 +157,60 @@ def _known(named: Mapping[str, GroupRole]) -> dict[str, GroupRole]:
     return {key: role for key, role in named.items() if role != "unknown"}
 
 
-def _low(one: Members) -> Confidence:
-    return "low" if one.confidence == "low" else "medium"
+def _doubted(group: Group) -> Group:
+    """Return the group with at most medium confidence: its role is a guess."""
+    confidence: Confidence = "low" if group.confidence == "low" else "medium"
+    return Group(group.group, group.role, group.ranks, group.name, confidence)
+
+
+def _stages(
+    groups: Mapping[str, Group], members: Mapping[str, Members], uses: list[dict[str, object]]
+) -> dict[Rank, int]:
+    """Return the stage of each rank that a pipeline connects: its place in the chain, by rank."""
+    edges: set[tuple[Rank, Rank]] = set()
+    for group in groups.values():
+        if group.role == "pp":
+            edges |= {(left, right) for left, right in zip(group.ranks, group.ranks[1:], strict=False)}
+    if not edges:
+        edges = _world_edges(members, uses)
+    neighbours: dict[Rank, set[Rank]] = {}
+    for left, right in edges:
+        neighbours.setdefault(left, set()).add(right)
+        neighbours.setdefault(right, set()).add(left)
+    stages: dict[Rank, int] = {}
+    for rank in sorted(neighbours):
+        if rank not in stages:
+            chain = _connected(rank, neighbours)
+            stages.update({one: stage for stage, one in enumerate(sorted(chain))})
+    return stages
+
+
+def _world_edges(members: Mapping[str, Members], uses: list[dict[str, object]]) -> set[tuple[Rank, Rank]]:
+    """Return who sends to whom where a pipeline uses a group that is not its own: the links tell."""
+    edges = set()
+    for row in uses:
+        one = members.get(str(row["group"]))
+        peers = row["peers"]
+        if row["is_p2p"] and one and isinstance(peers, list):
+            rank = Rank(int(str(row["rank"])))
+            edges |= {(rank, one.ranks[peer]) for peer in peers if peer < len(one.ranks)}
+    return {(left, right) for left, right in edges if left != right}
+
+
+def _connected(start: Rank, neighbours: Mapping[Rank, set[Rank]]) -> set[Rank]:
+    reached, pending = {start}, [start]
+    while pending:
+        for other in neighbours[pending.pop()] - reached:
+            reached.add(other)
+            pending.append(other)
+    return reached
 
 
 def _index_in(groups: Mapping[str, Group], role: GroupRole) -> dict[Rank, int]:
     """Return each rank's index in its largest group of that role."""
     index: dict[Rank, int] = {}
-    for group in sorted(
-        (one for one in groups.values() if one.role == role), key=lambda one: (len(one.ranks), one.group)
-    ):
+    of_role = [group for group in groups.values() if group.role == role]
+    for group in sorted(of_role, key=lambda one: (len(one.ranks), one.group)):
         index.update({rank: number for number, rank in enumerate(group.ranks)})
     return index
 
@@ -156,15 +218,21 @@ def _index_in(groups: Mapping[str, Group], role: GroupRole) -> dict[Rank, int]:
 def _places_of_sizes(
     sizes: ParallelSizes, ranks: tuple[Rank, ...]
 ) -> tuple[dict[Rank, int], dict[Rank, int], dict[Rank, int]]:
-    """Return stage, TP index and DP index; Megatron and MindSpore number ranks in the order tp, cp, dp, pp."""
-    tp, cp, pp = sizes.tp or 1, sizes.cp or 1, sizes.pp or 1
+    """Return stage, TP index and DP index of each rank as far as the sizes are declared.
+
+    Megatron and MindSpore number ranks in the order tp, cp, dp, pp.
+    """
     n_ranks = max(ranks, default=-1) + 1
-    dp = sizes.dp or max(1, n_ranks // (tp * cp * pp))
-    per_stage = tp * cp * dp
-    if per_stage * pp < n_ranks:
-        return {}, {}, {}
-    stages = {rank: rank // per_stage for rank in ranks}
-    return stages, {rank: rank % tp for rank in ranks}, {rank: rank // (tp * cp) % dp for rank in ranks}
+    stages: dict[Rank, int] = {}
+    tp_index: dict[Rank, int] = {}
+    dp_index: dict[Rank, int] = {}
+    if sizes.pp and n_ranks % sizes.pp == 0:
+        stages = {rank: rank // (n_ranks // sizes.pp) for rank in ranks}
+    if sizes.tp:
+        tp_index = {rank: rank % sizes.tp for rank in ranks}
+    if sizes.dp and sizes.tp:
+        dp_index = {rank: rank // (sizes.tp * (sizes.cp or 1)) % sizes.dp for rank in ranks}
+    return stages, tp_index, dp_index
 
 
 def _completed(

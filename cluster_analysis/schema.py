@@ -28,6 +28,10 @@ STEPS = pa.schema(
     ]
 )
 
+#: Begin of a `group` that is named after one operator of the graph, because r1.x names no groups: ranks
+#: that run the same graph give one operator the same name.
+OPERATOR_GROUP_PREFIX = "op:"
+
 #: One row a communication operator, rank and step, as communication.json has it (without totals).
 #: `group` is the decimal hash after the `@`; `op_name` the text before it; `op_type` the lower-case
 #: operation (`allreduce`, `reducescatter`, `batchsendrecv`, `send`, …); `op_index` its running number

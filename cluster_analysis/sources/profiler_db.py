@@ -2,8 +2,8 @@
 
 Step times are recomputed from the tasks where no table holds them, by the profilers' own definitions:
 computing is the union of the compute tasks, communication the union of the communication operators,
-overlapped their intersection, the stage the span of both less the bubble. An event belongs to the step
-in which it starts.
+overlapped their intersection, the stage the span of both less the bubble (MindSpore: the span of the
+communication operators). An event belongs to the step in which it starts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
-_US_PER_NS = 1e-3
+_NS_PER_US = 1000.0
+#: op_statistic.csv states its means to the nanosecond.
+_DECIMALS = 3
 
 
 def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -> pa.Table | None:
@@ -48,9 +50,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
         )
         operators, kinds = _operators(database)
         steps = _boundaries(database, compute, operators)
-    rows = [
-        _step_row(rank, step, compute, operators, np.isin(kinds, _BUBBLES[is_mindspore])) for step in steps
-    ]
+    rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
     found = [row for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
@@ -81,13 +81,14 @@ def _boundaries(database: Database, compute: _Spans, operators: _Spans) -> list[
 
 
 def _step_row(
-    rank: int,
+    source: tuple[int, bool],
     step: tuple[int, int | None, int],
     compute: _Spans,
     operators: _Spans,
-    is_bubble: npt.NDArray[np.bool_],
+    kinds: npt.NDArray[np.str_],
 ) -> dict[str, float | None] | None:
-    number, begin, end = step
+    (rank, is_mindspore), (number, begin, end) = source, step
+    is_bubble = np.isin(kinds, _BUBBLES[is_mindspore])
     if begin is not None:
         of_step = (operators[:, 0] >= begin) & (operators[:, 0] <= end)
         operators, is_bubble = operators[of_step], is_bubble[of_step]
@@ -100,18 +101,20 @@ def _step_row(
     bubble = int((operators[is_bubble, 1] - operators[is_bubble, 0]).sum())
     first, last = int(both[:, 0].min()), int(both[:, 1].max())
     exposed = communicating - overlapped
+    staged = operators if is_mindspore and len(operators) else both
+    span = int(staged[:, 1].max() - staged[:, 0].min())
     return {
         "rank": rank,
         "step": number,
-        "computing_us": computing * _US_PER_NS,
-        "communication_not_overlapped_us": exposed * _US_PER_NS,
-        "overlapped_us": overlapped * _US_PER_NS,
-        "communication_us": communicating * _US_PER_NS,
-        "free_us": (last - first - busy) * _US_PER_NS,
-        "stage_us": (last - first - bubble) * _US_PER_NS,
-        "bubble_us": bubble * _US_PER_NS,
-        "communication_not_overlapped_exclude_receive_us": (exposed - bubble) * _US_PER_NS,
-        "preparing_us": None if begin is None else (first - begin) * _US_PER_NS,
+        "computing_us": computing / _NS_PER_US,
+        "communication_not_overlapped_us": exposed / _NS_PER_US,
+        "overlapped_us": overlapped / _NS_PER_US,
+        "communication_us": communicating / _NS_PER_US,
+        "free_us": (last - first - busy) / _NS_PER_US,
+        "stage_us": (span - bubble) / _NS_PER_US,
+        "bubble_us": bubble / _NS_PER_US,
+        "communication_not_overlapped_exclude_receive_us": (exposed - bubble) / _NS_PER_US,
+        "preparing_us": None if begin is None else (first - begin) / _NS_PER_US,
     }
 
 
@@ -161,7 +164,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         "op_index": names.indices_in_group(op_names),
         "is_p2p": names.point_to_point(op_types),
         "start_ns": pa.array(starts),
-        "elapse_us": pa.array((ends - starts) * _US_PER_NS),
+        "elapse_us": pa.array((ends - starts) / _NS_PER_US),
     }
     table = pa.table(
         [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
@@ -186,7 +189,8 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
             f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "
             f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) "
             f"LEFT JOIN STRING_IDS AS kinds ON kinds.id = {_COMPUTE}.opType "
-            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
+            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType "
+            "GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
         )
     if not rows:
         return None
@@ -195,10 +199,10 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         "op_type": numbers.encoded([str(row[0]) for row in rows]),
         "core_type": numbers.encoded([str(row[1]) for row in rows]),
         "n_calls": pa.array([row[2] for row in rows], pa.int64()),
-        "total_us": pa.array([row[3] * _US_PER_NS for row in rows], pa.float64()),
-        "min_us": pa.array([row[4] * _US_PER_NS for row in rows], pa.float64()),
-        "avg_us": pa.array([row[3] / row[2] * _US_PER_NS for row in rows], pa.float64()),
-        "max_us": pa.array([row[5] * _US_PER_NS for row in rows], pa.float64()),
+        "total_us": pa.array([row[3] / _NS_PER_US for row in rows], pa.float64()),
+        "min_us": pa.array([row[4] / _NS_PER_US for row in rows], pa.float64()),
+        "avg_us": pa.array([round(row[3] / row[2] / _NS_PER_US, _DECIMALS) for row in rows], pa.float64()),
+        "max_us": pa.array([row[5] / _NS_PER_US for row in rows], pa.float64()),
     }
     return pa.table(columns, schema=schema.OPERATORS)
 

@@ -36,6 +36,10 @@ def read_r1_rank(reading: Reading) -> RankTables:
     )
     if steps is None:
         steps = steps_of_iterations(iterations, {}, lambda _: None)
+    reading.notes.append(
+        "r1.x files name no communication groups: operators of one name are matched over the ranks that "
+        "have it, point-to-point operators not at all"
+    )
     links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
     if trace is None and "r1_step_trace" not in reading.source.files:
         reading.problem("no step times", "step_trace_raw_*_detail_time.csv", "collect it from its host")

@@ -168,5 +168,6 @@ def graph_groups(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     op_names = [_STREAM.sub("", key) for key in keys.to_pylist()]
     array = pa.array(op_names, pa.string())
     alone = names.point_to_point(names.operations(array))
-    groups = pc.if_else(alone, pa.scalar(""), array)
+    named = pc.binary_join_element_wise(pa.scalar(schema.OPERATOR_GROUP_PREFIX), array, "")
+    groups = pc.if_else(alone, pa.scalar(""), named)
     return pc.dictionary_encode(groups).cast(schema.COLLECTIVES.field("group").type), array
