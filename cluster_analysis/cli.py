@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,16 @@ def main(argv: Sequence[str]) -> int:
     except ClusterError as error:
         print(f"cluster-analyse: {error}", file=sys.stderr)
         return int(error.exit_code)
+    except Exception as error:
+        if arguments.verbose:
+            traceback.print_exc()
+        text = " ".join(str(error).split()) or "no message"
+        print(
+            f"cluster-analyse: a mistake of ours: {type(error).__name__}: {text}; nothing was written"
+            + ("" if arguments.verbose else " (-v shows where; please report it)"),
+            file=sys.stderr,
+        )
+        return int(ExitCode.FAILED)
 
 
 def _run(arguments: argparse.Namespace) -> ExitCode:

@@ -18,7 +18,7 @@ from cluster_analysis.groups import GROUP_USE
 from cluster_analysis.insight.totals import totals_of
 from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.reduction import reduce_step
-from cluster_analysis.schema import COLLECTIVES, LINKS, OPERATORS, PACKETS, STEPS
+from cluster_analysis.schema import COLLECTIVES, ITERATIONS, LINKS, OPERATORS, PACKETS, STEPS
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.topology import group_use, map_links
 from cluster_run.ids import Rank, Step
@@ -46,6 +46,7 @@ class BatchSummary:
     steps: pa.Table
     operators: pa.Table
     packets: pa.Table
+    iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
     metadata: Mapping[Rank, RankMetadata]
@@ -138,6 +139,7 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
         steps=_joined([one.steps for one in tables], STEPS),
         operators=_joined([one.operators for one in tables], OPERATORS),
         packets=_joined([one.packets for one in tables], PACKETS),
+        iterations=_joined([one.iterations for one in tables], ITERATIONS),
         uses=_joined([group_use(one) for one in tables], GROUP_USE),
         totals=totals_of(collectives),
         metadata={one.rank: one.metadata for one in tables},

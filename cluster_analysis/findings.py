@@ -7,11 +7,13 @@ Schema history:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from cluster_analysis.model import Confidence, ParallelSizes, Problem
+from cluster_run.errors import ClusterError
 from cluster_run.ids import HostId, Rank, Step
 
 SCHEMA = "cluster-findings/1"
@@ -118,8 +120,32 @@ def severity_of(cost_share: float | None) -> Severity:
 
 
 def document_to_json(document: FindingsDocument) -> str:
-    """Return findings.json: the same document gives the same bytes."""
-    return json.dumps(_plain(document), indent=1, allow_nan=False) + "\n"
+    """Return findings.json: the same document gives the same bytes.
+
+    Raises:
+        ClusterError: a number is not finite, which no JSON reader takes; the message names the field.
+    """
+    plain = _plain(document)
+    try:
+        return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise ClusterError(
+            f"findings.json: {_not_finite(plain)} is not a finite number",
+            "please report this as a mistake of ours",
+        ) from error
+
+
+def _not_finite(value: Any, path: str = "") -> str:
+    """Return where the first number lies that JSON cannot hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return path
+    children: Iterable[tuple[object, Any]] = ()
+    if isinstance(value, dict):
+        children = value.items()
+    elif isinstance(value, list | tuple):
+        children = enumerate(value)
+    places = (_not_finite(child, f"{path}.{key}" if path else str(key)) for key, child in children)
+    return next((place for place in places if place), "")
 
 
 def _plain(document: FindingsDocument) -> dict[str, Any]:

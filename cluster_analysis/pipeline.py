@@ -22,7 +22,7 @@ from cluster_analysis.memory import default_limit_bytes, must_file
 from cluster_analysis.model import Capture, Problem, RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.schema import OPERATORS, PACKETS, RANKS, STEPS
+from cluster_analysis.schema import ITERATIONS, OPERATORS, PACKETS, RANKS, STEPS
 from cluster_analysis.scratch import scratch_directory
 from cluster_analysis.topology import build_topology
 from cluster_run.errors import InputError
@@ -53,6 +53,7 @@ class RanksRead:
     steps: pa.Table
     operators: pa.Table
     packets: pa.Table
+    iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
     summaries: tuple[BatchSummary, ...]
@@ -94,8 +95,9 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
     """Like `analyse`, with engine and scratch directory still open, for outputs that need the files again."""
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
-    capture = discover(options.run, options.capture)
-    sources = _chosen(capture, options.selection, options.run)
+    found = discover(options.run, options.capture)
+    sources = _chosen(found, options.selection, options.run)
+    capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
     with scratch_directory(options.scratch) as scratch:
         engine = open_engine(options, size_bytes, scratch)
@@ -104,7 +106,7 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             stem = f"{scratch}/batch-" if must_file(engine.wants_files, size_bytes, limit) else ""
             read = _read_all(engine, sources, options.selection, stem, tell)
             _require_data(read, options)
-            topology, contradictions = build_topology(capture, read.metadata, read.uses)
+            topology, contradictions = _topology(capture, read, options.selection)
             evidence, problems = _reduce_all(engine, read, topology, tell)
             read = replace(read, problems=read.problems + contradictions + problems)
             tell("detecting", 0, 1)
@@ -128,6 +130,24 @@ def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSour
         found = format_number_ranges(source.rank for source in capture.sources)
         raise InputError(f"{run}: none of the ranks asked for is there", f"found are {found}")
     return sources
+
+
+def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Selection) -> Capture:
+    """Return the capture as if only the selected ranks had been asked of the job: others are not missing."""
+    if selection.ranks is None:
+        return capture
+    problems = tuple(
+        problem
+        for problem in capture.problems
+        if not _counts_missing(problem) and (problem.rank is None or problem.rank in selection.ranks)
+    )
+    expected = tuple(rank for rank in capture.expected_ranks if rank in selection.ranks)
+    return replace(capture, sources=sources, expected_ranks=expected, problems=problems)
+
+
+def _counts_missing(problem: Problem) -> bool:
+    """Return whether a problem is about all ranks that are missing together."""
+    return problem.rank is None and problem.reason.startswith("no profiler data of")
 
 
 def _read_all(
@@ -171,12 +191,23 @@ def _read_all(
         steps=engine_tasks.canonical([one.steps for one in ordered], STEPS),
         operators=engine_tasks.canonical([one.operators for one in ordered], OPERATORS),
         packets=engine_tasks.canonical([one.packets for one in ordered], PACKETS),
+        iterations=engine_tasks.canonical([one.iterations for one in ordered], ITERATIONS),
         uses=engine_tasks.canonical([one.uses for one in ordered], GROUP_USE),
         totals=engine_tasks.canonical([one.totals for one in ordered], TOTALS),
         summaries=ordered,
         kept=tuple(kept[position] for position in order),
         problems=(*(problem for one in ordered for problem in one.problems), *problems),
     )
+
+
+def _topology(
+    capture: Capture, read: RanksRead, selection: Selection
+) -> tuple[Topology, tuple[Problem, ...]]:
+    topology, problems = build_topology(capture, read.metadata, read.uses)
+    if selection.ranks is None:
+        return topology, problems
+    ranks = tuple(rank for rank in topology.ranks if rank in selection.ranks)
+    return replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
 
 
 def _require_data(read: RanksRead, options: AnalyseOptions) -> None:
@@ -236,7 +267,7 @@ def _result(
 ) -> AnalysisResult:
     found = detection.detect(evidence, topology)
     seen = _ranks_with_data(read)
-    expected = _expected_ranks(capture, read, options.selection)
+    expected = _expected_ranks(capture, topology, options.selection)
     problems = (*capture.problems, *read.problems)
     missing = sorted(expected - seen)
     problems += _unnamed_missing(missing, problems, len(expected))
@@ -267,6 +298,7 @@ def _result(
         "rank_times": found.rank_times,
         "links": found.links,
         "operators": evidence.operators,
+        "iterations": read.iterations,
     }
     addresses = dict(capture.addresses) if options.show_addresses else {}
     return AnalysisResult(document=document, topology=topology, tables=tables, addresses=addresses)
@@ -277,10 +309,11 @@ def _ranks_with_data(read: RanksRead) -> set[Rank]:
     return seen | {Rank(one) for one in read.uses["rank"].unique().to_pylist()}
 
 
-def _expected_ranks(capture: Capture, read: RanksRead, selection: Selection) -> set[Rank]:
-    worlds = [one.world_size for one in read.metadata.values()]
-    expected = set(capture.expected_ranks) | {Rank(one) for one in range(max(worlds, default=0))}
-    expected |= {source.rank for source in capture.sources}
+def _expected_ranks(capture: Capture, topology: Topology, selection: Selection) -> set[Rank]:
+    """Return every rank that the rank table, the metadata or a communication group knows of."""
+    expected = {*capture.expected_ranks, *topology.ranks}
+    for group in topology.groups.values():
+        expected.update(group.ranks)
     return expected if selection.ranks is None else expected & selection.ranks
 
 
@@ -290,9 +323,9 @@ def _unnamed_missing(
     """Return one problem for all missing ranks that no other problem names."""
     named = {problem.rank for problem in problems}
     unnamed = [rank for rank in missing if rank not in named]
-    if not unnamed or any(one.reason.startswith("no profiler data of") for one in problems):
+    if not unnamed or any(_counts_missing(one) for one in problems):
         return ()
-    reason = f"{len(unnamed)} of {n_expected} ranks are missing: {format_number_ranges(unnamed)}"
+    reason = f"no profiler data of {len(unnamed)} of {n_expected} ranks: {format_number_ranges(unnamed)}"
     return (Problem(reason=reason, advice="collect them too; what they did is not known"),)
 
 

@@ -16,8 +16,9 @@ from cluster_run.ids import HostId
 class AnalysisResult:
     """Findings and the tables behind them.
 
-    `tables` has the keys `ranks`, `steps`, `matched`, `rank_times`, `links` and `operators`, with the
-    schemas RANKS, STEPS, MATCHED, RANK_TIMES, LINK_SUMMARY and OPERATORS of `cluster_analysis.schema`.
+    `tables` has the keys `ranks`, `steps`, `matched`, `rank_times`, `links`, `operators` and `iterations`
+    (r1.x only, else empty), with the schemas RANKS, STEPS, MATCHED, RANK_TIMES, LINK_SUMMARY, OPERATORS
+    and ITERATIONS of `cluster_analysis.schema`.
     `addresses` is empty unless real host names were asked for.
     """
 
