@@ -168,6 +168,8 @@ class HostCollection:
             if file is not None and file.path != self._intake.path_of(placed) and file.path in lost:
                 del present[placed.entry.path]
                 missing.append(placed)
+        # Small files first: over a link that keeps breaking, as many as possible get through.
+        missing.sort(key=lambda placed: placed.entry.size_bytes)
         return present, missing
 
     async def _rounds(

@@ -1,0 +1,32 @@
+"""Collects in a process of its own, to be killed: `python -m … SPEC.json RUN [bytes a second]`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from cluster_collect.pool import collect
+from cluster_collect.progress_events import SilentListener
+from cluster_collect.spec import HostSpec
+from cluster_run.ids import HostId
+
+from .helpers import FULL
+
+
+class Printer(SilentListener):
+    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+        print(path, flush=True)
+
+
+def main() -> None:
+    specs = [HostSpec(**fields) for fields in json.loads(Path(sys.argv[1]).read_text())]
+    rate = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    options = replace(FULL, bandwidth_bytes_per_s=rate, compression="none")
+    asyncio.run(collect(specs, Path(sys.argv[2]), options, None, Printer()))
+
+
+if __name__ == "__main__":
+    main()
