@@ -102,8 +102,8 @@ class HostKeyJudge:
         if self.verdict == "changed":
             return HostKeyError(
                 f"the key of {self.name} has changed{print_of}: reinstalled, or somebody is in between",
-                "compare the fingerprint with the host's own (there: ssh-keygen -lf /etc/ssh/ssh_host_*.pub); "
-                f"if it is right: {self._forget}",
+                "compare it with what the host says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; "
+                f"if it is right, forget the old one: {self._forget}",
             )
         if self.verdict == "revoked":
             return HostKeyError(f"the key of {self.name} is revoked{print_of}", "ask who runs the host")
