@@ -102,6 +102,9 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
         deviation = deviations(metric.values, view, metric.floor, limits, use_replicas=metric.is_log)
         hosts = host_suspects(view, metric, deviation, limits)
         excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
+        if hosts:  # their ranks would be half of the peers of others
+            healthy = np.where(excluded[:, None], np.nan, metric.values)
+            deviation = deviations(healthy, view, metric.floor, limits, use_replicas=metric.is_log)
         ranks = rank_suspects(view, metric, deviation, limits, excluded)
         if metric.is_log:
             ranks, _ = split_by_mates(view, deviation, ranks, limits)

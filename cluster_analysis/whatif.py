@@ -15,6 +15,7 @@ import numpy as np
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.evidence import FloatArray
+from cluster_analysis.profile import GapProfiles
 from cluster_analysis.replay import Graph
 
 #: Scenarios replayed at once; more need more memory and are no faster.
@@ -44,6 +45,7 @@ class WhatIf:
     def __init__(self, view: JobView) -> None:
         self._view = view
         self._graph = view.graph
+        self._profiles = GapProfiles(view.graph) if view.graph is not None else None
         self.replay = _validated(view)
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
@@ -97,21 +99,48 @@ class WhatIf:
         return np.maximum(gap, 0.0)
 
     def _taken(self, graph: Graph, suspect: Suspect, gap: FloatArray) -> FloatArray:
-        """Spread a suspect's excess over its gaps: in proportion to them, or all before the first operator."""
-        view = self._view
-        excess = np.zeros((len(graph.ranks), graph.n_steps))
-        rows = np.searchsorted(graph.ranks, view.ranks)
-        known = np.isin(view.ranks, graph.ranks)
-        if suspect.excess_us is not None:
-            excess[rows[known]] = suspect.excess_us[known]
+        """Where the excess sits: at the places where the suspect's gaps are longer than its peers'.
+
+        Where the calls of peers cannot be laid side by side, in proportion to the gaps; late starts all
+        before the first operator.
+        """
+        excess = self._excess_in_graph(graph, suspect)
         own = excess[graph.rank, graph.step]
         weight = np.where(graph.is_side, 0.0, graph.gap_us)
         if suspect.where == "head":
             weight = graph.begins.astype(np.float64)
+        elif self._profiles is not None and suspect.kind in ("slow_rank", "slow_host", "periodic_pause"):
+            self._weigh_by_profile(graph, excess, weight, by_step=suspect.cause != "compute")
         cell = graph.rank * graph.n_steps + graph.step
         total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
         taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
         return np.minimum(taken, gap)
+
+    def _excess_in_graph(self, graph: Graph, suspect: Suspect) -> FloatArray:
+        excess = np.zeros((len(graph.ranks), graph.n_steps))
+        known = np.isin(self._view.ranks, graph.ranks)
+        rows = np.searchsorted(graph.ranks, self._view.ranks[known])
+        if suspect.excess_us is not None:
+            excess[rows] = suspect.excess_us[known]
+        return excess
+
+    def _weigh_by_profile(
+        self, graph: Graph, excess: FloatArray, weight: FloatArray, *, by_step: bool
+    ) -> None:
+        if self._profiles is None:
+            return
+        role = np.full(len(graph.ranks), -1)
+        known = np.isin(graph.ranks, self._view.ranks)
+        role[known] = self._view.role[np.searchsorted(self._view.ranks, graph.ranks[known])]
+        for one in np.unique(role[(excess > 0).any(axis=1)]):
+            suspects = np.flatnonzero((role == one) & (excess > 0).any(axis=1))
+            peers = np.flatnonzero((role == one) & ~(excess > 0).any(axis=1))
+            if not len(peers):
+                continue
+            weights = self._profiles.excess_weights(suspects, peers, by_step=by_step)
+            visits = self._profiles.visits_of(suspects)
+            if weights is not None and visits is not None:
+                weight[visits] = weights
 
     def _transfers(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
         transfer = graph.transfer_us

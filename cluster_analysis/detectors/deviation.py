@@ -27,11 +27,13 @@ class Deviation:
     """One metric of all ranks against their peers.
 
     `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
-    out; `raw` before that. `level` (R,) is the series' median over steps minus that of the peers,
+    out; `raw` before that. `host_series` is for comparing hosts: the replica's share comes from other
+    stages only, so that a host that holds whole replicas is not explained away. `level` (R,) is the series' median over steps minus that of the peers,
     `scale` what a healthy rank's level scatters by, `p_persistent` the test of the level.
     """
 
     raw: FloatArray
+    host_series: FloatArray
     series: FloatArray
     level: FloatArray
     centre: FloatArray
@@ -48,7 +50,8 @@ def deviations(
 ) -> Deviation:
     """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
     raw = values - group_medians(values, view.role)
-    series, beta = _without_data_effect(raw, view) if use_replicas else (raw, 0.0)
+    series, beta = _without_data_effect(raw, view, elsewhere=False) if use_replicas else (raw, 0.0)
+    host_series, _ = _without_data_effect(raw, view, elsewhere=True) if use_replicas else (raw, 0.0)
     own = median(series, 1)
     n_ranks, n_steps = series.shape
     centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
@@ -71,30 +74,41 @@ def deviations(
     p = np.where(
         n_peers >= limits.min_peers, student_tail(z, np.maximum(4, df + 6.0 * (n_peers <= 16))), np.nan
     )
-    return Deviation(raw, series, level, centre, scale, n_peers, step_sigma, p, trend, beta)
+    return Deviation(raw, host_series, series, level, centre, scale, n_peers, step_sigma, p, trend, beta)
 
 
-def _without_data_effect(raw: FloatArray, view: JobView) -> tuple[FloatArray, float]:
+def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[FloatArray, float]:
     """Take out what all ranks of a replica share in a step: its data were longer.
 
-    The share is the median of the replica's other ranks, weighted by how much of it is signal:
-    beta = max(0, 1 - var_noise / var_effect), so that with equal data nothing but noise is not removed.
+    The share is the median of the replica's ranks in other stages; with one stage it is that of the
+    rank's mates, unless `elsewhere`. It is weighted by how much of it is signal: beta = max(0, 1 -
+    var_noise / var_effect), so that with equal data nothing but noise is not removed.
     """
     if not (view.replica >= 0).all():
         return raw, 0.0
     effect = np.full(raw.shape, np.nan)
-    sizes = []
+    n_sources = []
+    roles = np.unique(view.role)
     for replica in np.unique(view.replica):
-        inside = np.flatnonzero(view.replica == replica)
-        sizes.append(len(inside))
-        if len(inside) > 2:
-            effect[inside] = _others_median(raw[inside])
-    if not np.isfinite(effect).any() or len(sizes) < 3:
+        inside = view.replica == replica
+        for role in roles:
+            own = np.flatnonzero(inside & (view.role == role))
+            others = np.flatnonzero(inside & (view.role != role))
+            if not len(own) or (len(roles) == 1 and elsewhere):
+                continue
+            if len(others):
+                effect[own] = median(raw[others], 0)
+                n_sources.append(len(others))
+            elif len(own) > 2:
+                effect[own] = _others_median(raw[own])
+                n_sources.append(len(own) - 1)
+    replicas = np.unique(view.replica)
+    if not np.isfinite(effect).any() or len(replicas) < 3:
         return raw, 0.0
-    noise = sigma(raw - group_medians(raw, view.replica))
-    var_noise = float(MEDIAN_SE**2 * noise**2 / np.median(sizes))
-    per_replica = np.stack([median(effect[view.replica == one], 0) for one in np.unique(view.replica)])
-    var_effect = float(sigma(per_replica) ** 2)
+    noise = float(np.nan_to_num(sigma(raw - group_medians(raw, view.mates))))
+    var_noise = MEDIAN_SE**2 * noise**2 / float(np.median(n_sources))
+    per_replica = np.stack([median(effect[view.replica == one], 0) for one in replicas])
+    var_effect = float(np.nan_to_num(sigma(per_replica)) ** 2)
     beta = max(0.0, 1.0 - var_noise / var_effect) if var_effect > 0 else 0.0
     return raw - beta * np.nan_to_num(effect), beta
 

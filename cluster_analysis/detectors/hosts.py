@@ -1,10 +1,13 @@
 """Slow hosts: all ranks of a host are late, compared with ranks of the same role elsewhere.
 
-Hosts are judged before ranks, and by the middle of their ranks, so that one bad rank does not condemn
-its host and a bad host does not make eight bad ranks.
+Hosts are judged before ranks, by the middle of their ranks, so that one bad rank does not condemn its
+host and a bad host does not make eight bad ranks. The worst host is taken out before the next is judged:
+where two hosts share a stage, a slow one makes half of the other one's peers slow.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,9 +16,9 @@ from cluster_analysis.detectors.metrics import Metric
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import host_summary, local_next_check
-from cluster_analysis.evidence import FloatArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
-from cluster_analysis.stats import benjamini_hochberg, leave_one_out, median, sigma, student_tail
+from cluster_analysis.stats import MAD_TO_SIGMA, median, sigma, student_tail
 from cluster_analysis.thresholds import Thresholds
 
 #: Idle time differs between healthy hosts by this share of itself (CPU load, NUMA): no fault below.
@@ -23,95 +26,129 @@ HOST_FREE_SIGMA = 0.15
 _PRIOR_DF = 6
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """One host against its peers: levels in the metric's unit, and the probability that it is healthy."""
+
+    host: int
+    inside: IntArray
+    level: float
+    scale: float
+    tail: float
+    n_peer_hosts: int
+
+
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
-    """Return hosts that are slow in one metric."""
-    present = np.unique(view.host[view.host >= 0])
-    if len(present) < 2:
-        return []
-    series = np.full((len(view.ranks), len(view.steps)), np.nan)
-    for host in present:
-        _compare_with_other_hosts(
-            view, deviation.series if metric.is_log else metric.values, int(host), series
-        )
-    by_host = np.stack([median(series[view.host == host], 0) for host in present])
-    level = median(by_host, 1)
-    centre, spread = leave_one_out(level)
-    floor = metric.floor
-    if metric.name == "free":
-        floor = float(np.hypot(floor, HOST_FREE_SIGMA * np.nan_to_num(np.nanmean(median(metric.values)))))
-    step_sigma = float(np.nan_to_num(median(sigma(by_host, 1)))) / np.sqrt(len(view.steps))
-    scale = np.maximum(np.hypot(np.nan_to_num(spread), floor), 1.25 * step_sigma)
-    excess = level - np.minimum(np.nan_to_num(centre), 0.0 if len(present) == 2 else np.inf)
-    tail = student_tail(excess / scale, len(present) - 2 + _PRIOR_DF)
-    chosen = benjamini_hochberg(tail, limits.false_discovery_rate)
-    own_level = median(series, 1)
-    found = []
-    for number in np.flatnonzero(chosen & (excess >= metric.effect)):
-        inside = np.flatnonzero((view.host == present[number]) & np.isfinite(own_level))
-        slow = own_level[inside] - centre[number] >= 0.5 * metric.effect
-        if not _is_whole_host(view, metric, inside, slow, limits):
-            continue
-        found.append(
-            _suspect(view, metric, int(present[number]), inside, series, level, centre, scale, number)
-        )
+    """Return hosts that are slow in one metric, the worst first."""
+    hosts = np.unique(view.host[view.host >= 0])
+    values = deviation.host_series
+    found: list[Suspect] = []
+    out = np.zeros(len(view.ranks), bool)
+    while len(found) < len(hosts) - 1:
+        level = median(np.where(out[:, None], np.nan, values), 1)
+        judged = [_judge(view, metric, level, int(host), values) for host in hosts if not out[view.host == host].all()]
+        slow = [
+            one
+            for one in judged
+            if one is not None
+            and one.tail <= limits.false_discovery_rate / len(hosts)
+            and one.level >= metric.effect
+            and _is_whole_host(view, metric, level, one, limits)
+        ]
+        if not slow:
+            return found
+        worst = max(slow, key=lambda one: (one.level, -one.host))
+        found.append(_suspect(view, metric, values, worst, out))
+        out |= view.host == worst.host
     return found
 
 
-def _compare_with_other_hosts(view: JobView, values: FloatArray, host: int, series: FloatArray) -> None:
-    here = view.host == host
+def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
+    """Compare one host; the scale comes from the other hosts among themselves, without this one."""
+    here = (view.host == host) & np.isfinite(level)
+    others = (view.host != host) & (view.host >= 0) & np.isfinite(level)
+    relative = np.full(len(level), np.nan)
     for role in np.unique(view.role[here]):
-        own = np.flatnonzero(here & (view.role == role))
-        peers = np.flatnonzero(~here & (view.role == role))
-        if len(peers):
-            series[own] = values[own] - median(values[peers], 0)
+        peers = others & (view.role == role)
+        if peers.any():
+            same = (view.role == role) & np.isfinite(level)
+            relative[same] = level[same] - float(np.median(level[peers]))
+    inside = np.flatnonzero(here & np.isfinite(relative))
+    if len(inside) < 2:
+        return None
+    peers = np.flatnonzero(others & np.isfinite(relative))
+    peer_hosts = np.unique(view.host[peers])
+    spread = _spread_of_hosts(view, metric, relative, peers, inside)
+    floor = metric.floor
+    if metric.name == "free":
+        # One peer host is a host like this one: its own luck counts too.
+        prior = HOST_FREE_SIGMA * float(np.nan_to_num(median(metric.values[peers])))
+        floor = float(np.hypot(floor, prior * (1.0 + 1.0 / len(peer_hosts)) ** 0.5))
+    scale = float(np.hypot(spread, floor))
+    own = float(np.median(relative[inside]))
+    n_steps = values.shape[1]
+    step_sigma = float(np.nan_to_num(median(sigma(values[peers], 1)))) if n_steps > 2 else 0.0
+    scale = max(scale, step_sigma / np.sqrt(n_steps))
+    tail = float(student_tail(np.array([own / scale]), len(peer_hosts) - 1 + _PRIOR_DF)[0])
+    return _Judged(host, inside, own, scale, tail, len(peer_hosts))
+
+
+def _spread_of_hosts(
+    view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
+) -> float:
+    """How far other hosts lie apart. Computing follows data and experts: there groups of mates are the unit."""
+    unit = view.mates if metric.is_log and (view.mates[inside] >= 0).all() else view.host
+    units = np.unique(unit[peers])
+    if len(units) < 2:
+        return 0.0
+    levels = np.array([float(np.median(relative[peers][unit[peers] == one])) for one in units])
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
+    if len(units) <= 4:
+        spread = max(spread, float(np.abs(levels).max()) / 1.5)
+    return spread / np.sqrt(len(np.unique(unit[inside])))
 
 
 def _is_whole_host(
-    view: JobView, metric: Metric, inside: np.ndarray[tuple[int], np.dtype[np.int64]],
-    slow: np.ndarray[tuple[int], np.dtype[np.bool_]], limits: Thresholds,
-) -> bool:  # fmt: skip
+    view: JobView, metric: Metric, level: FloatArray, one: _Judged, limits: Thresholds
+) -> bool:
     """Enough ranks are slow; for computing also more than one group of mates, or it is their work."""
-    if len(inside) < 2:
-        return False
+    centre = level[one.inside] - one.level
+    slow = level[one.inside] - np.median(centre) >= 0.5 * min(metric.effect, one.level)
     if not metric.is_log:
         return bool(slow.mean() >= limits.host_share)
-    groups = np.unique(view.mates[inside][slow])
-    several = len(groups) >= 2 or not view.has_experts
+    several = len(np.unique(view.mates[one.inside][slow])) >= 2 or not view.has_experts
     return bool(slow.mean() >= limits.host_share_computing and several)
 
 
-def _suspect(
-    view: JobView, metric: Metric, host: int, inside: np.ndarray[tuple[int], np.dtype[np.int64]],
-    series: FloatArray, level: FloatArray, centre: FloatArray, scale: FloatArray, number: int,
-) -> Suspect:  # fmt: skip
-    deviation = np.zeros(series.shape)
-    shared = median(series[inside], 0) - centre[number]
-    deviation[inside] = np.maximum(shared, 0.0)[None, :]
-    time = np.nan_to_num(metric.time_us)
-    excess = metric.removable(deviation, time)
-    typical = float(median(metric.time_us[inside]))
-    peers = float(
-        median(
-            metric.time_us[
-                ~np.isin(np.arange(len(view.ranks)), inside) & np.isin(view.role, view.role[inside])
-            ]
-        )
-    )
-    name = view.hosts[host]
-    n_peers = len(level) - 1
-    unit = peers if metric.is_log else 1.0
-    evidence = Evidence(f"{metric.name}_us", typical, peers, float(scale[number] * unit), n_peers)
+def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, out: BoolArray) -> Suspect:
+    shared = np.full((len(one.inside), values.shape[1]), np.nan)
+    peers = np.zeros(len(view.ranks), bool)
+    for number, rank in enumerate(one.inside.tolist()):
+        same = (view.role == view.role[rank]) & (view.host != one.host) & ~out
+        shared[number] = values[rank] - median(values[same], 0)
+        peers |= same
+    by_step = np.nan_to_num(median(shared, 0))
+    # The host's own level in all steps, so that the luck of single steps is not claimed as a saving.
+    by_step = np.full(len(by_step), max(float(np.median(by_step)), 0.0))
+    deviation = np.zeros(values.shape)
+    deviation[one.inside] = by_step
+    excess = metric.removable(deviation, np.nan_to_num(metric.time_us))
+    typical = float(median(metric.time_us[one.inside]))
+    peers_us = typical - float(np.median(excess[one.inside]))
+    spread = one.scale * (peers_us if metric.is_log else 1.0)
+    name = view.hosts[one.host]
     return Suspect(
         key=f"slow_host-{name}",
         kind="slow_host",
-        ranks=view.rank_ids(list(np.flatnonzero(view.host == host))),
+        ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
         hosts=(name,),
         cause=metric.cause,
         pattern="persistent",
         step_positions=tuple(range(len(view.steps))),
-        evidence=(evidence,),
-        summary=host_summary(metric, name, len(inside), typical, peers, n_peers),
+        evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
+        summary=host_summary(metric, name, len(one.inside), typical, peers_us, one.n_peer_hosts),
         next_check=local_next_check(metric.cause, f"host {name}"),
         excess_us=excess,
         where=metric.where,
+        p_value=one.tail,
     )

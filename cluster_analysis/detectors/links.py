@@ -17,6 +17,9 @@ from cluster_analysis.schema import LINK_SUMMARY, empty
 from cluster_analysis.stats import MAD_TO_SIGMA, benjamini_hochberg, student_tail
 from cluster_analysis.thresholds import Thresholds
 
+#: Below this an operator's time is latency, whatever the bandwidth.
+_SMALL_BYTES = 100e3
+
 
 @dataclass(frozen=True)
 class Observations:
@@ -64,23 +67,30 @@ def observe(evidence: JobEvidence) -> Observations | None:
     kinds, kind = codes(table["op_type"])
     keep = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
+    # Small messages are all latency: they say nothing on bandwidth, and a slow link looks healthy in them.
+    large = keep & (size >= _SMALL_BYTES)
+    keep = large if large.any() else keep
     # Half-octave buckets: in one of them time is proportional to size.
     bucket = np.rint(2 * np.log2(np.maximum(size, 1.0))).astype(np.int32)
-    src, dst = table["src_rank"].to_numpy(), table["dst_rank"].to_numpy()
     names = ("src_rank", "dst_rank")
     src, dst = (np.asarray(table[name].to_numpy(), np.int32)[keep] for name in names)
-    chosen = [array[keep] for array in (transport, kind, bucket)]
-    step = np.asarray(table["step"].to_numpy(), np.int32)[keep]
-    excess = _excess(src, dst, *chosen, np.log(time[keep] / size[keep]))
-    return Observations(src, dst, *chosen, step, size[keep], time[keep], excess, transports, kinds)
+    transport, kind, bucket = transport[keep], kind[keep], bucket[keep]
+    excess = _excess((src, dst), (transport, kind, bucket), np.log(time[keep] / size[keep]))
+    step = np.asarray(table["step"].to_numpy(), np.int64)[keep]
+    return Observations(
+        src, dst, transport, kind, bucket, step, size[keep], time[keep], excess, transports, kinds
+    )
 
 
 def _excess(
-    src: IntArray, dst: IntArray, transport: IntArray, kind: IntArray, bucket: IntArray, slowness: FloatArray
+    ends: tuple[IntArray, IntArray], classes: tuple[IntArray, IntArray, IntArray], slowness: FloatArray
 ) -> FloatArray:
-    """ln(time per byte) minus the median over links (of each link's median) of the class; NaN below three links."""
-    class_of = _combine(transport, kind, bucket)
-    link_of = _combine(class_of, src, dst)
+    """ln(time per byte) minus the median over the links of its class (of each link's median).
+
+    A class with fewer than three links compares nothing: NaN.
+    """
+    class_of = _combine(*classes)
+    link_of = _combine(class_of, *ends)
     own = _medians(slowness, link_of)
     first = np.unique(link_of, return_index=True)[1]
     link_class = class_of[first]

@@ -21,10 +21,12 @@ def rank_suspects(
     """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host."""
     n_steps = len(view.steps)
     series = deviation.series - deviation.centre[:, None]
-    on_slow_side = np.nanmean(np.where(np.isfinite(series), series > 0, np.nan), axis=1) if n_steps else 0
+    # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
+    with np.errstate(invalid="ignore"):
+        slow_steps = (series > 0.5 * deviation.level[:, None]).sum(1) / np.maximum(np.isfinite(series).sum(1), 1)
     effect = _effect(metric, deviation.level)
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
-    persistent = significant & (effect >= metric.effect) & (on_slow_side >= limits.persistent_share)
+    persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))
     trend = _trends(metric, deviation, limits, n_steps)
     intermittent, events = _intermittent(metric, deviation, series, limits, n_steps)
     found = []
@@ -32,6 +34,11 @@ def rank_suspects(
         pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
         found.append(_suspect(view, metric, deviation, series, int(rank), pattern, events[rank]))
     return found
+
+
+def _needed_share(n_steps: int, limits: Thresholds) -> float:
+    """With three or four steps a ramp is on the slow side in all but the first."""
+    return limits.persistent_share if n_steps >= limits.min_steps_intermittent else 0.6
 
 
 def _effect(metric: Metric, level: FloatArray) -> FloatArray:
