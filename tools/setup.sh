@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Makes .venv with everything that the demo and the tests import. Uses uv where it is, else venv and pip.
+#   setup.sh [EXTRAS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
+extras=${1:-dev}
 
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
   echo "setup: Python 3.10 or newer is needed; '$python' is not (set PYTHON=/path/to/python3)" >&2
@@ -18,7 +20,7 @@ if [ ! -x .venv/bin/python ]; then
   fi
 fi
 if command -v uv >/dev/null; then
-  uv pip install --quiet --python .venv/bin/python --editable '.[dev]'
+  uv pip install --quiet --python .venv/bin/python --editable ".[$extras]"
 else
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
 fi
