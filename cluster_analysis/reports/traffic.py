@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.reports import waiting
 from cluster_analysis.result import AnalysisResult
 
 Array = np.ndarray[Any, Any]
@@ -18,7 +19,6 @@ Array = np.ndarray[Any, Any]
 #: hosts are always complete.
 MAX_LINKS = 120_000
 MAX_OPERATORS = 200
-_BLAMES_RANKS = ("slow_rank", "slow_host")
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Traffic
         "links_total": 0,
         "hosts": sorted(set(result.topology.hosts.values()), key=_natural),
         "groups": _groups(result, matched, n_steps) if matched is not None else [],
-        "operators": _slowest(matched) if matched is not None else [],
-        "waited": _waited(result, matched, n_steps) if matched is not None else {},
+        "operators": waiting.slowest_operators(matched, MAX_OPERATORS) if matched is not None else [],
+        "chains": _chains(result, matched, n_steps) if matched is not None else {},
     }
     columns: dict[str, Array] = {}
     if links is not None and links.num_rows:
@@ -115,7 +115,7 @@ def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dic
     by_group = matched.group_by(["group", "role"]).aggregate(
         [("total_wait_us", "sum"), ("transfer_us", "sum"), ("n_ranks", "max"), ("ordinal", "count")]
     )
-    last = _last_ranks(matched)
+    last = waiting.last_ranks(waiting.waits_by_rank(matched, n_steps))
     rows = []
     for row in by_group.to_pylist():
         group = result.topology.groups.get(row["group"])
@@ -138,56 +138,9 @@ def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dic
     return sorted(rows, key=lambda row: (-row["wait_us"], row["group"]))
 
 
-def _last_ranks(matched: pa.Table) -> dict[str, tuple[int, float]]:
-    """For each group the rank for which it waited longest, and its share of that waiting."""
-    sums = matched.group_by(["group", "last_rank"]).aggregate([("total_wait_us", "sum")]).to_pylist()
-    best: dict[str, tuple[float, int]] = {}
-    total: dict[str, float] = {}
-    for row in sums:
-        group, wait = row["group"], row["total_wait_us_sum"] or 0.0
-        total[group] = total.get(group, 0.0) + wait
-        if row["last_rank"] is not None:
-            best[group] = max(best.get(group, (-1.0, 0)), (wait, -row["last_rank"]))
-    return {
-        group: (-rank, wait / total[group] if total[group] > 0 else 0.0)
-        for group, (wait, rank) in best.items()
-    }
-
-
-def _slowest(matched: pa.Table) -> list[dict[str, Any]]:
-    """The operators with the widest spread of arrivals, and those with the longest transfer."""
-    chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
-    tie_breakers = [("step", "ascending"), ("group", "ascending"), ("ordinal", "ascending")]
-    plain = matched.set_column(
-        matched.schema.get_field_index("group"), "group", matched["group"].cast(pa.string())
-    )
-    for column in ("max_wait_us", "transfer_us"):
-        order = pc.sort_indices(plain, sort_keys=[(column, "descending"), *tie_breakers])
-        for row in plain.take(order[:MAX_OPERATORS]).to_pylist():
-            chosen[row["step"], row["group"], row["ordinal"], row["op_name"]] = row
-    rows = sorted(chosen.values(), key=lambda row: (-(row["max_wait_us"] or 0.0), row["step"], row["group"]))
-    return [{name: value for name, value in row.items() if name != "n_expected"} for row in rows]
-
-
-def _waited(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[list[Any]]]:
-    """For each finding that blames ranks: `[group, µs a rank and step]` of groups that waited for them."""
-    blamed = {one.id: set(one.ranks) for one in result.document.findings if one.kind in _BLAMES_RANKS}
-    if not blamed:
-        return {}
-    ranks = pa.array(sorted(set().union(*blamed.values())), pa.int32())
-    mine = matched.filter(pc.is_in(matched["last_rank"], value_set=ranks))
-    sums = mine.group_by(["group", "last_rank"]).aggregate([("total_wait_us", "sum"), ("n_ranks", "max")])
-    rows = sums.to_pylist()
-    waited: dict[str, list[list[Any]]] = {}
-    for finding, culprits in blamed.items():
-        by_group: dict[str, float] = {}
-        for row in rows:
-            if row["last_rank"] in culprits:
-                wait_us = (row["total_wait_us_sum"] or 0.0) / max(1, row["n_ranks_max"]) / n_steps
-                by_group[row["group"]] = by_group.get(row["group"], 0.0) + wait_us
-        ordered = sorted(by_group.items(), key=lambda item: (-item[1], item[0]))
-        waited[finding] = [[group, wait_us] for group, wait_us in ordered[:8] if wait_us > 0]
-    return waited
+def _chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[dict[str, Any]]]:
+    chains = waiting.build_chains(result, matched, n_steps)
+    return {finding: [asdict(one) for one in chain] for finding, chain in chains.items()}
 
 
 def _natural(host: str) -> tuple[int, str]:

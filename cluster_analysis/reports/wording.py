@@ -157,7 +157,7 @@ def run_line(document: FindingsDocument) -> str:
         ranks = f"{run.ranks:,} of {count(run.expected_ranks, 'rank')}"
     sizes = run.parallel
     named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
-    parallel = " × ".join(f"{name} {size}" for name, size in named if size)
+    parallel = " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
     steps = (
         f"{count(len(run.steps), 'step')} ({format_number_ranges(run.steps)})" if run.steps else "no steps"
     )

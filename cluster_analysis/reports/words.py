@@ -194,7 +194,7 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
                 "run.steps" if len(run.steps) > 1 else "run.step", steps=format_number_ranges(run.steps)
             )
         )
-    parallel = " × ".join(f"{name} {size}" for name, size in named if size)
+    parallel = " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
     plain = [text for text in (parallel, ", ".join(run.sources)) if text]
     return (*parts, *(Phrase(text, text) for text in plain))
 

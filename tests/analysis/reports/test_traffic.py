@@ -49,11 +49,22 @@ def test_waiting_of_a_group_is_that_of_one_rank_in_one_step():
     assert first["wait_us"] == pytest.approx(total / first["n_ranks"] / len(result.document.run.steps))
 
 
-def test_only_findings_that_blame_ranks_have_groups_that_waited():
-    waited = build_traffic(builder.degraded()).header["waited"]
+def test_only_findings_that_blame_ranks_have_a_chain_of_waiting():
+    chains = build_traffic(builder.degraded()).header["chains"]
 
-    assert list(waited) == [f"slow_rank-{builder.SLOW_RANK}"]
-    assert all(wait_us > 0 for _, wait_us in waited[f"slow_rank-{builder.SLOW_RANK}"])
+    assert list(chains) == [f"slow_rank-{builder.SLOW_RANK}"]
+
+
+def test_a_chain_starts_with_the_groups_of_the_culprit_and_goes_on_to_those_they_kept_waiting():
+    result = builder.degraded()
+    chain = build_traffic(result).header["chains"][f"slow_rank-{builder.SLOW_RANK}"]
+
+    first = [one for one in chain if one["level"] == 1]
+    assert {one["last_rank"] for one in first} == {builder.SLOW_RANK}
+    assert len(first) == 3
+    longest = max(one["wait_us"] for one in chain)
+    assert all(one["wait_us"] > 0.05 * longest for one in chain)
+    assert len({one["group"] for one in chain}) == len(chain)
 
 
 def test_no_tables_give_an_empty_answer():

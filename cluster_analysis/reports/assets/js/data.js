@@ -22,7 +22,7 @@ class Run {
   constructor({ header, columns }) {
     Object.assign(this, {
       document: header.document, addresses: header.addresses, ranks: header.ranks, bins: header.bins,
-      hosts: header.hosts, groups: header.groups, operators: header.operators, waited: header.waited,
+      hosts: header.hosts, groups: header.groups, operators: header.operators, chains: header.chains,
       transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
       changes: header.changes, metricNames: header.metric_names, columns,
     });

@@ -84,7 +84,7 @@ function stepChart(holder, data, name) {
     width: Math.max(280, holder.clientWidth || 480), height: 170,
     scales: { x: { time: false } },
     cursor: { y: false, points: { size: 6 } },
-    axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
+    axes: [{ ...axis, size: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
            { ...axis, size: 64, values: (_, values) => values.map((value) => formatMs(value)) }],
     bands: [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }],
     legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "degraded", "compute", "overlapped", "overlapped"][i] ?? "line") } },
@@ -126,19 +126,18 @@ function linkFigures(run, finding, figures) {
   }
 }
 
+// From the culprit to the groups that waited for it, and on to those that waited for their ranks.
 function waitedFigure(run, finding, holder) {
-  const rows = run.waited[finding.id] ?? [];
+  const rows = run.chains[finding.id] ?? [];
   if (!rows.length) return;
-  const most = rows[0][1];
-  const body = rows.map(([id, waitUs]) => {
-    const group = run.groupById.get(id);
-    return el("tr", {},
-      el("td", {}, groupName(group, id)),
-      el("td", { class: "n" }, formatUs(waitUs)),
-      el("td", { class: "wide" }, el("div", { class: "inline-bar" }, el("i", { style: { width: `${(100 * waitUs) / most}%`, background: colour("exposed") } }))));
-  });
-  holder.append(el("h3", {}, `${t("finding.waited")}, ${t("finding.waited.note")}`),
-    el("div", { class: "table" }, el("table", {}, el("tbody", {}, ...body))));
+  const most = Math.max(...rows.map((row) => row.wait_us));
+  const body = rows.map((row) => el("tr", {},
+    el("td", { class: `level-${row.level}` }, groupName(run.groupById.get(row.group), row.group)),
+    el("td", {}, t("chain.for", { rank: row.last_rank })),
+    el("td", { class: "n" }, formatUs(row.wait_us)),
+    el("td", { class: "wide" }, inlineBar([[row.wait_us, "exposed"]], most))));
+  holder.append(el("h3", {}, t("finding.waited")), el("p", { class: "note" }, t("finding.waited.note")),
+    el("div", { class: "table" }, el("table", { class: "waiting" }, el("tbody", {}, ...body))));
 }
 
 function groupName(group, id) {

@@ -12,7 +12,7 @@ function sortableTable(holder, { rows, columns, shown = 10, empty }) {
     }
     const heads = columns.map((column, i) => el("th", {
       class: column.isNumber ? "n" : null, "aria-sort": view.column === i ? (view.isDescending ? "descending" : "ascending") : null,
-    }, el("button", { type: "button", onclick: () => { view.isDescending = view.column === i ? !view.isDescending : true; view.column = i; draw(); } }, column.name)));
+    }, column.name === "" ? "" : el("button", { type: "button", onclick: () => { view.isDescending = view.column === i ? !view.isDescending : true; view.column = i; draw(); } }, column.name)));
     const body = ordered.slice(0, view.all ? ordered.length : shown).map((row) =>
       el("tr", {}, ...columns.map((column) => el("td", { class: column.isNumber ? "n" : column.isWide ? "wide" : null }, column.cell ? column.cell(row) : `${column.value(row) ?? "–"}`))));
     holder.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body)));
