@@ -110,7 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
     loudness = output.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="count", default=0, help="say more; -vv names every file")
     loudness.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress; errors and the result only"
+        "-q", "--quiet", action="store_true", help="no progress; only warnings, errors and the result"
     )
     output.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser
@@ -194,7 +194,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         type=_size,
         default=_DEFAULTS.min_free_bytes,
         metavar="SIZE",
-        help="space to leave free on this disk (default: %(default)s bytes)",
+        help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
     )
     for name, seconds, what in (
         ("connect", _DEFAULTS.connect_deadline_s, "for a connection"),

@@ -1,0 +1,101 @@
+"""docs/collecting.md says what the code does: options, exit codes, inventory keys, examples.
+
+`python -m tests.test_docs_collect` renews the help text in it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster_collect.arguments import make_parser
+from cluster_collect.inventory.keys import HOST_KEYS
+from cluster_collect.inventory.load import InventoryRequest, load_inventory
+from cluster_collect.inventory.native import TOP_KEYS
+from cluster_collect.inventory.nodesets import MAX_NODES
+from cluster_collect.json_result import SCHEMA
+from cluster_run.errors import ExitCode
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "collecting.md"
+_HELP = re.compile(r"(<!-- help begins -->\n```\n).*?(```\n<!-- help ends -->)", re.DOTALL)
+
+
+@pytest.fixture(name="text")
+def _text() -> str:
+    return DOCUMENT.read_text()
+
+
+def rows(text: str, *head: str) -> list[list[str]]:
+    """Return the cells of the table with that head."""
+    lines = text[text.index("| " + " | ".join(head) + " |") :].splitlines()[2:]
+    table = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    return table
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a help text: how argparse breaks lines differs between versions."""
+    return text.replace("optional arguments:", "options:").split()
+
+
+def test_the_help_text_is_that_of_the_command(text: str) -> None:
+    match = _HELP.search(text)
+    assert match is not None
+    shown = match[0].removeprefix(match[1]).removesuffix(match[2])
+    assert words(shown) == words(make_parser().format_help())
+
+
+def test_the_exit_codes_are_those_of_the_help_and_of_the_code(text: str) -> None:
+    documented = [(int(code), meaning) for code, meaning in rows(text, "code", "meaning")]
+    help_text = make_parser().format_help()
+    lines = help_text[help_text.index("exit codes:") :].splitlines()[1:]
+    assert documented == [
+        (int(line.split()[0]), " ".join(line.split()[1:])) for line in lines if line.strip()
+    ]
+    assert [code for code, _ in documented] == sorted(set(ExitCode) - {ExitCode.FINDINGS})
+
+
+def test_the_keys_of_a_host_are_those_of_the_code(text: str) -> None:
+    documented = [tuple(row) for row in rows(text, "key", "type", "meaning")]
+    assert documented == [(f"`{key.name}`", key.type, key.meaning) for key in HOST_KEYS.values()]
+
+
+def test_the_keys_of_an_inventory_are_those_of_the_code(text: str) -> None:
+    documented = [tuple(row) for row in rows(text, "key", "meaning")]
+    assert documented == [(f"`{name}`", meaning) for name, meaning in TOP_KEYS.items()]
+
+
+def test_the_example_inventory_loads(text: str, tmp_path: Path) -> None:
+    match = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert match is not None
+    path = tmp_path / "hosts.yaml"
+    path.write_text(match[1])
+    inventory = load_inventory(InventoryRequest(path), {})
+    assert len(inventory.specs) == 6
+    assert list(inventory.groups) == ["rack1"]
+
+
+def test_every_option_that_the_text_mentions_exists(text: str) -> None:
+    known = set(re.findall(r"--[a-z][a-z-]+", make_parser().format_help()))
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
+
+
+def test_limits_and_schemas_are_those_of_the_code(text: str) -> None:
+    assert f"at most\n{MAX_NODES} hosts" in text
+    assert f"schema `{SCHEMA}`" in text
+
+
+def test_links_lead_somewhere(text: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (DOCUMENT.parent / target).exists(), target
+
+
+if __name__ == "__main__":
+    help_text = make_parser().format_help()
+    renewed = _HELP.sub(lambda match: match[1] + help_text + match[2], DOCUMENT.read_text())
+    DOCUMENT.write_text(renewed)
