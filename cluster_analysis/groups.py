@@ -111,8 +111,8 @@ class _Clash:
     def problem(self, group: str) -> Problem:
         first, second = self.ranks
         return Problem(
-            f"ranks {first} and {second} are both local rank {self.local} of group {group}, so it is more than "
-            "one group; its operators are not matched over ranks",
+            f"ranks {first} and {second} are both local rank {self.local} of group {group}, so it is more "
+            "than one group; its operators are not matched over ranks",
             rank=second,
             advice="check that the captures belong to one job",
         )

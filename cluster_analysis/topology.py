@@ -180,8 +180,8 @@ def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
     counts = Counter(lost["group"].cast(pa.string()).to_pylist())
     return tuple(
         Problem(
-            f"{count} {'link' if count == 1 else 'links'} of group {_name(group, topology)} could not be mapped to global ranks: "
-            "its members are not known",
+            f"{count} {'link' if count == 1 else 'links'} of group {_name(group, topology)} could not be "
+            "mapped to global ranks: its members are not known",
             advice="collect profiler_metadata.json, or all ranks of the group",
         )
         for group, count in sorted(counts.items())

@@ -20,7 +20,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_json import TRANSPORTS, packet_table
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.matrix_json import describe_links
-from cluster_analysis.sources.sqlite import Database, open_database
+from cluster_analysis.sources.sqlite import Database, StepTime, open_database
 
 _STEP_COLUMNS = {
     "computing_us": "computing",
@@ -40,6 +40,7 @@ _TIME_COLUMNS = {
     "synchronization_us": "synchronization_time",
     "idle_us": "idle_time",
 }
+_StepOf = dict[tuple[str, str], int]
 _TIME, _BANDWIDTH, _MATRIX, _STEPS = (
     "CommAnalyzerTime",
     "CommAnalyzerBandwidth",
@@ -70,8 +71,13 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     return table.filter(pc.is_valid(table["step"]))
 
 
-def read_db_communication(path: Path, rank: int, remark: Remark) -> tuple[pa.Table, pa.Table] | None:
+def read_db_communication(
+    path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = ()
+) -> tuple[pa.Table, pa.Table] | None:
     """Return COLLECTIVES and PACKETS of the database, None where it has no communication tables (level 0).
+
+    Where the tables lack the step, an operator belongs to the step of `times` in which it starts; as in the
+    text form, one that starts in none is left out.
 
     Raises:
         BadFileError: the database cannot be read.
@@ -79,8 +85,9 @@ def read_db_communication(path: Path, rank: int, remark: Remark) -> tuple[pa.Tab
     with open_database(path, remark) as database:
         if not database.has(_TIME, "hccl_op_name", "group_name", "elapse_time"):
             return None
-        rows = database.rows(_operator_query(database))
-        packets = _read_packets(database, rank, remark)
+        step_of = _step_of_operator(database, times)
+        rows = _with_steps(database.rows(_operator_query(database)), step_of, (0, 1, 2))
+        packets = _read_packets(database, rank, step_of, remark)
     return _collectives(rows, rank, remark), packets
 
 
@@ -108,6 +115,35 @@ def _operator_query(database: Database) -> str:
         f"SELECT {', '.join(head + times + values)} FROM {_TIME} LEFT JOIN ({wide}) AS wide ON {matches} "
         f"ORDER BY {_TIME}.rowid"
     )
+
+
+def _step_of_operator(database: Database, times: Sequence[StepTime]) -> _StepOf | None:
+    """Return the step of each operator; None where the tables say it themselves, or nobody does."""
+    if not times or database.has(_TIME, "step") or not database.has(_TIME, "start_timestamp"):
+        return None
+    found: dict[tuple[str, str], int] = {}
+    for name, group, start in database.iterate(
+        f"SELECT hccl_op_name, group_name, start_timestamp FROM {_TIME}"
+    ):
+        if isinstance(start, (int, float)):
+            start_ns = round(start * numbers.NS_PER_US)
+            inside = [one.number for one in times if one.begin_ns <= start_ns <= one.end_ns]
+            found.update({(name, group): inside[0]} if inside else {})
+    return found
+
+
+def _with_steps(
+    rows: list[tuple[Any, ...]], step_of: _StepOf | None, positions: tuple[int, int, int]
+) -> list[tuple[Any, ...]]:
+    """Put the step of each row's operator in; `positions` are those of name, group and step in a row."""
+    if step_of is None:
+        return rows
+    name, group, step = positions
+    return [
+        (*row[:step], step_of[row[name], row[group]], *row[step + 1 :])
+        for row in rows
+        if (row[name], row[group]) in step_of
+    ]
 
 
 def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.Table:
@@ -148,18 +184,21 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     return table.filter(pc.is_valid(table["step"]))
 
 
-def _read_packets(database: Database, rank: int, remark: Remark) -> pa.Table:
+def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark: Remark) -> pa.Table:
     if not database.has(
         _BANDWIDTH, "package_size", "count", "total_duration", "transport_type", "group_name"
     ):
         return schema.empty(schema.PACKETS)
     step = database.column(_BANDWIDTH, "step")
+    # Only where the step comes from the operator, its name keeps the operators apart.
+    name = "NULL" if step_of is None else database.column(_BANDWIDTH, "hccl_op_name")
     rows = database.rows(
-        f"SELECT {step}, group_name, transport_type, package_size, SUM(count), SUM(total_duration) "
+        f"SELECT {step}, group_name, transport_type, package_size, SUM(count), SUM(total_duration), {name} "
         f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))}) "
-        "GROUP BY 1, 2, 3, 4",
+        "GROUP BY 1, 2, 3, 4, 7",
         TRANSPORTS,
     )
+    rows = _with_steps(rows, step_of, (6, 1, 0))
     if not rows:
         return schema.empty(schema.PACKETS)
     given = list(zip(*rows, strict=True))
@@ -174,8 +213,8 @@ def _read_packets(database: Database, rank: int, remark: Remark) -> pa.Table:
     )
 
 
-def read_db_matrix(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return LINKS of the database, None where it has no matrix (level 0).
+def read_db_matrix(path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = ()) -> pa.Table | None:
+    """Return LINKS of the database, None where it has no matrix (level 0); `times` as above.
 
     Raises:
         BadFileError: the database cannot be read.
@@ -197,6 +236,8 @@ def read_db_matrix(path: Path, rank: int, remark: Remark) -> pa.Table | None:
             return None
         columns_of_table = [database.column(_MATRIX, name) for name in wanted]
         rows = database.rows(f"SELECT {', '.join(columns_of_table)} FROM {_MATRIX} ORDER BY rowid")
+        if not database.has(_MATRIX, "step"):
+            rows = _with_steps(rows, _step_of_operator(database, times), (0, 1, 7))
     if not rows:
         return schema.empty(schema.LINKS)
     given = list(zip(*rows, strict=True))

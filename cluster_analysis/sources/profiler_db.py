@@ -20,7 +20,7 @@ from cluster_analysis.model import RankMetadata
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.metadata_json import parse_metadata
-from cluster_analysis.sources.sqlite import Database, open_database
+from cluster_analysis.sources.sqlite import Database, StepTime, open_database
 
 _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
@@ -126,6 +126,19 @@ def _union_ns(spans: _Spans) -> int:
     reached = np.maximum.accumulate(ordered[:, 1])
     begins = np.maximum(ordered[1:, 0], reached[:-1])
     return int(reached[0] - ordered[0, 0] + np.maximum(ordered[1:, 1] - begins, 0).sum())
+
+
+def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
+    """Return when each step began and ended; nothing where the database has no steps.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has("STEP_TIME", "id", "startNs", "endNs"):
+            return ()
+        rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+    return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
 
 
 def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:

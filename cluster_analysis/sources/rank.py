@@ -19,6 +19,7 @@ from cluster_analysis.sources.metadata_json import read_metadata, read_profiler_
 from cluster_analysis.sources.op_statistic_csv import read_op_statistic
 from cluster_analysis.sources.profiler_db import (
     read_db_metadata,
+    read_step_times,
     read_task_communication,
     read_task_operators,
     read_task_steps,
@@ -66,16 +67,17 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
     rank = reading.source.rank
     metadata = _metadata(reading)
     step_table = _steps(reading)
+    times = reading.first(("profiler_db", read_step_times)) or ()
     communication = reading.first(
         ("communication", lambda path, remark: read_communication(path, rank, steps, remark)),
         ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
-        ("communication_db", lambda path, remark: read_db_communication(path, rank, remark)),
+        ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
     )
     links = reading.first(
         ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
         ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
-        ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark)),
+        ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times)),
     )
     operators = reading.first(
         ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),

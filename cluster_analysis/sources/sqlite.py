@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,15 @@ from urllib.parse import quote
 from cluster_analysis.sources.errors import BadFileError, Remark
 
 _BATCH_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """When one step began and ended, as the databases' STEP_TIME has it."""
+
+    number: int
+    begin_ns: int
+    end_ns: int
 
 
 class Database:
