@@ -10,14 +10,14 @@ import numpy.typing as npt
 from cluster_analysis.simulation import layout as kinds
 from cluster_analysis.simulation.effects import Effects, effects_of, place_faults, with_workload
 from cluster_analysis.simulation.faults import CUBE_SHARE, Fault
-from cluster_analysis.simulation.job import SimulatedJob, StepTimes
+from cluster_analysis.simulation.job import Ops, SimulatedJob, StepTimes
 from cluster_analysis.simulation.network import Network
 from cluster_analysis.simulation.noise import generator
 from cluster_analysis.simulation.plant import Plant, build_plant
 from cluster_analysis.simulation.schedule import Action
 from cluster_analysis.simulation.spec import JobSpec
 from cluster_analysis.simulation.streams import Streams
-from cluster_analysis.simulation.work import StepWork, segment_scatter, step_work
+from cluster_analysis.simulation.work import OPTIMIZER_SPANS, StepWork, segment_scatter, step_work
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,6 +38,7 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1) -> Simu
     for step, work in enumerate(step_work(effective, effects, seed)):
         run.step(step, work)
     ops, links = run.streams.recorder.arrays(len(plant.layout.table.names))
+    _find_first_tasks(run.times, ops)
     clocks = generator(seed, "clocks")
     offset = clocks.standard_normal(effective.n_hosts) * effective.healthy.clock_sigma_ms * 1e3
     drift = clocks.standard_normal(effective.n_hosts) * effective.healthy.drift_ppm * 1e-6
@@ -45,6 +46,13 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1) -> Simu
     return SimulatedJob(
         spec, effective, placed, seed, plant.layout.table, ops, links, run.times, offset, drift, step_ms
     )
+
+
+def _find_first_tasks(times: StepTimes, ops: Ops) -> None:
+    """Fill in when the first task of each step began; without operators all computing is at the end."""
+    first = times.end_us - times.computing_us
+    np.minimum.at(first, (ops.step, ops.rank), ops.start_us - ops.compute_us)
+    times.first_task_us[:] = first
 
 
 class _Run:
@@ -70,7 +78,6 @@ class _Run:
         times.begin_us[step] = streams.clock
         network = Network(self._spec, plant.seed, step, self._effects.links)
         streams.begin_step(step, work.preparing_us, network, self._rng)
-        times.first_task_us[step] = streams.clock
         for action in plant.actions:
             if action.verb == "compute":
                 self._run_pass(action, work)
@@ -157,6 +164,7 @@ class _Run:
                 streams.collective(layout.dp, kinds.REDUCE_SCATTER, spec.dp_mb * _MB / spec.dp_buckets, -1)
         if layout.world.size > 1:
             streams.collective(layout.world, kinds.ALL_REDUCE, 8.0, -1)
-        streams.advance(slice(0, spec.n_ranks), spec.optimizer_ms * 1e3 * work.speed, 4.0 * work.free_us)
+        everyone = slice(0, spec.n_ranks)
+        streams.advance(everyone, spec.optimizer_ms * 1e3 * work.speed, OPTIMIZER_SPANS * work.free_us)
         if layout.dp is not None and spec.dp_mode != "zero3":
             streams.collective(layout.dp, kinds.ALL_GATHER, spec.dp_mb * _MB / 2.0, -1)

@@ -68,8 +68,11 @@ class LinkUses:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """True times by [step, rank]. End-to-end is `end_us - first_task_us`; `backward_us` is when the last
-    backward pass ended; `cube_us` is the part of `computing_us` that matrix units did."""
+    """True times by [step, rank].
+
+    End-to-end is `end_us - first_task_us`: from the first thing the device did to the last. `backward_us`
+    is when the last backward pass ended; `cube_us` is the part of `computing_us` that matrix units did.
+    """
 
     begin_us: Floats
     first_task_us: Floats

@@ -58,6 +58,8 @@ class Streams:
         self.side = np.maximum(self.side, self.clock)
         self._sending = np.maximum(self._sending, self.clock)
         self.computed_us = np.zeros_like(self.clock)
+        self._compute[:] = 0.0
+        self._free[:] = 0.0
         self._messages.clear()
 
     def advance(self, here: slice, compute: Floats, free: Floats) -> None:

@@ -217,8 +217,10 @@ def _declared(job: SimulatedJob) -> list[tuple[DeclaredGroup, ...]]:
     """Return, by rank, the groups it is in."""
     groups = job.groups
     mine: list[list[DeclaredGroup]] = [[] for _ in range(job.spec.n_ranks)]
-    for hash_, label, members in zip(groups.hashes, groups.labels, groups.members, strict=True):
-        declared = DeclaredGroup(hash_, label, tuple(Rank(rank) for rank in members))
+    for hash_, label, members, name in zip(
+        groups.hashes, groups.labels, groups.members, groups.names, strict=True
+    ):
+        declared = DeclaredGroup(hash_, label, tuple(Rank(rank) for rank in members), name)
         for rank in members:
             mine[rank].append(declared)
     return [tuple(one) for one in mine]

@@ -60,9 +60,9 @@ def step_totals(job: SimulatedJob, framework: Framework) -> StepTotals:
         return sums.reshape(shape)
 
     communication = by_cell(busy).round(_DECIMALS)
-    overlapped = by_cell(beside).round(_DECIMALS)
+    overlapped = np.abs(by_cell(beside).round(_DECIMALS))
     computing = times.computing_us.round(_DECIMALS)
-    exposed = communication - overlapped
+    exposed = communication - overlapped + 0.0
     whole = (times.end_us - times.first_task_us).round(_DECIMALS)
     free = np.maximum(whole - computing - exposed, 0.0)
     in_bubble = {"pt": [kinds.RECEIVE], "ms": list(kinds.P2P_KINDS)}[framework]

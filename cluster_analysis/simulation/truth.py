@@ -53,8 +53,12 @@ class Truth:
 def truth(job: SimulatedJob) -> Truth:
     """Simulate the job again without each of its faults, and without all of them."""
 
+    known = {job.faults: job.step_ms}
+
     def step_ms(faults: tuple[Fault, ...]) -> float:
-        return simulate(job.requested, faults, job.seed).step_ms if faults != job.faults else job.step_ms
+        if faults not in known:
+            known[faults] = simulate(job.requested, faults, job.seed).step_ms
+        return known[faults]
 
     costs = [job.step_ms - step_ms((*job.faults[:n], *job.faults[n + 1 :])) for n in range(len(job.faults))]
     order = sorted(range(len(costs)), key=lambda n: (-costs[n], n))

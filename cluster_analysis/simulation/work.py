@@ -14,6 +14,8 @@ from cluster_analysis.simulation.spec import JobSpec
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+#: Around its optimizer a rank idles as often as in this many segments.
+OPTIMIZER_SPANS = 4
 _RACK_SIGMA = 0.003
 _RANK_STEP_SIGMA = 0.003
 _TAIL_MEAN = 0.01
@@ -43,7 +45,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int) -> list[StepWork]:
     )
     expert = np.exp(spec.healthy.expert_sigma * hashed_normal(seed, "expert", _expert(spec, ranks)))
     n_passes = 2 * spec.microbatches * spec.vpp
-    n_segments = n_passes * spec.segments
+    n_idle_spans = n_passes * spec.segments + OPTIMIZER_SPANS
     base_free = spec.free_share * 1.5 * spec.forward_ms * 1e3 / (spec.segments * spec.vpp)
     steps = []
     for step in range(spec.steps):
@@ -64,7 +66,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int) -> list[StepWork]:
         steps.append(
             StepWork(
                 speeds[step] * effects.compute_factor[step],
-                free + effects.dispatch_us[step] / n_segments,
+                free + effects.dispatch_us[step] / n_idle_spans,
                 preparing + effects.input_us[step],
                 data,
                 expert * expert_now,

@@ -1,0 +1,217 @@
+"""Written files: what the readers make of them is the job; same seed, same bytes; the form of real files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_analysis.model import RankTables
+from cluster_analysis.simulation.api import (
+    JobSpec,
+    parse_scenario,
+    simulate,
+    tables,
+    truth_path,
+    write_run,
+)
+from cluster_analysis.simulation.layout import double_hash
+from cluster_analysis.sources.rank import read_rank
+from cluster_run import layout
+from cluster_run.errors import InputError, UsageError
+from cluster_run.manifest import read_manifest
+from cluster_run.ranktable import parse_rank_table
+from tests.simulation.jobs import VARIETY
+
+REAL = Path(__file__).resolve().parents[3] / "shared/data"
+SORTED_BY = {
+    "steps": ["step"],
+    "collectives": ["step", "start_ns", "op_name"],
+    "links": ["step", "group", "op_type", "variant", "dst_local"],
+    "operators": ["op_type"],
+    "packets": ["step", "group", "transport", "packet_bytes"],
+}
+#: Files have two to three decimals, databases recompute from tasks.
+US_APART = 2e-3
+US_APART_RECOMPUTED = 5.0
+
+
+def frame(table: pa.Table, by: list[str]) -> pd.DataFrame:
+    """Return a table with plain text columns, in a fixed order, without what only the topology knows."""
+    plain = table.to_pandas(categories=[], strings_to_categorical=False)
+    for name in plain.columns:
+        if isinstance(plain[name].dtype, pd.CategoricalDtype):
+            plain[name] = plain[name].astype(object)
+    return (
+        plain.sort_values(by).reset_index(drop=True).drop(columns=["src_rank", "dst_rank"], errors="ignore")
+    )
+
+
+def assert_same(read: RankTables, wanted: RankTables, names: list[str], us_apart: float = US_APART) -> None:
+    for name in names:
+        found, expected = (frame(getattr(one, name), SORTED_BY[name]) for one in (read, wanted))
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=1e-9, atol=us_apart)
+
+
+@pytest.mark.parametrize("framework", ["pt", "ms"])
+@pytest.mark.parametrize("name", VARIETY)
+def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name: str, framework: str) -> None:
+    job = simulate(VARIETY[name], (), 3)
+    write_run(job, tmp_path / "run", "text", framework)  # type: ignore[arg-type]
+    wanted = tables(job, framework)  # type: ignore[arg-type]
+    found = {source.rank: read_rank(source) for source in discover(tmp_path / "run", None).sources}
+    assert found.keys() == wanted.keys()
+    for rank, one in found.items():
+        assert one.problems == ()
+        assert_same(one, wanted[rank], list(SORTED_BY))
+        assert one.metadata.groups == wanted[rank].metadata.groups
+        assert one.metadata.parallel == wanted[rank].metadata.parallel
+
+
+@pytest.mark.parametrize("name", VARIETY)
+def test_the_database_form_holds_the_same_job(tmp_path: Path, name: str) -> None:
+    job = simulate(VARIETY[name], (), 3)
+    write_run(job, tmp_path / "run", "db", "pt")
+    wanted = tables(job, "pt")
+    found = {source.rank: read_rank(source) for source in discover(tmp_path / "run", None).sources}
+    assert found.keys() == wanted.keys()
+    for rank, one in found.items():
+        assert one.problems == ()
+        assert_same(one, wanted[rank], list(SORTED_BY))
+
+
+@pytest.mark.parametrize("name", ["plain", "overlap", "rendezvous"])
+def test_step_times_can_be_recomputed_from_the_tasks_of_a_mindspore_database(
+    tmp_path: Path, name: str
+) -> None:
+    job = simulate(VARIETY[name], (), 3)
+    write_run(job, tmp_path / "run", "db", "ms")
+    wanted = tables(job, "ms")
+    columns = ["computing_us", "communication_us", "overlapped_us", "free_us", "bubble_us"]
+    for source in discover(tmp_path / "run", None).sources:
+        found = frame(read_rank(source).steps, ["step"])
+        expected = frame(wanted[source.rank].steps, ["step"])
+        assert list(found.step) == list(expected.step)
+        np.testing.assert_allclose(found[columns], expected[columns], atol=US_APART_RECOMPUTED)
+
+
+def test_the_r1_form_holds_the_same_job_by_device(tmp_path: Path) -> None:
+    job = simulate(VARIETY["plain"], (), 3)
+    write_run(job, tmp_path / "run", "r1", "ms")
+    wanted = tables(job, "ms")
+    sources = discover(tmp_path / "run", None).sources
+    assert [source.rank for source in sources] == list(range(8))
+    for source in sources:
+        read = read_rank(source)
+        assert read.problems == ()
+        steps = read.iterations.to_pandas().dropna(subset=["step"])
+        parts = steps.interval_us + steps.forward_backward_us + steps.tail_us
+        np.testing.assert_allclose(parts, steps.total_us)
+        expected = wanted[source.rank]
+        whole = (job.times.end_us - job.times.first_task_us)[:, source.rank]
+        np.testing.assert_allclose(steps.forward_backward_us + steps.tail_us, whole, rtol=1e-4, atol=0.05)
+        found = np.sort(read.collectives["elapse_us"].to_numpy())
+        np.testing.assert_allclose(found, np.sort(expected.collectives["elapse_us"].to_numpy()), atol=0.011)
+
+
+@pytest.mark.parametrize("form", ["text", "db", "r1"])
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, form: str) -> None:
+    for name in ("one", "two"):
+        job = simulate(VARIETY["plain"], [parse_scenario("slow_rank:1.2")], 5)
+        write_run(job, tmp_path / name, form, "pt")  # type: ignore[arg-type]
+    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert len(files) >= 8 * 3
+    for path in files:
+        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes(), path
+    assert truth_path(tmp_path / "one").read_bytes() == truth_path(tmp_path / "two").read_bytes()
+
+
+def test_json_files_are_one_line_as_json_dumps_writes_it(tmp_path: Path) -> None:
+    write_run(simulate(VARIETY["rough"], (), 5), tmp_path / "run")
+    files = list((tmp_path / "run").rglob("communication*.json"))
+    assert len(files) == 7 * 2
+    for path in files:
+        text = path.read_text()
+        assert json.dumps(json.loads(text)) == text
+
+
+def test_the_run_directory_is_what_the_collector_leaves(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_run(simulate(VARIETY["plain"], (), 5), run)
+    table = parse_rank_table((run / layout.RANK_TABLE_NAME).read_text(), layout.RANK_TABLE_NAME)
+    assert len(table.places) == 8
+    mapping = dict(line.split() for line in (run / layout.MAPPING_NAME).read_text().splitlines())
+    assert mapping == {server: str(n) for n, server in enumerate(table.server_ids, 1)}
+    manifest = read_manifest(run / layout.MANIFEST_NAME)
+    listed = {file.path: file.size_bytes for host in manifest.hosts for file in host.files}
+    kept = {layout.RANK_TABLE_NAME, layout.MAPPING_NAME, layout.MANIFEST_NAME}
+    there = {
+        path.relative_to(run).as_posix(): path.stat().st_size
+        for path in run.rglob("*")
+        if path.is_file() and path.name not in kept
+    }
+    assert listed == there
+
+
+def test_the_truth_lies_beside_the_run_and_nowhere_in_it(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    answer = write_run(simulate(VARIETY["plain"], [parse_scenario("slow_rank:1.25@3")], 5), run)
+    written = json.loads((tmp_path / "run.truth.json").read_text())
+    assert written["faults"][0]["ranks"] == [3]
+    assert written["faults"][0]["cost_ms_per_step"] == answer.faults[0].cost_ms_per_step
+    assert not [path for path in run.rglob("*") if "truth" in path.name]
+
+
+def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="something already"):
+        write_run(simulate(VARIETY["alone"], (), 5), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_r1_files_cannot_hold_batched_operators(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no batchSendRecv"):
+        write_run(simulate(VARIETY["batch"], (), 5), tmp_path / "run", "r1")
+
+
+def test_operator_names_end_in_the_hash_of_their_group(tmp_path: Path) -> None:
+    job = simulate(VARIETY["plain"], (), 5)
+    for name, hash_ in zip(job.groups.names, job.groups.hashes, strict=True):
+        assert str(double_hash(name)) == hash_
+    # A pair that a real capture shows.
+    assert double_hash("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == 17148521525495523210
+
+
+def shape(value: object) -> object:
+    """Return the keys of a JSON value with an example of what is below them."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    return type(value).__name__ if isinstance(value, str | list) else "number"
+
+
+def test_entries_have_the_keys_of_a_real_capture(tmp_path: Path) -> None:
+    real = REAL / "qwen3-4ranks-pt/rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT"
+    if not real.is_dir():
+        pytest.skip("the real captures are not on this machine")
+    write_run(simulate(JobSpec(tp=1, pp=2, dp=2, p2p="batch", steps=1), (), 1), tmp_path / "run")
+    ours = next((tmp_path / "run").rglob("*21000*ascend_pt")) / "ASCEND_PROFILER_OUTPUT"
+
+    def entry(folder: Path, file: str, level: str, start: str) -> object:
+        step = next(iter(json.loads((folder / file).read_text()).values()))
+        return next(shape(one) for key, one in step[level].items() if key.startswith(start))
+
+    for level, start in (("p2p", "hcom_batchSendRecv"), ("collective", "hcom_allReduce")):
+        wanted, found = (entry(one, "communication.json", level, start) for one in (real, ours))
+        for part in ("Communication Time Info", "Communication Bandwidth Info"):
+            assert list(found[part]) == list(wanted[part])  # type: ignore[index]
+    for level, start in (("p2p", "batchsendrecv-top1"), ("collective", "reduce-total")):
+        wanted, found = (entry(one, "communication_matrix.json", level, start) for one in (real, ours))
+        assert next(iter(found.values())).keys() == next(iter(wanted.values())).keys()  # type: ignore[attr-defined]
+    for file in ("step_trace_time.csv", "op_statistic.csv", "api_statistic.csv"):
+        heads = [(folder / file).read_text().splitlines()[0] for folder in (real, ours)]
+        assert heads[0] == heads[1]
