@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.model import RankTables, Selection
+from cluster_analysis.sources.rank import read_rank
+from cluster_run.ids import Step
+from tests.analysis.sources.builders import (
+    GROUP,
+    LINKS,
+    OPS,
+    OUTPUT,
+    STEP_ROW,
+    Op,
+    source_of,
+    write_analysis_db,
+    write_capture,
+    write_info,
+)
+
+NS = 1_000
+BEGIN = 1_736_410_576_386_409_710
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
+
+
+def database_capture(root: Path, name: str = "rank0_ascend_pt") -> Path:
+    output = root / name / OUTPUT
+    output.mkdir(parents=True)
+    write_info(root / name, 0)
+    return output
+
+
+def profiler_db(path: Path, *, steps: bool = True, strings: dict[int, str] | None = None) -> None:
+    """Two compute tasks (10-30 µs and 25-40 µs), an operator (35-60 µs), a receive (70-80 µs)."""
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT)")
+        names = {
+            1: "hcom_allReduce__210_0_1",
+            2: "hcom_receive__210_1_1",
+            3: "10.0.0.1%eth0_60000_0_17",
+            4: "MatMulV2",
+            5: "AI_CORE",
+        }
+        base.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", (strings or names).items())
+        base.execute(
+            "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER, depth INTEGER)"
+        )
+        base.execute(
+            "CREATE TABLE COMPUTE_TASK_INFO (globalTaskId INTEGER, opType INTEGER, taskType INTEGER)"
+        )
+        base.execute(
+            "CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER, groupName INTEGER)"
+        )
+        for number, (start, end) in enumerate([(10, 30), (25, 40)]):
+            base.execute(
+                "INSERT INTO TASK VALUES (?, ?, ?, 0)", (BEGIN + start * NS, BEGIN + end * NS, number)
+            )
+            base.execute("INSERT INTO COMPUTE_TASK_INFO VALUES (?, 4, 5)", (number,))
+        for name, start, end in [(1, 35, 60), (2, 70, 80)]:
+            base.execute(
+                "INSERT INTO COMMUNICATION_OP VALUES (?, ?, ?, 3)",
+                (name, BEGIN + start * NS, BEGIN + end * NS),
+            )
+        if steps:
+            base.execute("CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER)")
+            base.execute("INSERT INTO STEP_TIME VALUES (50, ?, ?)", (BEGIN, BEGIN + 100 * NS))
+    base.close()
+
+
+def read(output: Path, **selection: Any) -> RankTables:
+    return read_rank(source_of(output.parent), Selection(**selection))
+
+
+def test_text_and_database_form_of_one_rank_give_equal_tables(tmp_path: Path) -> None:
+    text = read_rank(source_of(write_capture(tmp_path / "text", 0)))
+    output = database_capture(tmp_path / "db")
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    database = read(output)
+    assert database.problems == text.problems == ()
+    for name in ("steps", "collectives", "links", "packets"):
+        assert rows(getattr(database, name)) == rows(getattr(text, name)), name
+
+
+def test_a_database_is_never_changed(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    before = {path.name: hashlib.sha256(path.read_bytes()).digest() for path in output.iterdir()}
+    output.chmod(0o555)
+    try:
+        assert read(output).collectives.num_rows == len(OPS)
+    finally:
+        output.chmod(0o755)
+    assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in output.iterdir()} == before
+
+
+def test_columns_are_found_by_name_among_others_that_tools_have_added(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    expected = rows(read(output).collectives)
+    with sqlite3.connect(output / "analysis.db") as base:
+        base.execute("ALTER TABLE CommAnalyzerTime RENAME TO old")
+        base.execute("CREATE TABLE CommAnalyzerTime AS SELECT 7 AS added, type, step, idle_time, * FROM old")
+        base.execute("CREATE TABLE connectionCats (connectionId INT, cat)")
+    base.close()
+    assert rows(read(output).collectives) == expected
+
+
+def test_step_times_are_recomputed_from_tasks_where_the_table_is_missing(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    (step,) = read(output).steps.to_pylist()
+    assert step == {
+        "rank": 0,
+        "step": 50,
+        "computing_us": 30.0,
+        "communication_not_overlapped_us": 30.0,
+        "overlapped_us": 5.0,
+        "communication_us": 35.0,
+        "free_us": 10.0,
+        "stage_us": 60.0,
+        "bubble_us": 10.0,
+        "communication_not_overlapped_exclude_receive_us": 20.0,
+        "preparing_us": 10.0,
+    }
+
+
+def test_mindspore_counts_the_stage_from_communication_only(tmp_path: Path) -> None:
+    output = database_capture(tmp_path, "rank0_ascend_ms")
+    profiler_db(output / "ascend_mindspore_profiler_0.db")
+    (step,) = read(output).steps.to_pylist()
+    assert (step["stage_us"], step["bubble_us"]) == (35.0, 10.0)
+
+
+def test_a_database_without_steps_is_one_window_called_step_0(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db", steps=False)
+    tables = read(output)
+    assert tables.steps["step"].to_pylist() == [0]
+    assert tables.steps["preparing_us"].to_pylist() == [None]
+    assert tables.collectives["step"].to_pylist() == [0, 0]
+
+
+def test_operators_without_analysis_db_have_times_and_a_group_but_no_sizes(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    tables = read(output)
+    first = tables.collectives.to_pylist()[0]
+    assert (first["start_ns"], first["elapse_us"]) == (BEGIN + 35 * NS, 25.0)
+    assert first["hccs_bytes"] is None
+    assert first["group"].isdecimal()
+    assert [problem.file for problem in tables.problems] == ["communication_matrix.json"]
+
+
+def test_kernels_are_counted_by_kind(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    (kernel,) = read(output).operators.to_pylist()
+    assert (kernel["op_type"], kernel["core_type"], kernel["n_calls"]) == ("MatMulV2", "AI_CORE", 2)
+    assert (kernel["total_us"], kernel["min_us"], kernel["avg_us"], kernel["max_us"]) == (
+        35.0,
+        15.0,
+        17.5,
+        20.0,
+    )
+
+
+def test_operators_of_mindspore_belong_to_the_step_in_which_they_start(tmp_path: Path) -> None:
+    output = database_capture(tmp_path, "rank0_ascend_ms")
+    profiler_db(output / "ascend_mindspore_profiler_0.db")
+    inside = Op(f"hcom_allReduce__210_0_1@{GROUP}", start=f"{(BEGIN + 35 * NS) / 1000:.1f}")
+    outside = Op(f"hcom_allReduce__210_9_1@{GROUP}", start=f"{(BEGIN + 900 * NS) / 1000:.1f}")
+    write_analysis_db(
+        output / "communication_analyzer.db",
+        {"": (inside, outside)},
+        {"": LINKS},
+        {},
+        with_step_columns=False,
+    )
+    tables = read(output)
+    assert [(row["op_name"], row["step"]) for row in tables.collectives.to_pylist()] == [
+        ("hcom_allReduce__210_0_1", 50)
+    ]
+    assert tables.packets["step"].to_pylist() == [50]
+
+
+def test_a_level_0_database_has_steps_and_says_why_nothing_else(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    write_info(output.parent, 0, level="Level0")
+    write_analysis_db(output / "analysis.db", {}, {}, {"50": STEP_ROW})
+    with sqlite3.connect(output / "analysis.db") as base:
+        for table in ("CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"):
+            base.execute(f"DROP TABLE {table}")
+    base.close()
+    tables = read(output)
+    assert tables.steps.num_rows == 1
+    assert tables.collectives.num_rows == 0
+    assert tables.problems == ()
+    assert "Level0" in tables.notes[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 200])
+def test_a_damaged_database_is_one_problem_and_no_traceback(tmp_path: Path, content: bytes) -> None:
+    output = database_capture(tmp_path)
+    (output / "analysis.db").write_bytes(content)
+    tables = read(output)
+    assert "analysis.db" in {problem.file for problem in tables.problems}
+    assert tables.steps.num_rows == 0
+
+
+def test_text_in_a_number_column_is_null_and_told(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    write_analysis_db(
+        output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": ("much", *STEP_ROW[1:])}
+    )
+    tables = read(output)
+    assert tables.steps["computing_us"].to_pylist() == [None]
+    assert [problem.reason for problem in tables.problems] == ["1 values are no numbers, and were left out"]
+
+
+def test_a_database_stands_in_for_a_damaged_text_file_which_is_still_told(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    good = rows(read_rank(source_of(capture)).collectives)
+    write_analysis_db(capture / OUTPUT / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    (capture / OUTPUT / "communication.json").write_text('{"step50": {')
+    tables = read_rank(source_of(capture))
+    assert rows(tables.collectives) == good
+    assert [problem.reason for problem in tables.problems] == ["truncated at byte 12"]
+
+
+def test_sizes_and_groups_are_read_from_meta_data(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    with sqlite3.connect(output / "ascend_pytorch_profiler_0.db") as base:
+        base.execute("CREATE TABLE META_DATA (name TEXT, value TEXT)")
+        base.execute("CREATE TABLE HOST_INFO (hostUid TEXT, hostName TEXT)")
+        base.execute("INSERT INTO HOST_INFO VALUES ('35', 'node7')")
+        base.execute(
+            "INSERT INTO META_DATA VALUES ('distributed_args', "
+            '\'{"tensor_model_parallel_size": 2, "world_size": 4}\')'
+        )
+        base.execute(
+            "INSERT INTO META_DATA VALUES ('parallel_group_info', "
+            '\'{"10.0.0.1%eth0_60000_0_17": {"group_name": "tp", "global_ranks": [0, 1]}}\')'
+        )
+    base.close()
+    tables = read(output)
+    assert (tables.metadata.parallel.tp, tables.metadata.world_size, tables.metadata.host_name) == (
+        2,
+        4,
+        "node7",
+    )
+    assert tables.metadata.groups[0].group == tables.collectives["group"][0].as_py()
+
+
+def test_steps_are_selected_in_databases_too(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    write_analysis_db(
+        output / "analysis.db",
+        {"step50": OPS, "step51": OPS},
+        {"step50": LINKS, "step51": LINKS},
+        {"50": STEP_ROW, "51": STEP_ROW},
+    )
+    tables = read(output, steps=frozenset({Step(51)}))
+    for table in (tables.steps, tables.collectives, tables.links, tables.packets):
+        assert set(table["step"].to_pylist()) == {51}

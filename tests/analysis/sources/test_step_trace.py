@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.step_trace_csv import read_step_trace
+from tests.analysis.sources.builders import STEP_HEADER, STEP_ROW, step_csv
+
+
+def read(tmp_path: Path, text: str | bytes) -> tuple[list[dict], list[str]]:
+    path = tmp_path / "step_trace_time.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    remarks: list[str] = []
+    return read_step_trace(path, 1, remarks.append).to_pylist(), remarks
+
+
+def test_columns_are_found_by_name_with_and_without_device_and_preparing(tmp_path: Path) -> None:
+    old, _ = read(tmp_path, step_csv({"50": STEP_ROW}))
+    new, _ = read(tmp_path, step_csv({"4,50": (*STEP_ROW, 17902.5)}, f"Device_id,{STEP_HEADER},Preparing"))
+    assert old[0]["preparing_us"] is None
+    assert new[0]["preparing_us"] == 17902.5
+    assert {**new[0], "preparing_us": None} == old[0]
+    assert old[0]["computing_us"] == 8873.75
+
+
+def test_every_digit_of_a_time_is_kept(tmp_path: Path) -> None:
+    rows, _ = read(tmp_path, step_csv({"13": (231290.09999999995, *STEP_ROW[1:])}))
+    assert rows[0]["computing_us"] == 231290.09999999995
+
+
+def test_an_empty_step_of_pytorch_is_step_0(tmp_path: Path) -> None:
+    rows, remarks = read(tmp_path, step_csv({"": STEP_ROW}))
+    assert rows[0]["step"] == 0
+    assert not remarks
+
+
+def test_windows_line_ends_are_read(tmp_path: Path) -> None:
+    rows, remarks = read(tmp_path, step_csv({"50": STEP_ROW}).replace("\n", "\r\n"))
+    assert rows[0]["communication_not_overlapped_exclude_receive_us"] == 101963.203
+    assert not remarks
+
+
+def test_a_negative_time_is_kept(tmp_path: Path) -> None:
+    rows, _ = read(tmp_path, step_csv({"50": (*STEP_ROW[:7], -12.5)}))
+    assert rows[0]["communication_not_overlapped_exclude_receive_us"] == -12.5
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-inf", "much", "12,5".replace(",", ";"), "0x10", "1_000"])
+def test_a_cell_that_is_no_number_is_null_and_remarked(tmp_path: Path, cell: str) -> None:
+    rows, remarks = read(tmp_path, step_csv({"50": (cell, *STEP_ROW[1:])}))  # type: ignore[dict-item]
+    assert rows[0]["computing_us"] is None
+    assert rows[0]["free_us"] == 25744.05
+    assert remarks == ["1 cells of column Computing are no numbers, and were left out"]
+
+
+def test_a_row_without_a_step_number_is_left_out_and_remarked(tmp_path: Path) -> None:
+    rows, remarks = read(tmp_path, step_csv({"fifty": STEP_ROW, "51": STEP_ROW}))
+    assert [row["step"] for row in rows] == [51]
+    assert remarks == ["1 rows have no step number ('fifty'), and were left out"]
+
+
+def test_a_last_line_without_its_end_was_cut_off_and_is_left_out(tmp_path: Path) -> None:
+    text = step_csv({"50": STEP_ROW, "51": STEP_ROW})[:-3]
+    rows, remarks = read(tmp_path, text)
+    assert [row["step"] for row in rows] == [50]
+    assert remarks == [f"truncated at byte {len(text)}: the last line has no end, and was left out"]
+
+
+def test_a_line_with_another_number_of_cells_costs_that_line(tmp_path: Path) -> None:
+    rows, remarks = read(tmp_path, step_csv({"50": STEP_ROW, "51": STEP_ROW[:4], "52": STEP_ROW}))
+    assert [row["step"] for row in rows] == [50, 52]
+    assert remarks == ["1 lines have another number of cells than the header, and were left out"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "empty"),
+        (STEP_HEADER.encode() + b"\n", "a header and no step"),
+        (b"a,b\n1,2\n", "none of the expected columns"),
+        (b"Step,Free\n1,2\n", "no column Computing"),
+        (step_csv({"50": STEP_ROW}).encode().replace(b"50,", b"\xff\xfe,"), "UTF"),
+        (b"\0" * 400, "no end"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, content: bytes, reason: str) -> None:
+    with pytest.raises(BadFileError, match=reason):
+        read(tmp_path, content)
