@@ -142,6 +142,7 @@ class AsyncsshDialer:
                     client_factory=lambda: client,
                     known_hosts=lambda _name, address, _port: _trusted(judge, address),
                     password=password,
+                    **_key_kinds(judge, base),
                 )
                 connection = await self._in_time(asyncio.ensure_future(work), client, judge)
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
@@ -200,6 +201,13 @@ class _Client(asyncssh.SSHClient):
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Judge a key that is not among the trusted ones; asyncssh asks for changed keys too."""
         return self._judge.accepts(addr, _spelled(key))
+
+
+def _key_kinds(judge: HostKeyJudge, base: asyncssh.SSHClientConnectionOptions) -> dict[str, Any]:
+    kinds = judge.key_kinds()
+    if not kinds or base.config.get("HostKeyAlgorithms") is not None:
+        return {}
+    return {"server_host_key_algs": list(kinds)}
 
 
 def _spelled(key: asyncssh.SSHKey) -> str:

@@ -11,6 +11,14 @@ from cluster_collect.faults import HostKeyError
 from cluster_collect.known_hosts import KnownHosts, KnownKeys, fingerprint, read_known_hosts, remember_host
 
 _DEFAULT_PORT = 22
+_KEY_KINDS = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+)
 SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 
 
@@ -60,6 +68,22 @@ class HostKeyJudge:
         if self.alias:
             return hosts.lookup([self.alias], _DEFAULT_PORT)
         return hosts.lookup(dict.fromkeys([self.name, address]), self.port)
+
+    def key_kinds(self) -> tuple[str, ...]:
+        """Return the signature algorithms to ask for: those of the listed keys first, then all others.
+
+        Without the others a server whose key has changed in kind would just hang up. Empty when the
+        files know nothing of the server.
+        """
+        known = self.known(self.name)
+        if not known.trusted and not known.authorities:
+            return ()
+        kinds = {key.split()[0] for key in known.trusted}
+        listed = [
+            kind for kind in _KEY_KINDS if kind in kinds or (kind.startswith("rsa") and "ssh-rsa" in kinds)
+        ]
+        certified = [f"{kind}-cert-v01@openssh.com" for kind in _KEY_KINDS if known.authorities]
+        return (*certified, *listed, *(kind for kind in _KEY_KINDS if kind not in listed))
 
     def accepts(self, address: str, key: str) -> bool:
         """Judge a key (`type base64`) that the files do not list for this server.

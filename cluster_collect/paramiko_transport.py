@@ -133,12 +133,10 @@ class ParamikoDialer:
             cipher for cipher in ciphers if cipher not in _CIPHERS
         ]
         known = judge.known(address)
-        kinds = {key.split()[0] for key in known.trusted}
-        preferred = [
-            kind for kind in security.key_types if kind in kinds or ("rsa" in kind and "ssh-rsa" in kinds)
-        ]
+        supported = tuple(security.key_types)
+        preferred = [kind for kind in judge.key_kinds() if kind in supported]
         if preferred:
-            security.key_types = preferred + [kind for kind in security.key_types if kind not in preferred]
+            security.key_types = preferred
         transport.start_client(timeout=deadline_s)
         offered = transport.get_remote_server_key()
         key = f"{offered.get_name()} {offered.get_base64()}"
@@ -164,15 +162,15 @@ def _log_in(
     password: str | None,
 ) -> None:
     """Try the keys, then the password, once each."""
-    for key in _keys(spec, settings):
-        try:
-            if not transport.auth_publickey(user, key):
+    agent = paramiko.Agent()
+    try:
+        for key in _keys(spec, settings, agent):
+            if _opens(transport, user, key):
                 return
-        except paramiko.BadAuthenticationType:
-            break
-        except paramiko.AuthenticationException:
-            if not transport.is_active():
-                break
+    except paramiko.BadAuthenticationType:
+        pass  # the server takes no keys at all
+    finally:
+        agent.close()
     if password is not None and transport.is_active():
         transport.auth_password(user, password)
         return
@@ -182,17 +180,27 @@ def _log_in(
     )
 
 
-def _keys(spec: HostSpec, settings: paramiko.SSHConfigDict) -> Iterator[paramiko.PKey]:
+def _opens(transport: paramiko.Transport, user: str, key: paramiko.PKey) -> bool:
+    try:
+        return transport.is_active() and not transport.auth_publickey(user, key)
+    except paramiko.BadAuthenticationType:
+        raise
+    except paramiko.AuthenticationException:
+        return False
+
+
+def _keys(spec: HostSpec, settings: paramiko.SSHConfigDict, agent: paramiko.Agent) -> Iterator[paramiko.PKey]:
     if spec.identity_file is not None:
         path = Path(spec.identity_file).expanduser()
         try:
-            key = paramiko.PKey.from_path(path, spec.passphrase)
+            passphrase = spec.passphrase.encode() if spec.passphrase else None
+            key = paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # it wants bytes
             if spec.certificate_file is not None:
                 key.load_certificate(str(Path(spec.certificate_file).expanduser()))
         except (OSError, ValueError, TypeError, paramiko.SSHException) as error:
             raise SshSetupError(f"{path}: {error}", "check identity_file") from None
         yield key
-    yield from paramiko.Agent().get_keys()
+    yield from agent.get_keys()
     named = [Path(name) for name in settings.get("identityfile", ())]
     for path in named or [Path("~/.ssh").expanduser() / name for name in _DEFAULT_KEYS]:
         try:
