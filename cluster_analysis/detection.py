@@ -13,12 +13,14 @@ from cluster_analysis.detectors.hosts import host_suspects
 from cluster_analysis.detectors.link_suspects import link_suspects
 from cluster_analysis.detectors.links import link_summary, observe
 from cluster_analysis.detectors.metrics import metrics
-from cluster_analysis.detectors.slow_rank import rank_suspects
+from cluster_analysis.detectors.pauses import job_pauses, paused_ranks
+from cluster_analysis.detectors.retransmission import retransmissions
+from cluster_analysis.detectors.slow_rank import confirmed_within_step, rank_suspects
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
 from cluster_analysis.detectors.workload import data_imbalance, split_by_mates, stage_imbalance
 from cluster_analysis.evidence import JobEvidence
-from cluster_analysis.findings import FAULT_KINDS, Finding, Severity, Verdict, severity_of
+from cluster_analysis.findings import Finding, Severity, Verdict, severity_of
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
 from cluster_analysis.thresholds import Thresholds
@@ -69,6 +71,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects, notes = _local_suspects(view, limits)
     if seen is not None:
         suspects += link_suspects(evidence, view, seen, limits)
+    suspects += retransmissions(evidence, view, limits)
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
@@ -90,7 +93,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
 
 
 def _is_alarm(finding: Finding) -> bool:
-    return finding.kind in FAULT_KINDS and finding.severity != "info"
+    return finding.severity != "info"
 
 
 def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[str]]:
@@ -105,7 +108,13 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
         if hosts:  # their ranks would be half of the peers of others
             healthy = np.where(excluded[:, None], np.nan, metric.values)
             deviation = deviations(healthy, view, metric.floor, limits, use_replicas=metric.is_log)
+        if metric.name == "free":
+            paused = paused_ranks(view, metric, deviation, limits, excluded)
+            excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
+            suspects += [*paused, *job_pauses(view, metric, limits)]
         ranks = rank_suspects(view, metric, deviation, limits, excluded)
+        if len(view.steps) < limits.min_steps_confident:
+            ranks = [confirmed_within_step(view, one, limits) for one in ranks]
         if metric.is_log:
             ranks, _ = split_by_mates(view, deviation, ranks, limits)
             suspects += data_imbalance(view, deviation, limits)
@@ -138,9 +147,14 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
 
 def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float) -> Finding:
     cost = None if saving.alone_us is None else max(saving.alone_us, 0.0)
+    summary = suspect.summary
+    if cost is None and view.graph is None and saving.bound_us is not None:
+        cost = saving.bound_us
+        summary += " The cost is an upper bound: there are no operators to replay."
+    weight = cost if cost is not None else saving.bound_us
+    severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
-    severity: Severity = severity_of(share)
-    if suspect.kind not in FAULT_KINDS or suspect.pattern == "transient" or not suspect.is_alarm:
+    if not suspect.is_alarm:
         severity = "info"
     return Finding(
         id=suspect.key,
@@ -157,6 +171,6 @@ def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float) ->
         cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),
         confidence=suspect.confidence,
         evidence=suspect.evidence,
-        summary=suspect.summary,
+        summary=summary,
         next_check=suspect.next_check,
     )

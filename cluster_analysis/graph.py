@@ -129,7 +129,9 @@ def _message_times(
     from_eager = np.flatnonzero(has_sender)
     from_eager = from_eager[eager_sends[sender[from_eager]]]
     transfer[operator[from_eager]] = elapse[sender[from_eager]]
-    received = is_receive & has_sender
+    # A message that was sent before its receiver came is there; one that waits for it moves only then.
+    received = np.zeros(n, bool)
+    received[from_eager] = is_receive[from_eager]
     if received.any():
         quickest = float(np.percentile(elapse[received], 2))
         own[received] = np.minimum(elapse[received], quickest)

@@ -1,47 +1,63 @@
-"""Where in a step a suspect loses its time: its gaps beside those of its peers, place by place."""
+"""Where in a step a rank loses its time: its gaps beside those of its peers, place by place."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay import Graph, LongArray
 from cluster_analysis.stats import median
 
 
-class GapProfiles:
-    """The main-stream gaps of a job as (step, rank, place), for ranks that issue the same calls."""
+class RoleGaps:
+    """The main-stream gaps of a job as (step, rank, place), for ranks that issue the same calls.
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    Ranks are positions in the `ranks` given here; those without operators have no gaps.
+    """
+
+    def __init__(self, ranks: IntArray, graph: Graph) -> None:
+        self._gap_us = graph.gap_us
         main = np.flatnonzero(~graph.is_side)
         cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
-        order = np.argsort(cell, kind="stable")
-        self._visits = main[order]
-        n_cells = graph.n_steps * len(graph.ranks)
-        count = np.bincount(cell, minlength=n_cells)
-        self._count = count.reshape(graph.n_steps, len(graph.ranks))
-        self._begin = np.r_[0, np.cumsum(count)[:-1]].reshape(graph.n_steps, len(graph.ranks))
+        self._visits = main[np.argsort(cell, kind="stable")]
+        shape = (graph.n_steps, len(graph.ranks))
+        count = np.bincount(cell, minlength=shape[0] * shape[1])
+        begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)
+        where = np.minimum(np.searchsorted(graph.ranks, ranks), len(graph.ranks) - 1)
+        known = graph.ranks[where] == ranks
+        self._count = np.where(known, count.reshape(shape)[:, where], 0)
+        self._begin = begin[:, where]
 
     def visits_of(self, ranks: IntArray) -> LongArray | None:
-        """Visits of ranks (positions) by place: (steps, ranks, places); None when their numbers of calls differ."""
+        """Visits by place, (steps, ranks, places); None when the numbers of calls differ."""
         count = self._count[:, ranks]
         n_places = int(count.max(initial=0))
         if not n_places or (count != n_places).any():
             return None
         return self._visits[self._begin[:, ranks][..., None] + np.arange(n_places)]
 
-    def excess_weights(self, suspects: IntArray, peers: IntArray, *, by_step: bool) -> FloatArray | None:
-        """How much longer each gap of the suspects is than their peers': (steps, suspects, places); None if unclear.
-
-        Computing loses time in the same places in each step, so that the mean over steps is taken: the
-        luck of single gaps is not the fault's. Idle time scatters with the fault itself: `by_step`.
-        """
+    def lost_us(self, suspects: IntArray, peers: IntArray) -> FloatArray | None:
+        """How much longer each gap of the suspects is than their peers': (steps, suspects, places)."""
+        peers = self._like(suspects, peers)
         own, others = self.visits_of(suspects), self.visits_of(peers)
-        if own is None or others is None or own.shape[2] != others.shape[2]:
+        if own is None or others is None or not len(peers):
             return None
-        gap = self._graph.gap_us
-        lost: FloatArray = gap[own] - median(gap[others], 1)[:, None, :]
-        if not by_step:
-            lost = np.broadcast_to(lost.mean(axis=(0, 1)), lost.shape)
-        return np.maximum(lost, 0.0)
+        lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
+        return lost
+
+    def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
+        """The peers that have as many calls as the suspects: a lost record makes two gaps one."""
+        wanted = self._count[:, suspects].max(axis=1, initial=0)
+        return peers[(self._count[:, peers] == wanted[:, None]).all(axis=0)]
+
+
+def longer_share(lost_us: FloatArray, active: BoolArray) -> float:
+    """Share of gaps that are longer than the peers', over active steps (steps,); half is chance."""
+    return float((lost_us[active] > 0).mean()) if active.any() else 0.0
+
+
+def concentration(lost_us: FloatArray, active: BoolArray) -> float:
+    """Share of the excess that the single longest gap of each active step holds; 1 is one pause."""
+    chosen = np.maximum(lost_us[active], 0.0)
+    total = lost_us[active].sum()
+    return float(np.clip(chosen.max(axis=2).sum() / max(total, 1e-9), 0.0, 1.0)) if chosen.size else 0.0

@@ -69,6 +69,7 @@ class Graph:
     types: tuple[str, ...]
     measured_us: FloatArray
     levels: tuple[Level, ...]
+    first_step_leads: bool = True
 
     @property
     def begins(self) -> BoolArray:
@@ -79,8 +80,8 @@ class Graph:
         """Return the step times in µs, (n_steps,), or (K, n_steps) for K scenarios at once.
 
         A step's time is from the last rank's end of the step before to the last rank's end. Ranks that
-        end a step early begin the next one early: the lead is carried over, the first step having the lead
-        that its own end shows.
+        end a step early begin the next one early: the lead is carried over. The first step has the lead
+        that its own end shows, or none with `first_step_leads` off (all ranks began together).
 
         Args:
             gap_us: local times (V,) or (K, V); None for the measured ones.
@@ -99,17 +100,18 @@ class Graph:
         begins = np.flatnonzero(self.after == len(self.rank))
         cell = self.step * len(self.ranks) + self.rank
         order = np.argsort(cell, kind="stable")
-        present, first = np.unique(cell[order], return_index=True)
+        present, begin_of = np.unique(cell[order], return_index=True)
         ends = np.full(lead.shape, -np.inf)
         for _ in range(_CARRY_ROUNDS):
             moved = np.repeat(gap, n_scenarios // len(gap), axis=0)
             moved[:, begins] += lead[:, self.step[begins], self.rank[begins]]
             by_visit = self.visit_ends(moved, transfer)[:, order]
             flat = ends.reshape(n_scenarios, -1)
-            flat[:, present] = np.maximum.reduceat(by_visit, first, axis=1)
+            flat[:, present] = np.maximum.reduceat(by_visit, begin_of, axis=1)
             ends = flat.reshape(lead.shape)
             late = np.where(np.isfinite(ends), ends - ends.max(axis=2, keepdims=True), 0.0)
-            lead = np.concatenate([late[:, :1], late[:, :-1]], axis=1)
+            first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
+            lead = np.concatenate([first, late[:, :-1]], axis=1)
         return ends
 
     def visit_ends(self, gap: FloatArray, transfer: FloatArray) -> FloatArray:

@@ -36,6 +36,11 @@ class Thresholds:
     floor_link: float = 0.01
     link_share: float = 0.6
     min_link_observations: int = 3
+    #: An operator this many times as long as usual, and by that much longer, was sent again.
+    retransmission_factor: float = 20.0
+    retransmission_us: float = 200_000.0
+    #: Share of a rank's gaps that must be longer than its peers' when one or two steps are all there is.
+    longer_share: float = 0.75
     #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.
     own_share: float = 0.5
     #: Share of a host's ranks that must be slow for the host to be named.

@@ -8,27 +8,31 @@ time exceeds that of the next-latest rank it synchronises with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.evidence import FloatArray
-from cluster_analysis.profile import GapProfiles
 from cluster_analysis.replay import Graph
+from cluster_analysis.stats import median
 
+_LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
 
 
 @dataclass(frozen=True)
 class Saving:
-    """What repairing a suspect saves in the mean step, alone and after the ones before it. None: not known."""
+    """What repairing a suspect saves in the mean step, alone and after the ones before it. None: not known.
+
+    `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
+    """
 
     alone_us: float | None
     cumulative_us: float | None
-    is_bound: bool
+    bound_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,16 @@ class WhatIf:
 
     def __init__(self, view: JobView) -> None:
         self._view = view
-        self._graph = view.graph
-        self._profiles = GapProfiles(view.graph) if view.graph is not None else None
-        self.replay = _validated(view)
+        self._graph, self.replay = _validated(view.graph)
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
         """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
         graph = self._graph
         if graph is None or self.replay is None or self.replay.error_share > refuse_above:
-            return [Saving(_bound(self._view, one), None, True) for one in suspects]
+            return [Saving(None, None, _bound(self._view, one)) for one in suspects]
         alone = self._saved(graph, [[one] for one in suspects])
         cumulative = self._greedy(graph, suspects, alone)
-        return [Saving(a, c, False) for a, c in zip(alone, cumulative, strict=True)]
+        return [Saving(a, c) for a, c in zip(alone, cumulative, strict=True)]
 
     def saving_of(self, suspects: Sequence[Suspect]) -> float | None:
         """Return what repairing all of them at once saves."""
@@ -109,8 +111,8 @@ class WhatIf:
         weight = np.where(graph.is_side, 0.0, graph.gap_us)
         if suspect.where == "head":
             weight = graph.begins.astype(np.float64)
-        elif self._profiles is not None and suspect.kind in ("slow_rank", "slow_host", "periodic_pause"):
-            self._weigh_by_profile(graph, excess, weight, by_step=suspect.cause != "compute")
+        elif suspect.kind in _LOCAL_KINDS:
+            self._weigh_by_place(graph, suspect, weight)
         cell = graph.rank * graph.n_steps + graph.step
         total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
         taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
@@ -124,23 +126,25 @@ class WhatIf:
             excess[rows] = suspect.excess_us[known]
         return excess
 
-    def _weigh_by_profile(
-        self, graph: Graph, excess: FloatArray, weight: FloatArray, *, by_step: bool
-    ) -> None:
-        if self._profiles is None:
+    def _weigh_by_place(self, graph: Graph, suspect: Suspect, weight: FloatArray) -> None:
+        """Weigh each gap by how much longer than the peers' it is.
+
+        Computing loses time in the same places in each step; there the mean over steps counts, because
+        the luck of single gaps is not the fault's. Idle time scatters with the fault itself.
+        """
+        view = self._view
+        if view.gaps is None or suspect.excess_us is None:
             return
-        role = np.full(len(graph.ranks), -1)
-        known = np.isin(graph.ranks, self._view.ranks)
-        role[known] = self._view.role[np.searchsorted(self._view.ranks, graph.ranks[known])]
-        for one in np.unique(role[(excess > 0).any(axis=1)]):
-            suspects = np.flatnonzero((role == one) & (excess > 0).any(axis=1))
-            peers = np.flatnonzero((role == one) & ~(excess > 0).any(axis=1))
-            if not len(peers):
+        is_hit = (suspect.excess_us > 0).any(axis=1)
+        for role in np.unique(view.role[is_hit]):
+            suspects = np.flatnonzero((view.role == role) & is_hit)
+            lost = view.gaps.lost_us(suspects, np.flatnonzero((view.role == role) & ~is_hit))
+            visits = view.gaps.visits_of(suspects)
+            if lost is None or visits is None:
                 continue
-            weights = self._profiles.excess_weights(suspects, peers, by_step=by_step)
-            visits = self._profiles.visits_of(suspects)
-            if weights is not None and visits is not None:
-                weight[visits] = weights
+            if suspect.cause == "compute":
+                lost = np.broadcast_to(lost.mean(axis=(0, 1)), lost.shape)
+            weight[visits] = np.maximum(lost, 0.0)
 
     def _transfers(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
         transfer = graph.transfer_us
@@ -150,34 +154,47 @@ class WhatIf:
         return transfer
 
 
-def _validated(view: JobView) -> Replay | None:
-    if view.graph is None:
-        return None
-    graph = view.graph
-    ends = graph.rank_ends(graph.gap_us[None], graph.transfer_us[None])[0]
-    times = ends.max(axis=1)
-    # A rank's own step: from its end of the step before, which leads the last rank's, to its end.
-    lead = np.vstack([ends[:1], ends[:-1]]) - np.r_[times[0], times[:-1]][:, None]
-    own = np.where(np.isfinite(ends), ends - np.where(np.isfinite(lead), lead, 0.0), np.nan)
-    with np.errstate(invalid="ignore"):
-        error = np.abs(own / graph.measured_us - 1.0)
-    if not np.isfinite(error).any():
-        return None
-    return Replay(float(np.mean(times)), float(np.nanmedian(error)))
+def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None]:
+    """Replay the job as it was, and hold every rank's steps against the measured ones.
+
+    Whether the ranks began the first step together is not in the files; the measured first step tells.
+    """
+    if graph is None:
+        return None, None
+    choices = []
+    for leads in (True, False):
+        one = replace(graph, first_step_leads=leads)
+        ends = one.rank_ends(one.gap_us[None], one.transfer_us[None])[0]
+        latest = ends.max(axis=1)
+        lead = np.vstack([ends[:1] if leads else np.full_like(ends[:1], latest[0]), ends[:-1]])
+        own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
+        with np.errstate(invalid="ignore"):
+            error = np.abs(np.where(np.isfinite(own), own, np.nan) / graph.measured_us - 1.0)
+        if np.isfinite(error).any():
+            choices.append((float(median(error[0])), one, Replay(float(latest.mean()), float(median(error)))))
+    if not choices:
+        return graph, None
+    _, chosen, replayed = min(choices, key=lambda choice: choice[0])
+    return chosen, replayed
 
 
 def _bound(view: JobView, suspect: Suspect) -> float | None:
-    """Upper bound of the saving from step totals: the lead over the next-latest peer, step by step."""
+    """Upper bound of the saving, step by step.
+
+    Local time: the lead of the latest suspect over the latest other rank of its role, at most the
+    excess. Links: the transfer time that the busiest rank would save.
+    """
+    if suspect.link_factor is not None and view.graph is not None:
+        graph = view.graph
+        saved = (graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator]
+        cells = np.bincount(graph.rank * graph.n_steps + graph.step, saved, len(graph.ranks) * graph.n_steps)
+        return float(cells.reshape(len(graph.ranks), graph.n_steps).max(axis=0).mean())
     if suspect.excess_us is None:
         return None
-    local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
-    members = np.isin(view.ranks, suspect.ranks)
-    if not members.any() or members.all():
+    local = sum(np.nan_to_num(part) for part in (view.computing_us, view.free_us, view.preparing_us))
+    members = (suspect.excess_us > 0).any(axis=1)
+    peers = ~members & np.isin(view.role, view.role[members])
+    if not members.any() or not peers.any():
         return None
-    role = view.role[members][0]
-    peers = ~members & (view.role == role)
-    if not peers.any():
-        return None
-    lead = local[members].max(0) - local[peers].max(0)
-    most = suspect.excess_us[members].max(0)
-    return float(np.mean(np.clip(lead, 0.0, most)))
+    lead = local[members].max(axis=0) - local[peers].max(axis=0)
+    return float(np.mean(np.clip(lead, 0.0, suspect.excess_us[members].max(axis=0))))

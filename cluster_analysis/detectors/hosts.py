@@ -23,7 +23,7 @@ from cluster_analysis.thresholds import Thresholds
 
 #: Idle time differs between healthy hosts by this share of itself (CPU load, NUMA): no fault below.
 HOST_FREE_SIGMA = 0.15
-_PRIOR_DF = 6
+_PRIOR_DF = 14
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_analysis.calls import codes
+from cluster_analysis.calls import codes, numbers
 from cluster_analysis.detectors.cover import KIND_OF_PART, Cover, cover
 from cluster_analysis.detectors.links import LinkTable, Observations, judge_links
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import percent
-from cluster_analysis.evidence import FloatArray, JobEvidence
+from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
 from cluster_analysis.findings import Evidence, Link
 from cluster_analysis.replay import Graph
 from cluster_analysis.thresholds import Thresholds
-from cluster_run.ids import Rank
+from cluster_run.ids import HostId, Rank
 
 
 def link_suspects(
@@ -74,7 +74,7 @@ def _suspect(
     )
 
 
-def _hosts_of(view: JobView, ranks: tuple[int, ...]) -> tuple[str, ...]:  # type: ignore[type-var]
+def _hosts_of(view: JobView, ranks: tuple[int, ...]) -> tuple[HostId, ...]:
     hosts = view.topology.hosts
     return tuple(dict.fromkeys(hosts[Rank(rank)] for rank in ranks if Rank(rank) in hosts))
 
@@ -112,54 +112,63 @@ def _next_check(part: Cover, hosts: tuple[str, ...]) -> str:
 
 
 def _factors(
-    evidence: JobEvidence, graph: Graph, part: Cover, table: LinkTable, pairs: dict[tuple[int, int], int]
+    evidence: JobEvidence,
+    graph: Graph,
+    part: Cover,
+    table: LinkTable,
+    pairs: dict[tuple[int, int], int],
 ) -> FloatArray:
-    """Transfer of each operator (O,) without the fault, relative to now: its slowest link before and after."""
+    """Transfer of each operator (O,) without the fault, relative to now.
+
+    An operator lasts as long as its slowest link; a message as long as its own.
+    """
+    healthy = {pair: float(np.exp(-table.level[pairs[pair]])) for pair in part.links}
+    factor = np.ones(len(graph.transfer_us))
+    source, target = _message_ends(graph)
+    for (src, dst), ratio in healthy.items():
+        factor[(source == src) & (target == dst)] = ratio
     links = evidence.links
+    src_rank, dst_rank = links["src_rank"].to_numpy(), links["dst_rank"].to_numpy()
     names, group = codes(links["group"])
     kinds, kind = codes(links["op_type"])
-    src, dst = links["src_rank"].to_numpy(), links["dst_rank"].to_numpy()
-    rate = links["time_us"].to_numpy()
-    healthy = {pair: float(np.exp(-table.level[pairs[pair]])) for pair in part.links}
-    touched = np.isin(src, [pair[0] for pair in part.links]) & np.isin(dst, [pair[1] for pair in part.links])
-    factor = np.ones(len(graph.transfer_us))
-    members_of = _members(graph)
-    for group_code, kind_code in sorted(
-        set(zip(group[touched].tolist(), kind[touched].tolist(), strict=True))
-    ):
+    time = numbers(links["time_us"])
+    touched = np.zeros(len(time), bool)
+    for src, dst in healthy:
+        touched |= (src_rank == src) & (dst_rank == dst)
+    is_collective = source < 0
+    for group_code, kind_code in sorted(set(zip(group[touched].tolist(), kind[touched].tolist(), strict=True))):
         if names[group_code] not in graph.groups or kinds[kind_code] not in graph.types:
             continue
-        inside = np.flatnonzero((group == group_code) & (kind == kind_code))
-        times: dict[tuple[int, int], list[float]] = {}
-        for row in inside.tolist():
-            times.setdefault((int(src[row]), int(dst[row])), []).append(float(rate[row]))
-        typical = {pair: float(np.median(values)) for pair, values in times.items()}
-        operators = np.flatnonzero(
-            (graph.operator_group == graph.groups.index(names[group_code]))
+        rows = np.flatnonzero((group == group_code) & (kind == kind_code))
+        operators = (
+            is_collective
+            & (graph.operator_group == graph.groups.index(names[group_code]))
             & (graph.operator_type == graph.types.index(kinds[kind_code]))
         )
-        whole = _ratio(typical, healthy)
-        for operator in operators.tolist():
-            members = members_of(operator)
-            used = typical if len(members) != 2 else {p: t for p, t in typical.items() if set(p) <= members}
-            factor[operator] = whole if len(members) != 2 else _ratio(used, healthy)
+        factor[operators] = _slowest_ratio(src_rank[rows], dst_rank[rows], time[rows], healthy)
     return factor
 
 
-def _ratio(typical: dict[tuple[int, int], float], healthy: dict[tuple[int, int], float]) -> float:
-    if not typical:
-        return 1.0
-    before = max(typical.values())
-    after = max(time * healthy.get(pair, 1.0) for pair, time in typical.items())
-    return after / before
+def _message_ends(graph: Graph) -> tuple[IntArray, IntArray]:
+    """Global ranks that send and receive each point-to-point operator (O,), -1 for collectives."""
+    n = len(graph.rank)
+    source, target = np.full(len(graph.transfer_us), -1), np.full(len(graph.transfer_us), -1)
+    sends = np.flatnonzero(graph.is_p2p & (graph.receiver < n))
+    source[graph.operator[sends]] = graph.ranks[graph.rank[sends]]
+    target[graph.operator[sends]] = graph.ranks[graph.rank[graph.receiver[sends]]]
+    receives = np.flatnonzero(graph.is_p2p & (graph.sender < n))
+    source[graph.operator[receives]] = graph.ranks[graph.rank[graph.sender[receives]]]
+    target[graph.operator[receives]] = graph.ranks[graph.rank[receives]]
+    return source, target
 
 
-def _members(graph: Graph):  # type: ignore[no-untyped-def]
-    order = np.argsort(graph.operator, kind="stable")
-    begin = np.searchsorted(graph.operator[order], np.arange(len(graph.transfer_us) + 1))
-
-    def members(operator: int) -> set[int]:
-        visits = order[begin[operator] : begin[operator + 1]]
-        return {int(rank) for rank in graph.ranks[graph.rank[visits]]}
-
-    return members
+def _slowest_ratio(
+    src: IntArray, dst: IntArray, time_us: FloatArray, healthy: dict[tuple[int, int], float]
+) -> float:
+    """The slowest link's median time without the fault over that with it."""
+    before, after = 0.0, 0.0
+    for one, other in sorted(set(zip(src.tolist(), dst.tolist(), strict=True))):
+        typical = float(np.median(time_us[(src == one) & (dst == other)]))
+        before = max(before, typical)
+        after = max(after, typical * healthy.get((one, other), 1.0))
+    return after / before if before > 0 else 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cluster_analysis.detectors.deviation import Deviation, event_tails
@@ -11,6 +13,7 @@ from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import local_next_check, rank_summary, when
 from cluster_analysis.evidence import BoolArray, FloatArray
 from cluster_analysis.findings import Evidence, Pattern
+from cluster_analysis.profile import longer_share
 from cluster_analysis.stats import benjamini_hochberg, median, theil_sen
 from cluster_analysis.thresholds import Thresholds
 
@@ -34,6 +37,23 @@ def rank_suspects(
         pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
         found.append(_suspect(view, metric, deviation, series, int(rank), pattern, events[rank]))
     return found
+
+
+def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
+    """With one or two steps: a rank is slow when most of its gaps are long; one long gap is a pause.
+
+    Late starts happen once a step, so that nothing within a step can confirm them.
+    """
+    n_steps = len(view.steps)
+    unconfirmed = f"{suspect.summary} With {n_steps} step{'s' if n_steps > 1 else ''} a moment cannot be told from a fault."
+    rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
+    lost = None
+    if view.gaps is not None and suspect.where == "spread":
+        peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
+        lost = view.gaps.lost_us(np.array([rank]), peers)
+    if lost is None or longer_share(lost, np.ones(n_steps, bool)) < limits.longer_share:
+        return replace(suspect, pattern="transient", confidence="low", is_alarm=False, summary=unconfirmed)
+    return replace(suspect, confidence="medium")
 
 
 def _needed_share(n_steps: int, limits: Thresholds) -> float:

@@ -10,6 +10,7 @@ from cluster_analysis.calls import numbers
 from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
 from cluster_analysis.model import Topology
 from cluster_analysis.graph import build_graph
+from cluster_analysis.profile import RoleGaps
 from cluster_analysis.replay import Graph
 from cluster_analysis.stats import median
 from cluster_run.ids import HostId, Rank, Step
@@ -40,6 +41,7 @@ class JobView:
     has_experts: bool
     has_roles: bool
     graph: Graph | None
+    gaps: RoleGaps | None
     topology: Topology
 
     @property
@@ -99,6 +101,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         has_experts=any(group.role == "ep" and len(group.ranks) > 1 for group in topology.groups.values()),
         has_roles=has_roles,
         graph=graph,
+        gaps=None if graph is None else RoleGaps(ranks, graph),
         topology=topology,
     )
 

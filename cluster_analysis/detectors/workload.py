@@ -67,6 +67,7 @@ def stage_imbalance(view: JobView, limits: Thresholds) -> list[Suspect]:
             ),
             next_check="Move layers from the longest stage to the others, or the loss and embedding to a stage of their own.",
             excess_us=excess,
+            is_alarm=False,
         )
     ]
 
@@ -101,5 +102,6 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
             ),
             next_check="Balance the tokens of the replicas in each step (sort by length, or pack the sequences).",
             excess_us=excess,
+            is_alarm=False,
         )
     ]

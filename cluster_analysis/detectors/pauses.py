@@ -1,0 +1,123 @@
+"""Pauses: idle time in one place of a step, in some steps.
+
+Every rank pauses now and then (the host's scheduler, an allocator). It is the same rank again and again that
+has a cause of its own; and a pause of all ranks every few steps is the job's (garbage collection, checkpoints).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.detectors.deviation import Deviation
+from cluster_analysis.detectors.metrics import Metric
+from cluster_analysis.detectors.suspects import Suspect
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.detectors.wording import milliseconds
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.findings import Evidence
+from cluster_analysis.profile import concentration
+from cluster_analysis.stats import median
+from cluster_analysis.thresholds import Thresholds
+
+#: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
+_ONE_GAP = 0.6
+#: Two pauses as alike as this have one cause; the luck of two different ones rarely agrees so well.
+_ALIKE = 0.15
+
+
+def paused_ranks(
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
+) -> list[Suspect]:
+    """Return ranks that pause again and again; `metric` is the idle time (free)."""
+    series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
+    least = 2 * metric.effect
+    found = []
+    with np.errstate(invalid="ignore"):
+        events = series > np.maximum(6.0 * np.hypot(deviation.step_sigma, metric.floor)[:, None], least)
+    for rank in np.flatnonzero((events.sum(1) >= 2) & ~excluded):
+        mine = events[rank]
+        if mine.mean() >= limits.persistent_share or not _is_pause(view, int(rank), mine):
+            continue
+        lengths = series[rank][mine]
+        alike = float(lengths.max() - lengths.min()) <= _ALIKE * float(lengths.mean())
+        regular = _is_regular(np.flatnonzero(mine))
+        if not (alike and regular) and mine.sum() < limits.min_pauses:
+            continue
+        found.append(_suspect(view, metric, series, int(rank), mine, regular))
+    return found
+
+
+def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
+    if view.gaps is None:
+        return True
+    peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
+    lost = view.gaps.lost_us(np.array([rank]), peers)
+    return lost is None or concentration(lost, active) >= _ONE_GAP
+
+
+def _is_regular(steps: IntArray) -> bool:
+    """Events at equal distances; two events always are."""
+    return len(set(np.diff(steps).tolist())) <= 1
+
+
+def _suspect(
+    view: JobView, metric: Metric, series: FloatArray, rank: int, events: BoolArray, regular: bool
+) -> Suspect:
+    excess = np.zeros(series.shape)
+    excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
+    host = int(view.host[rank])
+    place = f"Rank {view.ranks[rank]}" + (f" (host {view.hosts[host]})" if host >= 0 else "")
+    length = float(median(excess[rank][events]))
+    distance = int(np.diff(np.flatnonzero(events))[0])
+    rhythm = f"every {distance} steps" if regular else f"in {int(events.sum())} of {len(events)} steps"
+    others = float(median(metric.time_us[view.role == view.role[rank]]))
+    return Suspect(
+        key=f"periodic_pause-{view.ranks[rank]}",
+        kind="periodic_pause",
+        ranks=view.rank_ids([rank]),
+        hosts=(view.hosts[host],) if host >= 0 else (),
+        cause="dispatch",
+        pattern="intermittent",
+        step_positions=tuple(np.flatnonzero(events).tolist()),
+        evidence=(
+            Evidence("free_us", float(median(metric.time_us[rank][events])), others, metric.floor,
+                     int((view.role == view.role[rank]).sum()) - 1),
+        ),
+        summary=f"{place} pauses for {milliseconds(length)} {rhythm}; its peers do not.",
+        next_check=f"Look for garbage collection, checkpoints or logging that only rank {view.ranks[rank]} does.",
+        excess_us=excess,
+        where="pauses",
+        is_alarm=True,
+    )  # fmt: skip
+
+
+def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspect]:
+    """Return the pause that all ranks make in some steps, if there is one."""
+    n_steps = len(view.steps)
+    by_step = median(metric.time_us, 0)
+    usual = float(median(by_step))
+    if n_steps < limits.min_steps_intermittent or not np.isfinite(by_step).all():
+        return []
+    extra = np.where(by_step - usual > 4 * metric.effect, by_step - usual, 0.0)
+    events = np.flatnonzero(extra)
+    if not 0 < len(events) <= n_steps // 2 or not _is_regular(events):
+        return []
+    excess = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
+    rhythm = f"every {int(np.diff(events)[0])} steps" if len(events) > 1 else f"in step {view.steps[events[0]]}"
+    return [
+        Suspect(
+            key="periodic_pause",
+            kind="periodic_pause",
+            ranks=(),
+            hosts=(),
+            cause="dispatch",
+            pattern="intermittent" if len(events) > 1 else "transient",
+            step_positions=tuple(events.tolist()),
+            evidence=(Evidence("free_us", float(by_step[events].mean()), usual, metric.floor, n_steps - len(events)),),
+            summary=f"All ranks pause for {milliseconds(float(extra[events].mean()))} {rhythm}.",
+            next_check="Look at garbage collection and checkpoints: can they be rarer, or beside the training?",
+            excess_us=excess,
+            where="pauses",
+            is_alarm=False,
+        )
+    ]

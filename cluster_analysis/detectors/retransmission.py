@@ -1,0 +1,138 @@
+"""Retransmission: single operators that last many times as long as all others of their kind.
+
+A lost packet makes an RDMA connection wait for its timer, seconds as configured by default. It is an
+event, not a property of the link's bandwidth, which the other operators show to be in order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.calls import codes, numbers
+from cluster_analysis.detectors.suspects import Suspect
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.detectors.wording import milliseconds
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
+from cluster_analysis.findings import Evidence, Link
+from cluster_analysis.replay import Graph
+from cluster_analysis.stats import sigma
+from cluster_analysis.thresholds import Thresholds
+from cluster_run.ids import Rank
+
+
+def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
+    """Return one suspect a group in which an operator lasted far too long."""
+    graph = view.graph
+    if graph is None:
+        return []
+    usual = _usual_transfer(graph)
+    with np.errstate(invalid="ignore"):
+        hit = (graph.transfer_us > limits.retransmission_factor * usual) & (
+            graph.transfer_us - usual > limits.retransmission_us
+        )
+    # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
+    single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
+    hit[single] = _is_lone_transfer(graph, single)
+    hit |= _receives_of(graph, hit)
+    usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
+    found = []
+    for group in np.unique(graph.operator_group[hit]):
+        operators = np.flatnonzero(hit & (graph.operator_group == group))
+        links = _rdma_links(evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]})
+        if links or view.topology.hosts == {}:
+            found.append(_suspect(view, graph, operators, usual, links))
+    return found
+
+
+def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
+    visit_of = np.full(len(graph.transfer_us), -1)
+    visit_of[graph.operator] = np.arange(len(graph.operator))
+    visits = visit_of[operators]
+    sends = (graph.receiver[visits] < len(graph.rank)) & (graph.sender[visits] == len(graph.rank))
+    return np.asarray(sends & ~graph.waits_for_receiver[visits], bool)
+
+
+def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
+    """The receiving ends of messages that took too long."""
+    n = len(graph.rank)
+    late = np.flatnonzero(hit[graph.operator] & graph.is_p2p & (graph.receiver < n))
+    ends = np.zeros(len(hit), bool)
+    ends[graph.operator[graph.receiver[late]]] = True
+    return ends
+
+
+def _usual_transfer(graph: Graph) -> FloatArray:
+    """Median transfer of operators of the same kind, size and number of ranks (O,); NaN for fewer than 4."""
+    size = np.rint(2 * np.log2(np.maximum(graph.operator_bytes, 1.0))).astype(np.int64)
+    key = np.stack([graph.operator_type, size, graph.operator_n_ranks])
+    _, code = np.unique(key, axis=1, return_inverse=True)
+    code = np.ravel(code)
+    usual = np.full(len(code), np.nan)
+    order = np.argsort(code, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+        if len(part) >= 4:
+            usual[part] = np.median(graph.transfer_us[part])
+    return usual
+
+
+def _rdma_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Link, ...]:
+    """RDMA links of a group; only the slowest one where its own entry shows the event."""
+    table = evidence.links
+    if not table.num_rows:
+        return ()
+    groups, group_code = codes(table["group"])
+    transports, transport = codes(table["transport"])
+    if group not in groups:
+        return ()
+    inside = (group_code == groups.index(group)) & np.isin(
+        transport, [i for i, name in enumerate(transports) if name.upper() == "RDMA"]
+    )
+    inside &= np.isin(table["step"].to_numpy(), sorted(steps))
+    if not inside.any():
+        return ()
+    rows = np.flatnonzero(inside)
+    time = numbers(table["time_us"])[rows]
+    src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
+    if time.max() > 10.0 * np.median(time):
+        rows_hit = [int(np.argmax(time))]
+    else:
+        rows_hit = list(range(len(rows)))
+    pairs = sorted({(int(src[i]), int(dst[i])) for i in rows_hit})
+    return tuple(Link(Rank(one), Rank(other), "RDMA") for one, other in pairs)
+
+
+def _suspect(
+    view: JobView, graph: Graph, operators: IntArray, usual: FloatArray, links: tuple[Link, ...]
+) -> Suspect:
+    factor = np.ones(len(graph.transfer_us))
+    factor[operators] = np.minimum(usual[operators] / np.maximum(graph.transfer_us[operators], 1e-3), 1.0)
+    members = np.isin(graph.operator, operators)
+    ranks = sorted({int(rank) for rank in graph.ranks[np.unique(graph.rank[members])]})
+    steps = sorted(set(graph.operator_step[operators].tolist()))
+    worst = int(operators[np.argmax(graph.transfer_us[operators])])
+    kind = graph.types[graph.operator_type[worst]]
+    spread = float(np.nan_to_num(sigma(graph.transfer_us[graph.operator_type == graph.operator_type[worst]])))
+    one_link = len(links) == 1
+    where = f"from rank {links[0].src} to rank {links[0].dst}" if one_link else f"among ranks {ranks[0]} to {ranks[-1]}"
+    name = f"{links[0].src}-{links[0].dst}" if one_link else f"{ranks[0]}-{ranks[-1]}"
+    return Suspect(
+        key=f"retransmission-{name}",
+        kind="retransmission",
+        ranks=tuple(Rank(rank) for rank in ranks),
+        hosts=(),
+        cause="bandwidth",
+        pattern="transient" if len(steps) == 1 else "intermittent",
+        step_positions=tuple(steps),
+        evidence=(
+            Evidence("transfer_us", float(graph.transfer_us[worst]), float(usual[worst]), spread,
+                     int((graph.operator_type == graph.operator_type[worst]).sum()) - 1),
+        ),
+        summary=(
+            f"{len(operators)} {kind} {where} took {milliseconds(float(graph.transfer_us[worst]))} instead of "
+            f"{milliseconds(float(usual[worst]))}: packets were probably lost and sent again."
+        ),
+        next_check="Look at the RoCE counters (retransmissions, CNP, dropped packets) of these ranks' NICs and their switch ports.",
+        links=links,
+        link_factor=factor,
+        is_alarm=True,
+    )  # fmt: skip
