@@ -95,7 +95,7 @@ def _chain(
 
 
 def _quiet_waits(matched: pa.Table, waits: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
-    """For each group the lower quartile, over the groups of its role, of the longest wait for any one rank."""
+    """For each group the lower quartile, over the groups of its role, of their longest wait for one rank."""
     names, kinds = (matched[name].cast(pa.string()).to_pylist() for name in ("group", "role"))
     roles = dict(zip(names, kinds, strict=True))
     longest: dict[str, list[float]] = defaultdict(list)
