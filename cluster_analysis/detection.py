@@ -87,7 +87,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if verdict == "healthy" and not _can_judge(view, limits):
         verdict = "unknown"
     return Detection(
-        tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay, step_us / 1e3,
+        tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay, step_us / 1e3 if step_us > 0 else None,
         evidence.matched, evidence.rank_times, link_summary(seen),
     )  # fmt: skip
 
@@ -138,9 +138,16 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
         notes.append("no communication operators: costs are bounds from step totals, links are not judged")
     elif not evidence.links.num_rows:
         notes.append("no communication matrix: links are not judged")
-    if len(view.topology.ranks) > len(view.ranks):
+    missing = view.expected_ranks - len(view.ranks)
+    if missing > 0:
         notes.append(
-            f"{len(view.ranks)} of {len(view.topology.ranks)} ranks were read: a rank that is missing here may be the slow one"
+            f"{len(view.ranks)} of {view.expected_ranks} ranks were read: whom the others waited for may be among "
+            f"the {missing} that are missing"
+        )
+    if len(view.steps) < 3:
+        notes.append(
+            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told from a fault; "
+            "profile 5 steps or more"
         )
     return notes
 

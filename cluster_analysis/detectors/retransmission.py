@@ -33,6 +33,8 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
     single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
     hit[single] = _is_lone_transfer(graph, single)
+    if not hit.any():
+        return []
     hit |= _receives_of(graph, hit)
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
     found = []

@@ -45,9 +45,19 @@ class JobView:
     topology: Topology
 
     @property
+    def expected_ranks(self) -> int:
+        """Ranks that the job has, as far as topology, groups and degrees of parallelism tell."""
+        sizes = self.topology.parallel
+        named = set(self.topology.ranks).union(*(group.ranks for group in self.topology.groups.values()))
+        product = sizes.tp * sizes.pp * sizes.dp * max(sizes.cp, 1)
+        return max(len(named), product, len(self.ranks))
+
+    @property
     def mean_step_us(self) -> float:
-        """Mean over steps of the time the typical rank took."""
-        return float(np.nanmean(median(self.step_us, 0))) if self.step_us.size else float("nan")
+        """Mean over steps of the time the typical rank took; NaN where no step has totals."""
+        by_step = median(self.step_us, 0)
+        known = by_step[np.isfinite(by_step)]
+        return float(known.mean()) if len(known) else float("nan")
 
     def rank_ids(self, positions: IntArray | list[int]) -> tuple[Rank, ...]:
         """Global ranks at positions."""
