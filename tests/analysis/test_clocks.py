@@ -23,9 +23,7 @@ def collectives(
             for rank in group:
                 drift_us = (drifts_ppm or {}).get(rank, 0.0) * 1e-6 * true_end_us
                 elapse_us = float(random.uniform(100, 5_000))
-                end_us = (
-                    true_end_us + offsets_us[rank] + drift * 1e-6 * true_end_us + random.normal(0, jitter_us)
-                )
+                end_us = true_end_us + offsets_us[rank] + drift_us + random.normal(0, jitter_us)
                 row = dict.fromkeys(rows)
                 row |= {
                     "rank": rank,
@@ -68,9 +66,8 @@ def test_error_is_the_spread_of_the_ends():
 
 
 def test_clocks_are_chained_through_hosts_that_share_groups_with_both():
-    tables = collectives(
-        [(0, 1), (1, 2), (2, 3)], {0: 0.0, 1: 1_000.0, 2: 3_000.0, 3: 6_000.0}, jitter_us=10.0
-    )
+    offsets_us = {0: 0.0, 1: 1_000.0, 2: 3_000.0, 3: 6_000.0}
+    tables = collectives([(0, 1), (1, 2), (2, 3)], offsets_us, jitter_us=10.0)
 
     clocks = estimate_clocks(tables, hosts(0, 1, 2, 3))
 
