@@ -59,8 +59,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Parse a command line; ends the program with code 2 when it cannot be meant."""
     parser = make_parser()
     given = parser.parse_args(argv)
-    if given.inventory is None and given.hosts is None:
-        parser.error("no hosts: give --inventory FILE or --hosts NODESET")
+    if given.inventory is None and given.hosts is None and given.rank_table is None:
+        parser.error("no hosts: give --inventory FILE, --hosts NODESET or --rank-table FILE")
     if len(given.what) > 1 and {"analysis", "full"} & set(given.what):
         parser.error("--what takes 'analysis', or 'full', or globs")
     options = CollectOptions(
@@ -130,7 +130,10 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
         "--limit", metavar="NODESET", help="only these hosts: 'node[01-04]', '@group', '*!node07'"
     )
     group.add_argument(
-        "--rank-table", type=Path, metavar="FILE", help="rank table of the job, over the inventory's"
+        "--rank-table",
+        type=Path,
+        metavar="FILE",
+        help="rank table of the job, over the inventory's; without other hosts, its hosts are collected from",
     )
     group.add_argument("--profiler-root", metavar="DIR", help="directory of the profiler data on the hosts")
     group.add_argument("--user", metavar="NAME", help="login name")

@@ -85,20 +85,17 @@ class _Finish:
 def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
     from cluster_collect.inventory.limit import limit  # noqa: PLC0415
     from cluster_collect.inventory.load import InventoryRequest, load_inventory  # noqa: PLC0415
-    from cluster_collect.inventory.ranks import compare_hosts  # noqa: PLC0415
-    from cluster_run.ranktable import parse_rank_table  # noqa: PLC0415
+    from cluster_collect.inventory.ranks import compare_hosts, read_rank_table  # noqa: PLC0415
 
-    request = InventoryRequest(arguments.inventory, arguments.hosts, arguments.host_defaults)
+    request = InventoryRequest(
+        arguments.inventory, arguments.hosts, arguments.rank_table, arguments.host_defaults
+    )
     inventory = load_inventory(request, os.environ)
     warnings = list(inventory.warnings)
-    rank_table = arguments.rank_table or inventory.rank_table
+    rank_table = inventory.rank_table
     missing = ""
     if rank_table is not None:
-        try:
-            text = rank_table.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{rank_table}: the rank table cannot be read: {error}") from error
-        table = parse_rank_table(text, str(rank_table))
+        table = read_rank_table(rank_table)
         comparison = compare_hosts(inventory, table, str(rank_table))
         warnings += comparison.warnings
         missing = comparison.missing if arguments.limit is None else ""

@@ -54,7 +54,7 @@ def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[st
     builder = _Builder(draft, base, environment)
     specs = tuple(builder.specs())
     if not specs:
-        raise UsageError(f"{name}: no hosts", "list them below 'hosts', or give --hosts")
+        raise UsageError(f"{name}: no hosts", "list them below 'hosts', give --hosts, or name a rank table")
     return Inventory(
         name=name,
         specs=specs,

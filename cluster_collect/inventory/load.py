@@ -15,6 +15,7 @@ from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
 from cluster_collect.inventory.keys import Entry, check_entry
 from cluster_collect.inventory.located import Located, parse_json, parse_yaml
 from cluster_collect.inventory.native import read_native
+from cluster_collect.inventory.ranks import read_rank_table
 from cluster_run.errors import InputError, UsageError
 
 #: An inventory of 65 536 hosts with every key takes less.
@@ -25,12 +26,14 @@ MAX_BYTES = 64 * 1024 * 1024
 class InventoryRequest:
     """What the command line says about hosts.
 
+    `rank_table` replaces the inventory's. Where neither file nor `hosts` names a host, its hosts are taken.
     `defaults` are keys of a host as text; they stand above the inventory's `defaults` and below
     what a host says itself.
     """
 
     file: Path | None = None
     hosts: str | None = None
+    rank_table: Path | None = None
     defaults: Mapping[str, str | int] = field(default_factory=dict)
 
 
@@ -43,14 +46,24 @@ def load_inventory(request: InventoryRequest, environment: Mapping[str, str]) ->
         UsageError: the inventory cannot be meant; with file, line and key.
         InputError: a file or a password's variable is missing, or passwords are open to others.
     """
-    if request.file is None and request.hosts is None:
+    if request.file is None and request.hosts is None and request.rank_table is None:
         raise UsageError("no hosts", "give --inventory FILE or --hosts NODESET")
-    name = str(request.file) if request.file else COMMAND_LINE
+    name = str(request.file or (COMMAND_LINE if request.hosts is not None else request.rank_table))
     base = request.file.parent if request.file else Path()
     draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 0)))
     if request.hosts is not None:
         draft = replace(draft, entries=read_hosts(request.hosts), groups={})
+    if request.rank_table is not None:
+        draft = replace(draft, rank_table=str(request.rank_table.absolute()))
+    if not draft.entries and draft.rank_table is not None:
+        draft = replace(draft, entries=_hosts_of(base / Path(draft.rank_table).expanduser()))
     return build_inventory(_with_defaults(draft, request), name, base, environment)
+
+
+def _hosts_of(rank_table: Path) -> tuple[Entry, ...]:
+    """Return an entry for each host of a rank table, in the order of their ranks."""
+    places = [Located(server_id, str(rank_table), 0) for server_id in read_rank_table(rank_table).server_ids]
+    return tuple(Entry(place, {"address": place}) for place in places)
 
 
 def read_draft(path: Path) -> Draft:

@@ -22,7 +22,7 @@ def load(
     path = directory / name
     path.write_text(text)
     path.chmod(0o600)
-    request = InventoryRequest(path, hosts, defaults or {})
+    request = InventoryRequest(path, hosts, defaults=defaults or {})
     return load_inventory(request, environment or {})
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+
+from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts
+from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import DeviceId, Rank, ServerId
 from cluster_run.ranktable import RankPlace, RankTable
 
@@ -36,6 +41,42 @@ def test_hosts_that_only_one_of_the_two_knows_are_named_with_both_files(tmp_path
     assert "hosts.yaml" in absent
     assert "hosts.yaml: n[2-3] is not in hccl.json" in extra
     assert comparison.missing in absent
+
+
+def table_json(*servers: str) -> str:
+    entries = [
+        {"server_id": server, "device": [{"device_id": 0, "rank_id": rank}]}
+        for rank, server in enumerate(servers)
+    ]
+    return json.dumps({"version": "1.0", "server_list": entries, "status": "completed"})
+
+
+def test_where_nothing_else_names_hosts_those_of_the_rank_table_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "hccl.json").write_text(table_json("10.0.0.2", "10.0.0.1"))
+    text = "version: 1\nrank_table: hccl.json\ndefaults: {profiler_root: /p, user: u}\n"
+    request = InventoryRequest(rank_table=tmp_path / "hccl.json", defaults={"profiler_root": "/p"})
+    for inventory in (load(tmp_path, text), load_inventory(request, {})):
+        assert [(spec.host, spec.address) for spec in inventory.specs] == [
+            ("1", "10.0.0.2"),
+            ("2", "10.0.0.1"),
+        ]
+        assert inventory.rank_table == tmp_path / "hccl.json"
+
+
+def test_hosts_that_are_named_win_over_those_of_the_rank_table(tmp_path: Path) -> None:
+    (tmp_path / "hccl.json").write_text(table_json("10.0.0.1"))
+    text = "version: 1\nrank_table: hccl.json\ndefaults: {profiler_root: /p}\n"
+    assert [spec.address for spec in load(tmp_path, text, hosts="a").specs] == ["a"]
+    assert [spec.address for spec in load(tmp_path, text + "hosts: [b]").specs] == ["b"]
+
+
+def test_a_rank_table_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    text = "version: 1\nrank_table: hccl.json\ndefaults: {profiler_root: /p}\n"
+    with pytest.raises(InputError, match=r"hccl.json: the rank table cannot be read"):
+        load(tmp_path, text)
+    (tmp_path / "hccl.json").write_text(table_json("-oProxyCommand=x"))
+    with pytest.raises(UsageError, match=r"hccl.json: not a host name or address"):
+        load(tmp_path, text)
 
 
 def test_a_host_without_ranks_costs_no_rank(tmp_path: Path) -> None:
