@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,14 +56,11 @@ def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Rem
         BadFileError: nothing of the file can be used.
     """
     content = read_bytes(path)
-    tables = [
-        _links(rank, step, is_p2p, links, remark)
-        for step, is_p2p, links in _links_by_step(content, remark)
-        if steps is None or step in steps
-    ]
-    if not tables:
-        return schema.empty(schema.LINKS)
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    rows = _Rows(remark)
+    for step, is_p2p, links in _links_by_step(content, remark):
+        if steps is None or step in steps:
+            rows.add(step, is_p2p, links)
+    return rows.table(rank)
 
 
 def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, _Links]]:
@@ -82,43 +80,74 @@ def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, 
         yield step, False, level.collective
 
 
-def _links(rank: int, step: int, filed_p2p: bool, links: _Links, remark: Remark) -> pa.Table:
-    rows = [
-        (key, ends, link)
-        for key, entry in links.items()
-        if not key.startswith(TOTAL_PREFIX)
-        for ends, link in entry.items()
-    ]
-    matches = [_ENDS.match(ends) for _, ends, _ in rows]
-    n_bad = sum(match is None for match in matches)
-    if n_bad:
-        remark(f"{n_bad} links of step {step} are not named `source-destination`, and were passed over")
-    kept = [(row, match) for row, match in zip(rows, matches, strict=True) if match is not None]
-    entries = [link for (_, _, link), _ in kept]
-    link_keys = pa.array([key for (key, _, _), _ in kept], pa.string())
-    given_names = pa.array([link.pytorch_name or link.mindspore_name for link in entries], pa.string())
-    groups, op_types, variants, op_names = describe_links(link_keys, given_names)
-    columns = {
-        "rank": numbers.constant(rank, len(kept), pa.int32()),
-        "step": numbers.constant(step, len(kept), pa.int64()),
-        "group": groups,
-        "is_p2p": pc.or_(numbers.constant(filed_p2p, len(kept), pa.bool_()), names.point_to_point(op_types)),
-        "op_type": op_types,
-        "variant": variants,
-        "op_name": op_names,
-        "src_local": pa.array([int(match.group(1)) for _, match in kept], pa.int32()),
-        "dst_local": pa.array([int(match.group(2)) for _, match in kept], pa.int32()),
-        "src_rank": pa.nulls(len(kept), pa.int32()),
-        "dst_rank": pa.nulls(len(kept), pa.int32()),
-        "transport": pa.array([link.transport for link in entries], pa.string())
-        .dictionary_encode()
-        .cast(_TEXT),
-        "size_bytes": pc.multiply(
-            pa.array([link.size for link in entries], pa.float64()), numbers.BYTES_PER_MB
-        ),
-        "time_us": pc.multiply(pa.array([link.time for link in entries], pa.float64()), numbers.US_PER_MS),
-    }
-    return pa.table(columns, schema=schema.LINKS)
+class _Rows:
+    """Links of one file as columns, made into a table once: a table a step would cost more than its rows."""
+
+    def __init__(self, remark: Remark) -> None:
+        self._remark = remark
+        self._keys: list[str] = []
+        self._ends: list[tuple[int, int]] = []
+        self._links: list[_Link] = []
+        self._places: list[tuple[int, bool, int]] = []
+        self._known_ends: dict[str, tuple[int, int] | None] = {}
+
+    def add(self, step: int, filed_p2p: bool, links: _Links) -> None:
+        """Take in the links of one step and level."""
+        n_before, n_bad = len(self._keys), 0
+        for key, entry in links.items():
+            if key.startswith(TOTAL_PREFIX):
+                continue
+            for name, link in entry.items():
+                ends = self._parsed(name)
+                if ends is None:
+                    n_bad += 1
+                    continue
+                self._keys.append(key)
+                self._ends.append(ends)
+                self._links.append(link)
+        self._places.append((step, filed_p2p, len(self._keys) - n_before))
+        if n_bad:
+            self._remark(
+                f"{n_bad} links of step {step} are not named `source-destination`, and were passed over"
+            )
+
+    def table(self, rank: int) -> pa.Table:
+        """Return all rows as LINKS."""
+        n_rows = len(self._keys)
+        if not n_rows:
+            return schema.empty(schema.LINKS)
+        links = self._links
+        counts = [count for _, _, count in self._places]
+        filed_p2p = pa.array(np.repeat([is_p2p for _, is_p2p, _ in self._places], counts))
+        given_names = pa.array([link.pytorch_name or link.mindspore_name for link in links], pa.string())
+        groups, op_types, variants, op_names = describe_links(pa.array(self._keys, pa.string()), given_names)
+        ends = np.array(self._ends, np.int32)
+        sizes = pa.array([link.size for link in links], pa.float64())
+        times = pa.array([link.time for link in links], pa.float64())
+        transports = pa.array([link.transport for link in links], pa.string())
+        columns = {
+            "rank": numbers.constant(rank, n_rows, pa.int32()),
+            "step": pa.array(np.repeat(np.array([step for step, _, _ in self._places], np.int64), counts)),
+            "group": groups,
+            "is_p2p": pc.or_(filed_p2p, names.point_to_point(op_types)),
+            "op_type": op_types,
+            "variant": variants,
+            "op_name": op_names,
+            "src_local": pa.array(ends[:, 0]),
+            "dst_local": pa.array(ends[:, 1]),
+            "src_rank": pa.nulls(n_rows, pa.int32()),
+            "dst_rank": pa.nulls(n_rows, pa.int32()),
+            "transport": transports.dictionary_encode().cast(_TEXT),
+            "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
+            "time_us": pc.multiply(times, numbers.US_PER_MS),
+        }
+        return pa.table(columns, schema=schema.LINKS)
+
+    def _parsed(self, name: str) -> tuple[int, int] | None:
+        if name not in self._known_ends:
+            match = _ENDS.match(name)
+            self._known_ends[name] = (int(match.group(1)), int(match.group(2))) if match else None
+        return self._known_ends[name]
 
 
 def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
@@ -127,10 +156,15 @@ def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.
     `given_names` are the operators the entries name themselves, null where they name none. A `total`
     names none: its operation is the one that all other entries of its key agree on.
     """
-    bases, groups = names.split_keys(keys)
+    # The same few keys come back in each step and link: each is looked at once.
+    encoded = pc.dictionary_encode(keys)
+    bases, key_groups = names.split_keys(encoded.dictionary)
     parts = pc.extract_regex(bases, r"^(?P<kind>.+)-(?P<variant>top\d+|middle|bottom\d+|total)$")
-    kinds = pc.struct_field(parts, "kind")
-    variants = pc.coalesce(pc.struct_field(parts, "variant"), pa.scalar(OPERATOR_VARIANT))
+    key_variants = pc.coalesce(pc.struct_field(parts, "variant"), pa.scalar(OPERATOR_VARIANT))
+    groups = key_groups.take(encoded.indices)
+    kinds = pc.struct_field(parts, "kind").take(encoded.indices)
+    variants = key_variants.take(encoded.indices)
+    bases = bases.take(encoded.indices)
     op_names = pc.coalesce(given_names, pc.if_else(pc.is_null(kinds), bases, None))
     named = names.operations(pc.coalesce(op_names, kinds, bases))
     shared: dict[tuple[str, str], set[str]] = {}
