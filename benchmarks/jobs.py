@@ -1,0 +1,50 @@
+"""Simulated jobs for the benchmarks, made once and kept for the next run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+#: 1785 to 1945 operators a rank in five steps: 2 MB of communication.json.
+FULL = ("--microbatches", "16", "--segments", "10")
+#: A tenth of that.
+THIN = ("--microbatches", "2", "--segments", "4")
+_STAGES, _TENSOR = 4, 8
+
+
+def work_directory() -> Path:
+    """Return where jobs and environments are kept between runs: BENCH_DIR, or below the system's choice."""
+    default = Path(tempfile.gettempdir()) / "cluster-profiler-bench"
+    path = Path(os.environ.get("BENCH_DIR", default))
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def simulated_job(n_ranks: int, kind: tuple[str, ...]) -> Path:
+    """Return the run directory of a job with one slow rank; TP 8 × PP 4 × DP the rest."""
+    name = "full" if kind is FULL else "thin"
+    path = work_directory() / f"{name}-{n_ranks}"
+    if path.exists():
+        return path
+    growing = path.with_name(f"{path.name}.new")
+    shutil.rmtree(growing, ignore_errors=True)
+    print(f"simulating {n_ranks} ranks ({name}) …", file=sys.stderr)
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "cluster_analysis.simulation", str(growing), "--quiet"),
+            *("--tp", str(_TENSOR), "--pp", str(_STAGES), "--dp", str(n_ranks // (_TENSOR * _STAGES))),
+            *("--steps", "5", "--scenario", "slow_rank:1.25", *kind),
+        ],
+        check=True,
+    )
+    growing.rename(path)
+    return path
+
+
+def size_bytes(path: Path, pattern: str = "communication*.json") -> int:
+    """Return how much there is to read."""
+    return sum(file.stat().st_size for file in path.rglob(pattern))
