@@ -27,59 +27,82 @@ from cluster_run.errors import ClusterError, InputError
 
 
 class HostError(ClusterError):
-    """One host's failure; `retryable` says whether the same thing may work a moment later."""
+    """One host's failure; `retryable` says whether the same thing may work a moment later.
+
+    `failure` is its word in the results for programs, see `failures.py`.
+    """
 
     retryable: ClassVar[bool] = False
+    failure: ClassVar[str] = "failed"
 
 
 class UnreachableError(HostError):
     """No connection could be made."""
 
+    failure = "unreachable"
     retryable = True
 
 
 class LostConnectionError(HostError):
     """The connection broke, or a stream ended before it was complete."""
 
+    failure = "lost-connection"
     retryable = True
 
 
 class StalledError(HostError):
     """A deadline passed without progress."""
 
+    failure = "stalled"
     retryable = True
 
 
 class HostNameError(HostError):
     """The host's name does not resolve."""
 
+    failure = "unknown-name"
+
 
 class HostKeyError(HostError):
     """The host's key is unknown, changed or revoked."""
+
+    failure = "host-key"
 
 
 class LoginError(HostError):
     """The host refused every credential we have; never tried twice, accounts get locked."""
 
+    failure = "login"
+
 
 class SshSetupError(HostError):
     """Our own side of SSH: a key file, a certificate, the client's configuration."""
+
+    failure = "ssh-setup"
 
 
 class NoShellError(HostError):
     """The host runs no commands for us, or lacks the programs; its files may still be readable."""
 
+    failure = "no-shell"
+
 
 class NoProfilerRootError(HostError):
     """The profiler root is missing, unreadable or not a directory."""
+
+    failure = "no-profiler-root"
 
 
 class RemoteFailureError(HostError):
     """A command or a file operation on the host failed."""
 
+    failure = "remote-failure"
+
 
 class HostileDataError(HostError):
     """The host sent something it must not send; nothing more is taken from it."""
+
+    failure = "hostile-data"
 
 
 class DiskFullError(ClusterError):

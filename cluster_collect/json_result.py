@@ -34,6 +34,7 @@ def collection_json(
             "n_wire_bytes": outcome.wire_bytes,
             "seconds": round(outcome.seconds, 3),
             "clock_offset_ms": outcome.clock_offset_ms,
+            "failure": outcome.failure,
             "reason": outcome.reason,
             "advice": outcome.advice,
             "files": [
@@ -63,6 +64,7 @@ def plan_json(plans: Sequence[HostPlan], run: Path, code: ExitCode, warnings: Se
             "method": plan.method,
             "n_files": len(plan.files),
             "n_bytes": plan.n_bytes,
+            "failure": plan.failure,
             "reason": plan.reason,
             "advice": plan.advice,
             "files": [
@@ -88,6 +90,7 @@ def check_json(checks: Sequence[HostCheck], code: ExitCode, warnings: Sequence[s
             "clock_offset_ms": check.clock_offset_ms,
             "method": check.method,
             "tools": dict(check.tools),
+            "failure": check.failure,
             "reason": check.reason,
             "advice": check.advice,
         }

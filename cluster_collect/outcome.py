@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from cluster_collect.failures import Failure, listing_failure, nothing_found
 from cluster_collect.faults import HostError
 from cluster_collect.intake import Intake
 from cluster_collect.select import Refused, Selection
@@ -65,53 +66,44 @@ def outcome_of(
         for refused in findings.refused
     ]
     files = (*findings.files, *kept, *skipped)
-    reason, advice = _why(spec, findings)
+    failure = _why(spec, findings)
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
-    state: HostState = "complete" if not reason else "partial" if n_stored else "failed"
+    state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
     survey = findings.survey
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,
         state=state,
         files=tuple(files),
-        reason=reason,
-        advice=advice,
+        reason=failure.reason,
+        advice=failure.advice,
         clock_offset_ms=None if survey is None else survey.clock_offset_ms,
         seconds=round(seconds, 3),
         wire_bytes=findings.wire_bytes,
+        failure=failure.word,
     )
 
 
-def _why(spec: HostSpec, findings: Findings) -> tuple[str, str]:
-    """Why the host is not complete, worst first, and the advice that goes with it."""
+def _why(spec: HostSpec, findings: Findings) -> Failure:
+    """Why the host is not complete, worst first."""
     if findings.error is not None:
-        return findings.error.message, findings.error.advice
+        return Failure(findings.error.failure, findings.error.message, findings.error.advice)
     if findings.prepare_problem:
-        return findings.prepare_problem, "its output is in prepare.log beside the host's profiler directory"
-    if not findings.files:
-        return (
-            f"no profiler data below {profiler_root(spec)}",
-            "check profiler_root, device_regex, output_dir and --what",
-        )
-    return _why_files(findings)
+        advice = "its output is in prepare.log beside the host's profiler directory"
+        return Failure("prepare", findings.prepare_problem, advice)
+    return _why_files(findings) if findings.files else nothing_found(profiler_root(spec))
 
 
-def _why_files(findings: Findings) -> tuple[str, str]:
+def _why_files(findings: Findings) -> Failure:
     failed = [file for file in findings.files if file.state == "failed"]
     unstable = [file for file in findings.files if file.state == "unstable"]
     if failed:
-        return (
-            f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}",
-            "see manifest.json for all",
-        )
+        reason = f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}"
+        return Failure("files-missing", reason, "see manifest.json for all")
     if unstable:
-        return (
-            f"{_n_files(unstable)} still being written, the first is {unstable[0].source}",
-            "call it again when the job has ended",
-        )
-    if findings.survey is not None and findings.survey.problem:
-        return findings.survey.problem, "check the permissions below the profiler root"
-    return "", ""
+        reason = f"{_n_files(unstable)} still being written, the first is {unstable[0].source}"
+        return Failure("files-unstable", reason, "call it again when the job has ended")
+    return listing_failure("" if findings.survey is None else findings.survey.problem)
 
 
 def _n_files(files: Sequence[CollectedFile]) -> str:

@@ -28,6 +28,7 @@ class HostPlan:
     method: str = ""
     reason: str = ""
     advice: str = ""
+    failure: str = ""
 
     @property
     def n_bytes(self) -> int:
@@ -53,3 +54,4 @@ class HostCheck:
     tools: tuple[tuple[str, str], ...] = ()
     reason: str = ""
     advice: str = ""
+    failure: str = ""

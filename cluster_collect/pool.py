@@ -87,7 +87,13 @@ async def plan(
             try:
                 return await plan_host(dialers.of(spec), spec, options)
             except HostError as error:
-                return HostPlan(spec.host, spec.server_id, reason=error.message, advice=error.advice)
+                return HostPlan(
+                    spec.host,
+                    spec.server_id,
+                    reason=error.message,
+                    advice=error.advice,
+                    failure=error.failure,
+                )
 
         return await _each(specs, one)
 
@@ -103,7 +109,13 @@ async def check(
             try:
                 return await check_host(dialers.of(spec), spec, options)
             except HostError as error:
-                return HostCheck(spec.host, spec.server_id, reason=error.message, advice=error.advice)
+                return HostCheck(
+                    spec.host,
+                    spec.server_id,
+                    reason=error.message,
+                    advice=error.advice,
+                    failure=error.failure,
+                )
 
         return await _each(specs, one)
 

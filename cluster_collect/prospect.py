@@ -6,14 +6,14 @@ import os
 import time
 from dataclasses import asdict
 
+from cluster_collect.failures import listing_failure, nothing_found
+from cluster_collect.faults import NoShellError
 from cluster_collect.plan import HostCheck, HostPlan, PlannedFile
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.survey import chosen, profiler_root, survey_host
+from cluster_collect.survey import Survey, chosen, profiler_root, survey_host
 from cluster_collect.transport import Dialer
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
 from cluster_run.manifest import CollectedFile
-
-_NOTHING = "check profiler_root, device_regex, output_dir and --what"
 
 
 async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostPlan:
@@ -22,11 +22,7 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
     Raises:
         HostError: it cannot be reached or listed.
     """
-    connection = await dialer.dial(spec)
-    try:
-        survey = await survey_host(connection, spec, options, one_by_one=False)
-    finally:
-        await connection.close()
+    survey, _ = await _look(dialer, spec, options)
     selection = chosen(survey, spec, options.what)
     prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
     files = tuple(
@@ -47,10 +43,17 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
         )
         for one in selection.refused
     )
-    reason, advice = survey.problem, ""
-    if not files:
-        reason, advice = f"no profiler data below {profiler_root(spec)}", _NOTHING
-    return HostPlan(spec.host, spec.server_id, files, skipped, survey.method(spec), reason, advice)
+    failure = listing_failure(survey.problem) if files else nothing_found(profiler_root(spec))
+    return HostPlan(
+        host=spec.host,
+        server_id=spec.server_id,
+        files=files,
+        skipped=skipped,
+        method=survey.method(spec),
+        reason=failure.reason,
+        advice=failure.advice,
+        failure=failure.word,
+    )
 
 
 async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostCheck:
@@ -59,17 +62,9 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
     Raises:
         HostError: it cannot be reached or listed.
     """
-    began_s = time.monotonic()
-    connection = await dialer.dial(spec)
-    login_s = time.monotonic() - began_s
-    try:
-        survey = await survey_host(connection, spec, options, one_by_one=False)
-    finally:
-        await connection.close()
+    survey, login_s = await _look(dialer, spec, options)
     files = chosen(survey, spec, options.what).files
-    reason, advice = survey.problem, ""
-    if not files:
-        reason, advice = f"no profiler data below {profiler_root(spec)}", _NOTHING
+    failure = listing_failure(survey.problem) if files else nothing_found(profiler_root(spec))
     return HostCheck(
         host=spec.host,
         server_id=spec.server_id,
@@ -80,6 +75,23 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
         clock_offset_ms=survey.clock_offset_ms,
         method=survey.method(spec),
         tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
-        reason=reason,
-        advice=advice,
+        reason=failure.reason,
+        advice=failure.advice,
+        failure=failure.word,
     )
+
+
+async def _look(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> tuple[Survey, float]:
+    """List one host, over SFTP where it has no shell; return the listing and the seconds of the login."""
+    for one_by_one in (False, True):
+        began_s = time.monotonic()
+        connection = await dialer.dial(spec)
+        login_s = time.monotonic() - began_s
+        try:
+            return await survey_host(connection, spec, options, one_by_one=one_by_one), login_s
+        except NoShellError:
+            if one_by_one:
+                raise
+        finally:
+            await connection.close()
+    raise AssertionError("unreachable: the second attempt returns or raises")

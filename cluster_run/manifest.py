@@ -38,7 +38,10 @@ class CollectedFile:
 
 @dataclass(frozen=True)
 class HostOutcome:
-    """How collecting from one host ended; a failure is a value with a reason and an advice."""
+    """How collecting from one host ended; a failure is a value with a reason and an advice.
+
+    `failure` is the reason for programs: one word of a fixed list, empty when the host is complete.
+    """
 
     host: HostId
     server_id: ServerId
@@ -49,6 +52,7 @@ class HostOutcome:
     clock_offset_ms: float | None = None
     seconds: float = 0.0
     wire_bytes: int = 0
+    failure: str = ""
 
     @property
     def n_stored(self) -> int:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.arguments import make_parser
+from cluster_collect.failures import FAILURES
+from cluster_collect.faults import HostError
 from cluster_collect.inventory.keys import HOST_KEYS
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.native import TOP_KEYS
@@ -68,6 +70,17 @@ def test_the_keys_of_a_host_are_those_of_the_code(text: str) -> None:
 def test_the_keys_of_an_inventory_are_those_of_the_code(text: str) -> None:
     documented = [tuple(row) for row in rows(text, "key", "meaning")]
     assert documented == [(f"`{name}`", meaning) for name, meaning in TOP_KEYS.items()]
+
+
+def test_the_words_for_failures_are_those_of_the_code(text: str) -> None:
+    documented = [tuple(row) for row in rows(text, "failure", "meaning")]
+    assert documented == [(f"`{word}`", meaning) for word, meaning in FAILURES.items()]
+
+
+def test_every_error_of_a_host_has_a_word_of_its_own() -> None:
+    words = [error.failure for error in HostError.__subclasses__()]
+    assert len(set(words)) == len(words) > 8
+    assert set(words) <= set(FAILURES)
 
 
 def test_the_example_inventory_loads(text: str, tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ def test_only_failures_are_exit_code_1(hosts: Hosts) -> None:
     hosts.entries[0]["port"] = 1
     result = hosts.collect("--output", "run", "--attempts", "1", "--json")
     assert result.returncode == 1
-    assert json.loads(result.stdout)["exit_code"] == 1
+    document = json.loads(result.stdout)
+    assert document["exit_code"] == 1
+    assert document["hosts"][0]["failure"] == "unreachable"
 
 
 def test_the_failures_of_many_hosts_are_one_line_of_advice(hosts: Hosts) -> None:

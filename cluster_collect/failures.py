@@ -1,0 +1,52 @@
+"""Why a host is not complete: one word for programs, a reason and an advice for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+#: Every word that `failure` can be in manifest.json and in the JSON results, and what it means.
+#: Programs rely on the words; the texts of reasons and advices may change.
+FAILURES: Mapping[str, str] = {
+    "unreachable": "no connection could be made, in all attempts",
+    "lost-connection": "the connection broke, or the data ended early, in all attempts",
+    "stalled": "a deadline passed without progress, in all attempts",
+    "unknown-name": "the address does not resolve",
+    "host-key": "the host key is unknown, changed or revoked",
+    "login": "user, key or password was refused",
+    "ssh-setup": "our own side: key file, certificate, SSH configuration, no common algorithm",
+    "no-shell": "the host runs no commands for us and offers no SFTP",
+    "no-profiler-root": "the profiler root is missing or cannot be entered",
+    "no-data": "nothing below the profiler root is profiler data, or matches --what",
+    "prepare": "the prepare command failed; what came is kept",
+    "listing": "not everything below the profiler root could be listed",
+    "files-missing": "some files could not be fetched; the result names them",
+    "files-unstable": "some files were still being written; the result names them",
+    "remote-failure": "a program or a file operation on the host failed",
+    "hostile-data": "the host sent what it must not send; nothing more was taken from it",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a host is not complete. `word` is a key of FAILURES, empty when the host is complete."""
+
+    word: str = ""
+    reason: str = ""
+    advice: str = ""
+
+
+def nothing_found(profiler_root: str) -> Failure:
+    """Return the failure of a host without profiler data."""
+    return Failure(
+        "no-data",
+        f"no profiler data below {profiler_root}",
+        "check profiler_root, device_regex, output_dir and --what",
+    )
+
+
+def listing_failure(problem: str) -> Failure:
+    """Return the failure of a host that could not list everything; none when there is no problem."""
+    return (
+        Failure("listing", problem, "check the permissions below the profiler root") if problem else Failure()
+    )
