@@ -6,19 +6,29 @@ text. So the form follows the captures: a database as soon as one rank has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cluster_analysis.engine_tasks import canonical
+from cluster_analysis.engine_tasks import StepFiles, StepTables, canonical
 from cluster_analysis.insight import communication, matrix, op_index
+from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.model import RankSource, Selection
+from cluster_analysis.outputs.folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
-from cluster_run.ids import Rank
+from cluster_analysis.schema import COLLECTIVES
+from cluster_analysis.sources.bandwidth_rows import bandwidth_rows
+from cluster_run.ids import HostId, Rank
+
+#: Databases that hold bandwidths with their packet sizes.
+_BANDWIDTH_ROLES = ("analysis_db", "communication_db")
 
 #: Ranks indexed by one task: a millisecond or two each.
 _INDEX_BATCH = 32
@@ -47,6 +57,75 @@ def write_text_files(examined: Examined, selection: Selection, folder: Path) -> 
         matrix.write_matrix(_matrix(examined), members, stream)
     with (folder / "cluster_communication.json").open("wb", _BUFFER_BYTES) as stream:
         communication.write_communication(_communication_input(examined, selection, members), stream)
+
+
+def write_database(examined: Examined, selection: Selection, folder: Path) -> None:
+    """Write cluster_analysis.db into `folder`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    topology, read = examined.result.topology, examined.read
+    try:
+        with InsightDatabase(folder / INSIGHT_DATABASE_NAME) as database:
+            database.add_steps(step_rows(read.steps, topology))
+            database.add_groups(group_rows(read.uses, topology, read.metadata))
+            database.add_places(*_places(examined))
+            _add_operators(examined, selection, database)
+            database.add_totals(read.totals, read.packets)
+            database.add_matrix(_matrix(examined))
+    except sqlite3.Error as error:
+        raise OSError(f"{folder / INSIGHT_DATABASE_NAME}: {error}") from error
+
+
+def _places(
+    examined: Examined,
+) -> tuple[list[tuple[str, str]], list[tuple[int, int | None, str]]]:
+    topology, addresses = examined.result.topology, examined.result.addresses
+    hosts = sorted(set(topology.hosts.values()), key=lambda host: (len(host), host))
+    ranks: list[tuple[int, int | None, str]] = [
+        (source.rank, topology.devices.get(source.rank), topology.hosts.get(source.rank, HostId("")))
+        for source in examined.sources
+    ]
+    return [(host, addresses.get(host, host)) for host in hosts], ranks
+
+
+def _add_operators(examined: Examined, selection: Selection, database: InsightDatabase) -> None:
+    """Write the operators step by step; their bandwidths from the ranks' databases, where those keep steps."""
+    read = examined.read
+    readable = set(read.totals["rank"].unique().to_pylist())
+    detailed: set[int] = set()
+    for source in examined.sources:
+        for role in _BANDWIDTH_ROLES:
+            if source.rank in readable and role in source.files and source.rank not in detailed:
+                wanted = selection.steps
+                rows = (
+                    row
+                    for row in bandwidth_rows(Path(source.files[role]), _ignore)
+                    if wanted is None or row[0] in wanted
+                )
+                first = next(rows, None)
+                if first is not None:
+                    detailed.add(source.rank)
+                    database.add_bandwidths(source.rank, chain((first,), rows))
+    calls = [(read.parts(step),) for step in read.bulk_steps]
+    for outcome in examined.engine.run(collectives_of_step, calls):
+        if outcome.value is not None:
+            database.add_operators(outcome.value)
+            summed = pc.invert(
+                pc.is_in(outcome.value["rank"], value_set=pa.array(sorted(detailed), pa.int32()))
+            )
+            database.add_summed_bandwidths(outcome.value.filter(summed))
+
+
+def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
+    """Return COLLECTIVES of one step, by rank and start."""
+    table = canonical([part.load().collectives for part in parts], COLLECTIVES)
+    return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
+
+
+def _ignore(_sentence: str) -> None:
+    """The reader has told it when it read this file first."""
 
 
 def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster_analysis.findings import document_to_json
-from cluster_analysis.insight.files import is_database_job, write_text_files
+from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.outputs.folder import new_output
 from cluster_analysis.pipeline import Examined, Progress
@@ -22,8 +22,10 @@ def write_everything(examined: Examined, options: AnalyseOptions, tell: Progress
     with new_output(options.output_folder) as folder:
         tell("writing tables", 0, 1)
         parquet.write(examined.result, folder / TABLES_NAME)
-        if not is_database_job(examined.sources):
-            tell("writing files for Insight", 0, 1)
+        tell("writing files for Insight", 0, 1)
+        if is_database_job(examined.sources):
+            write_database(examined, options.selection, folder)
+        else:
             write_text_files(examined, options.selection, folder)
         if options.write_report:
             tell("writing the report", 0, 1)
