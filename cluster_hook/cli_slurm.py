@@ -19,7 +19,7 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.outcome import outcome_to_line
-from cluster_hook.slurm_post import find_jobs, follow_one
+from cluster_hook.slurm_post import find_jobs, follow_one, with_state
 from cluster_hook.slurm_submit import SubmitOptions, submit_with_post_job
 from cluster_hook.telling import tell
 from cluster_run.errors import ExitCode, InputError, worst
@@ -119,7 +119,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     known = job_from_text(arguments.known_job) if arguments.known_job else None
     options, telling = follow_options(arguments), tell_options(arguments)
     if arguments.job_file is not None:
-        jobs: tuple[FinishedJob, ...] = (_read_job(arguments.job_file),)
+        jobs: tuple[FinishedJob, ...] = (with_state(_read_job(arguments.job_file)),)
     else:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []

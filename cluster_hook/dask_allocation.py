@@ -103,7 +103,8 @@ def _start_scheduler(stack: ExitStack, directory: Path, interface: str) -> str:
         *(sys.executable, "-m", "dask", "scheduler", "--protocol=tls", "--port=0", "--no-dashboard"),
         f"--scheduler-file={file}",
         *_tls_arguments(directory),
-        *_interface_arguments(interface),
+        # Its --interface cannot be said together with TLS.
+        *([f"--host={_address_of(interface)}"] if interface else []),
     ]
     process = _start(stack, directory, command)
     end_s = time.monotonic() + _START_DEADLINE_S
@@ -114,6 +115,15 @@ def _start_scheduler(stack: ExitStack, directory: Path, interface: str) -> str:
         time.sleep(0.1)
     said = (directory / "log").read_text(errors="replace").strip().rpartition("\n")[2]
     raise AllocationError(f"the Dask scheduler did not start: {said or 'it said nothing'}")
+
+
+def _address_of(interface: str) -> str:
+    from distributed.utils import get_ip_interface  # noqa: PLC0415
+
+    try:
+        return str(get_ip_interface(interface))  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        raise AllocationError(f"no address for the workers: {error}") from error
 
 
 def _address(file: Path) -> str:
@@ -132,12 +142,8 @@ def _worker_command(directory: Path, address: str, interface: str) -> list[str]:
         *("--no-dashboard", f"--death-timeout={_DEATH_TIMEOUT_S}"),
         f"--local-directory={tempfile.gettempdir()}",
         *_tls_arguments(directory),
-        *_interface_arguments(interface),
+        *([f"--interface={interface}"] if interface else []),
     ]
-
-
-def _interface_arguments(interface: str) -> tuple[str, ...]:
-    return (f"--interface={interface}",) if interface else ()
 
 
 def _start(stack: ExitStack, directory: Path, command: Sequence[str]) -> subprocess.Popen[str]:

@@ -57,8 +57,11 @@ def parse_request_file(content: bytes, name: str) -> Request:
 
 
 def exit_words(code: str) -> str:
-    """Return Slurm's `<exit>:<signal>` in words: the epilog is not told the job's state."""
+    """Return Slurm's `<exit>:<signal>` in words: the epilog is not told the job's state.
+
+    Nothing for `0:0`, which Slurm also says of a job that was cancelled.
+    """
     status, _, signal = code.partition(":")
     if signal not in ("", "0"):
         return f"signal {signal}"
-    return f"exit {status}" if status else ""
+    return f"exit {status}" if status not in ("", "0") else ""

@@ -29,6 +29,15 @@ def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]
     return (replace(known, nodes=nodes, state=state),)
 
 
+def with_state(job: FinishedJob) -> FinishedJob:
+    """Return a job that the epilog reported with the state that Slurm says, where it still says it."""
+    try:
+        known = {one.job: one for one in read_jobs(job.job)}
+    except InputError:
+        return job
+    return replace(job, state=known[job.job].state) if job.job in known else job
+
+
 def follow_one(job: FinishedJob, options: FollowOptions) -> Outcome:
     """Follow a job when it asks for it; never one of our own."""
     if is_own_job(job.name):

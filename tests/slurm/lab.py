@@ -50,7 +50,7 @@ KillWait=1
 InactiveLimit=0
 EpilogSlurmctld={root}/epilog.sh
 SlurmdParameters=config_overrides
-NodeName=DEFAULT CPUs=8 RealMemory=1000 State=UNKNOWN
+NodeName=DEFAULT CPUs=8 RealMemory=8000 State=UNKNOWN
 NodeName=node[1-{n_nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first_port}-{last_port}]
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
 """
@@ -75,19 +75,25 @@ class SlurmLab:
         return self.root / "hook-spool"
 
     def run(
-        self, *argv: str, cwd: Path | None = None, check: bool = True
+        self,
+        *argv: str,
+        cwd: Path | None = None,
+        check: bool = True,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command against this cluster."""
-        return subprocess.run(
+        ended = subprocess.run(
             argv,
             cwd=cwd,
-            env=dict(self.environment),
-            check=check,
+            env={**self.environment, **(environment or {})},
+            check=False,
             capture_output=True,
             text=True,
             timeout=_JOB_DEADLINE_S,
             stdin=subprocess.DEVNULL,
         )
+        assert not check or ended.returncode == 0, f"{argv}: {ended.stderr}"
+        return ended
 
     def job_fields(self, job: str) -> dict[str, str]:
         """Return what scontrol says of a job."""

@@ -1,0 +1,76 @@
+"""Dask on Slurm's nodes gives the findings of one process, byte for byte."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.jobs import SimulatedJob, submit, write_script
+from tests.slurm.lab import SlurmLab
+
+pytestmark = pytest.mark.slow
+
+
+def findings_in(work: Path) -> bytes:
+    return (work / "prof" / "cluster_analysis_output" / "findings.json").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def findings_of_one_process(
+    simulated: SimulatedJob, lab: SlurmLab, tmp_path_factory: pytest.TempPathFactory
+) -> bytes:
+    """The job's captures in one directory, as the training job leaves them, analysed in one process."""
+    work = tmp_path_factory.mktemp("one-process")
+    script = write_script(work, simulated)
+    job = lab.run("sbatch", "--parsable", "--comment=none", script.name, cwd=work).stdout.strip()
+    assert lab.wait_for(job) == "COMPLETED"
+    lab.run(
+        sys.executable, "-m", "cluster_analysis", "prof", "--scheduler=threads", "--workers=1", "-q", cwd=work
+    )
+    return findings_in(work)
+
+
+def test_workers_that_srun_started_on_the_post_jobs_nodes(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, findings_of_one_process: bytes
+) -> None:
+    hook = ("--scheduler=srun", "--dask-interface=lo", "--post-nodes=3")
+    pair = submit(lab, write_script(tmp_path, simulated), hook=hook)
+    assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
+    assert "on this node alone" not in pair.log
+    assert (
+        tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
+    ).read_bytes() == findings_of_one_process
+    assert not list(tmp_path.glob(".cluster-hook-dask-*")), "no key is left behind"
+
+
+def test_workers_that_dask_jobqueue_asked_for(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, findings_of_one_process: bytes
+) -> None:
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed here: pip install '.[slurm]'")
+    environment = {
+        "DASK_JOBQUEUE__SLURM__INTERFACE": "lo",
+        "DASK_JOBQUEUE__SLURM__MEMORY": "1GiB",
+        "DASK_JOBQUEUE__SLURM__LOG_DIRECTORY": str(tmp_path),
+    }
+    pair = submit(
+        lab, write_script(tmp_path, simulated), hook=("--scheduler=slurm",), environment=environment
+    )
+    assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
+    assert (
+        tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
+    ).read_bytes() == findings_of_one_process
+
+
+def test_a_node_alone_does_the_work_when_srun_cannot_start_dask(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, findings_of_one_process: bytes
+) -> None:
+    pair = submit(
+        lab, write_script(tmp_path, simulated), hook=("--scheduler=srun", "--dask-interface=none-such")
+    )
+    assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
+    assert "analysing on this node alone" in pair.log
+    assert (
+        tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
+    ).read_bytes() == findings_of_one_process

@@ -1,0 +1,144 @@
+"""Users: a job, its post-job, and its findings, on a real Slurm of emulated nodes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from demo.sshd import SshLab, find_sshd
+from tests.slurm.jobs import Pair, SimulatedJob, expect_findings, slow_ranks, submit, write_script
+from tests.slurm.lab import SlurmLab
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED"])
+def test_the_findings_of_a_job_are_there_however_it_ended(
+    lab: SlurmLab, simulated: SimulatedJob, followed: Mapping[str, Pair], state: str
+) -> None:
+    assert lab.wait_for(followed[state].job) == state
+    expect_findings(lab, simulated, followed[state], state)
+
+
+def test_a_directory_for_each_node_and_a_rank_table_are_read_where_they_are(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    table = (simulated.run / "hccl.json").read_text()
+    (tmp_path / "hccl.json").write_text(table.replace("10.20.0.1", "node3").replace("10.20.0.2", "node4"))
+    comment = "profile_dir=prof/%N,rank_table=hccl.json,profile_results=out/%j"
+    script = write_script(tmp_path, simulated, comment=comment, target="prof/$SLURMD_NODENAME")
+    pair = submit(lab, script, "--nodelist=node[3-4]")
+    assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
+    findings = tmp_path / "out" / pair.job / "findings.json"
+    assert slow_ranks(findings) == [simulated.slow_rank]
+    assert json.loads(findings.read_text())["run"]["hosts"] == 2
+    captures = (tmp_path / f"cluster-run-{pair.job}" / "cluster_profiler").glob("*/profiler")
+    assert all(capture.is_symlink() for capture in captures)
+
+
+def test_a_node_that_left_nothing_is_named_and_the_others_are_analysed(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    end = "rm -rf prof/$SLURMD_NODENAME"
+    comment = "profile_dir=prof/%N"  # the batch step runs on the first node
+    script = write_script(tmp_path, simulated, comment=comment, target="prof/$SLURMD_NODENAME", end=end)
+    pair = submit(lab, script)
+    assert lab.wait_for(pair.post_job) == "FAILED"
+    assert "ExitCode=3:0" in lab.run("scontrol", "-o", "show", "job", pair.post_job).stdout
+    assert "2 problems" in pair.log.splitlines()[-1]
+    assert "host 1: not collected: there is no directory" in pair.log
+
+
+@pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine: install openssh-server")
+def test_data_on_the_nodes_own_disks_are_collected_over_ssh(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    with SshLab(tmp_path / "ssh") as ssh:
+        lines = []
+        for number in range(1, 5):
+            server = ssh.start(f"127.0.0.{number + 10}")
+            lines += [f"Host node{number}", f"  HostName {server.address}", f"  Port {server.port}"]
+        lines += ["Host *", f"  IdentityFile {ssh.identity_file}", f"  UserKnownHostsFile {ssh.known_hosts}"]
+        (tmp_path / "ssh_config").write_text("\n".join(lines) + "\n")
+        defaults = tmp_path / "site.yaml"
+        defaults.write_text(f"version: 1\ndefaults:\n  ssh_config: {tmp_path}/ssh_config\n")
+        comment = f"profile_dir={tmp_path}/disk-of-%N,profile_via=ssh"
+        target = f"{tmp_path}/disk-of-$SLURMD_NODENAME"
+        script = write_script(tmp_path, simulated, comment=comment, target=target)
+        pair = submit(lab, script, hook=(f"--host-defaults={defaults}",))
+        assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
+    run = tmp_path / f"cluster-run-{pair.job}"
+    assert slow_ranks(run / "cluster_analysis_output" / "findings.json") == [simulated.slow_rank]
+    assert len(list((run / "cluster_profiler").glob("[12]/profiler/*_ascend_pt"))) == 8
+
+
+def test_a_job_that_never_started_is_no_failure_of_its_post_job(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    pair = submit(lab, write_script(tmp_path, simulated), "--begin=now+1hour")
+    lab.run("scancel", pair.job)
+    assert lab.wait_for(pair.post_job) == "COMPLETED"
+    assert "it never started" in pair.log
+
+
+def test_a_job_without_a_profile_is_a_named_failure_of_its_post_job_alone(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    pair = submit(
+        lab, write_script(tmp_path, simulated, comment="other=1"), hook=("--profile-dir", "nowhere")
+    )
+    assert lab.wait_for(pair.job) == "COMPLETED"
+    assert lab.wait_for(pair.post_job) == "FAILED"
+    assert f"there is no directory {tmp_path}/nowhere" in pair.log
+
+
+def test_every_task_of_a_job_array_gets_its_findings(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    script = write_script(
+        tmp_path, simulated, comment="profile_dir=prof-%a", target="prof-$SLURM_ARRAY_TASK_ID"
+    )
+    pair = submit(lab, script, "--array=1-2")
+    assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
+    for task in (1, 2):
+        findings = tmp_path / f"prof-{task}" / "cluster_analysis_output" / "findings.json"
+        assert slow_ranks(findings) == [simulated.slow_rank]
+
+
+def test_a_job_that_names_no_profile_runs_and_the_user_is_told_what_is_missing(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    script = write_script(tmp_path, simulated, comment="other=1")
+    command = [sys.executable, "-m", "cluster_hook", "slurm-submit", "--parsable", script.name]
+    ended = lab.run(*command, cwd=tmp_path, check=False)
+    assert ended.returncode == 3
+    assert "--profile-dir" in ended.stderr
+    assert lab.wait_for(ended.stdout.strip()) == "COMPLETED"
+
+
+def test_what_sbatch_refuses_is_said_in_its_words_and_nothing_is_submitted(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    script = write_script(tmp_path, simulated)
+    command = [sys.executable, "-m", "cluster_hook", "slurm-submit", script.name, "--partition=none-such"]
+    ended = lab.run(*command, cwd=tmp_path, check=False)
+    assert ended.returncode == 1
+    assert "invalid partition" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_job_that_slurm_does_not_know_is_named(lab: SlurmLab) -> None:
+    ended = lab.run(sys.executable, "-m", "cluster_hook", "slurm-post", "--slurm-job=99999", check=False)
+    assert ended.returncode == 1
+    assert "99999" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_nothing_of_this_leaves_a_node_drained(lab: SlurmLab, followed: Mapping[str, Pair]) -> None:
+    lab.wait_for(followed["FAILED"].post_job)
+    states = set(lab.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
+    assert states <= {"idle", "mixed", "allocated", "completing"}
