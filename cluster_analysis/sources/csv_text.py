@@ -12,6 +12,9 @@ import pyarrow.csv as pa_csv
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.json_text import read_bytes
 
+#: Between a name and the number of its repetition in the header.
+REPEAT_MARK = "#"
+
 
 def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     """Return the wanted columns that the file has, as text, named as wanted; compared case-blind.
@@ -22,7 +25,7 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     Raises:
         BadFileError: missing, empty, not UTF-8, or without any wanted column.
     """
-    content = _without_unfinished_line(read_bytes(path), remark)
+    content = read_lines(path, remark)
     header = _header(content)
     by_folded = {_folded(name): name for name in reversed(header)}
     found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
@@ -38,7 +41,7 @@ def read_all_columns(path: Path, remark: Remark) -> pa.Table:
     Raises:
         BadFileError: missing, empty or not UTF-8.
     """
-    content = _without_unfinished_line(read_bytes(path), remark)
+    content = read_lines(path, remark)
     header = _header(content)
     return _parse(content, header, header, remark)
 
@@ -70,6 +73,23 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
     return table.combine_chunks()
 
 
+def read_lines(path: Path, remark: Remark) -> bytes:
+    """Return a file without a last line that has no end.
+
+    The CSV reader would lose an error about text that is not UTF-8, so that is looked for here.
+
+    Raises:
+        BadFileError: missing, empty, not UTF-8, or without any whole line.
+    """
+    content = read_bytes(path)
+    try:
+        if not content.isascii():
+            content.decode()
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
+    return _without_unfinished_line(content, remark)
+
+
 def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
     if content.endswith((b"\n", b"\r")):
         return content
@@ -81,16 +101,12 @@ def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
 
 
 def _header(content: bytes) -> list[str]:
-    line = content.splitlines()[0] if content else b""
-    try:
-        cells = [name.strip().strip('"') for name in line.decode().split(",")]
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
+    cells = [name.strip().strip('"') for name in content.splitlines()[0].decode().split(",")]
     seen: dict[str, int] = {}
     header = []
     for name in cells:
         seen[name] = seen.get(name, 0) + 1
-        header.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        header.append(name if seen[name] == 1 else f"{name}{REPEAT_MARK}{seen[name]}")
     return header
 
 

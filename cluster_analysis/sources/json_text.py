@@ -52,7 +52,7 @@ def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[
     """
     try:
         return decoder.decode(raw)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         offset = content.find(bytes(raw))
         raise BadFileError(
             f"not of the expected form in {key!r}, which begins at byte {offset}: {error}"

@@ -48,11 +48,14 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
     return columns
 
 
-def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array], remark: Remark) -> pa.Table:
+def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:
     """Return STEPS of an r1.x rank: its iterations with the columns of the cluster analysis beside them.
 
     `preparing_us` is the interval before the forward pass, `stage_us` what follows (or the stage time of
     the cluster analysis, with `bubble_us` its exposed receive time).
+
+    Raises:
+        BadFileError: the cluster analysis has another number of steps.
     """
     steps = iterations.filter(pc.is_valid(iterations["step"])).combine_chunks()
     n_rows = steps.num_rows
@@ -64,9 +67,8 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array], rem
     }
     lengths = {len(values) for values in analysed.values()}
     if lengths and lengths != {n_rows}:
-        remark(f"it has {lengths.pop()} steps where the step trace has {n_rows}, and was left out")
-    else:
-        columns.update(analysed)
+        raise BadFileError(f"it has {lengths.pop()} steps where the step trace has {n_rows}")
+    columns.update(analysed)
     return pa.table(
         [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.STEPS], schema=schema.STEPS
     )

@@ -1,7 +1,7 @@
 """hccl_raw_{id}.csv of MindSpore r1.x to 2.3: links and costs of communication operators.
 
-Columns: step_num, communication_cost, wait_cost, link_info[, communication_operator_cost], the last two
-JSON, or a Python literal where the writer forgot to encode it. Per operator:
+Columns: step_num, communication_cost, wait_cost, link_info[, communication_operator_cost]; the last two
+are JSON, or a Python literal where the writer forgot to encode it. Per operator:
 
     {"stream_41_0_AllReduce-op4582": ["1", communication, wait, {"1-0": {"SDMA": [ms, KB, KB/s]}}]}
 
@@ -25,13 +25,13 @@ import pyarrow as pa
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.csv_text import read_lines
 from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.sources.json_text import read_bytes
 from cluster_analysis.sources.matrix_json import OPERATOR_VARIANT
 from cluster_analysis.sources.r1_step_trace import AVERAGE_ROW, graph_groups
 
 _FIELD_LIMIT = 2**31 - 1
-_LINK_COLUMN = "communication_operator_cost"
+_OPERATOR_COLUMN, _LINK_COLUMN = "communication_operator_cost", "link_info"
 _UNKNOWN_RANK = 0xFFFFFFFF
 
 
@@ -43,11 +43,14 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     rows: list[tuple[int, str, str, str, float, float]] = []
     n_bad = 0
-    for line in _lines(read_bytes(path)):
+    for line in _lines(read_lines(path, remark)):
         step = numbers.parse_step(line.get("step_num") or "")
         if line.get("step_num", "").strip() == AVERAGE_ROW:
             continue
-        cost = _literal(line.get(_LINK_COLUMN))
+        cost = _literal(line.get(_OPERATOR_COLUMN))
+        if _OPERATOR_COLUMN not in line:
+            # The earliest writer: links of all operators together, whose sums are sound.
+            cost = {"": [_literal(line.get(_LINK_COLUMN))]}
         if step is None or not isinstance(cost, dict):
             n_bad += 1
             continue
@@ -62,14 +65,10 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
 
 
 def _lines(content: bytes) -> Iterator[dict[str, str]]:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
     previous = csv.field_size_limit(_FIELD_LIMIT)
     try:
-        reader = csv.DictReader(io.StringIO(text), strict=True)
-        if "step_num" not in (reader.fieldnames or ()):
+        reader = csv.DictReader(io.StringIO(content.decode()), strict=True)
+        if not {"step_num", _LINK_COLUMN} <= set(reader.fieldnames or ()):
             raise BadFileError("its header is not that of hccl_raw (step_num, communication_cost, …)")
         yield from reader
     except csv.Error as error:

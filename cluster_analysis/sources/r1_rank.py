@@ -29,13 +29,11 @@ def read_r1_rank(reading: Reading) -> RankTables:
     steps = reading.first(
         (
             "r1_cluster_analyse",
-            lambda path, remark: steps_of_iterations(
-                iterations, read_r1_cluster_analyse(path, remark), remark
-            ),
+            lambda path, remark: steps_of_iterations(iterations, read_r1_cluster_analyse(path, remark)),
         )
     )
     if steps is None:
-        steps = steps_of_iterations(iterations, {}, lambda _: None)
+        steps = steps_of_iterations(iterations, {})
     reading.notes.append(
         "r1.x files name no communication groups: operators of one name are matched over the ranks that "
         "have it, point-to-point operators not at all"

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.csv_text import read_all_columns
+from cluster_analysis.sources.csv_text import REPEAT_MARK, read_all_columns
 from cluster_analysis.sources.errors import BadFileError, Remark
 
 AVERAGE_ROW = "-"
@@ -94,6 +94,8 @@ def _compare_with_average(iterations: pa.Table, note: Remark) -> None:
         return
     columns = ("interval_us", "forward_backward_us", "tail_us")
     said = [stated[name][0].as_py() for name in columns]
+    if None in said:
+        return
     without_first = (
         [pc.mean(steps.slice(1)[name]).as_py() for name in columns] if steps.num_rows > 1 else said
     )
@@ -117,14 +119,16 @@ def _ms(values: list[float] | list[float | None]) -> str:
 def _collectives(text: pa.Table, rank: int, iterations: pa.Table) -> pa.Table:
     tables = []
     for name in text.column_names:
-        if not name.endswith(_START):
+        base, mark, copy = name.partition(REPEAT_MARK)
+        if not base.endswith(_START):
             continue
-        operator = name.removesuffix(_START)
-        if operator not in text.column_names or operator + _END not in text.column_names:
+        operator = base.removesuffix(_START)
+        duration, end = operator + mark + copy, operator + _END + mark + copy
+        if duration not in text.column_names or end not in text.column_names:
             continue
         starts, _ = numbers.to_int64(text[name])
-        ends, _ = numbers.to_int64(text[operator + _END])
-        durations, _ = numbers.to_float64(text[operator])
+        ends, _ = numbers.to_int64(text[end])
+        durations, _ = numbers.to_float64(text[duration])
         ran = pc.and_(pc.and_(pc.greater(starts, 0), pc.greater(ends, 0)), pc.greater(durations, 0))
         tables.append(
             pa.table(
@@ -169,5 +173,5 @@ def graph_groups(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     array = pa.array(op_names, pa.string())
     alone = names.point_to_point(names.operations(array))
     named = pc.binary_join_element_wise(pa.scalar(schema.OPERATOR_GROUP_PREFIX), array, "")
-    groups = pc.if_else(alone, pa.scalar(""), named)
+    groups = pc.if_else(pc.or_(alone, pc.equal(array, "")), pa.scalar(""), named)
     return pc.dictionary_encode(groups).cast(schema.COLLECTIVES.field("group").type), array

@@ -34,9 +34,12 @@ class Reading:
             if role not in self.source.files:
                 continue
             path = Path(self.source.files[role])
+            n_problems = len(self.problems)
             try:
                 value = read(path, self._remark(path))
             except BadFileError as error:
+                # What was remarked on its parts means nothing once the whole file is refused.
+                del self.problems[n_problems:]
                 self.problem(error.message, path.name, error.advice)
                 continue
             if value is not None:

@@ -198,7 +198,8 @@ def write_analysis_db(
         if with_step_columns:
             base.execute(
                 "CREATE TABLE StepTraceTime (deviceId INTEGER, step TEXT, computing NUMERIC, "
-                "communication_not_overlapped NUMERIC, overlapped NUMERIC, communication NUMERIC, free NUMERIC, "
+                "communication_not_overlapped NUMERIC, overlapped NUMERIC, communication NUMERIC, "
+                "free NUMERIC, "
                 "stage NUMERIC, bubble NUMERIC, communication_not_overlapped_and_exclude_receive NUMERIC, "
                 "preparing NUMERIC)"
             )
@@ -217,8 +218,9 @@ def write_analysis_db(
             f"package_size NUMERIC, count NUMERIC, total_duration NUMERIC{extra})"
         )
         base.execute(
-            "CREATE TABLE CommAnalyzerMatrix (hccl_op_name TEXT, group_name TEXT, src_rank TEXT, dst_rank TEXT, "
-            f"transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC, bandwidth NUMERIC{extra}, op_name TEXT)"
+            "CREATE TABLE CommAnalyzerMatrix (hccl_op_name TEXT, group_name TEXT, src_rank TEXT, "
+            "dst_rank TEXT, transport_type TEXT, "
+            f"transit_size NUMERIC, transit_time NUMERIC, bandwidth NUMERIC{extra}, op_name TEXT)"
         )
         for step, step_ops in ops.items():
             for op in sorted(step_ops, key=lambda one: not one.is_p2p):

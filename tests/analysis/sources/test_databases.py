@@ -58,7 +58,8 @@ def profiler_db(path: Path, *, steps: bool = True, strings: dict[int, str] | Non
             "CREATE TABLE COMPUTE_TASK_INFO (globalTaskId INTEGER, opType INTEGER, taskType INTEGER)"
         )
         base.execute(
-            "CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER, groupName INTEGER)"
+            "CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER, "
+            "groupName INTEGER)"
         )
         for number, (start, end) in enumerate([(10, 30), (25, 40)]):
             base.execute(

@@ -1,0 +1,368 @@
+"""The bad inputs on which other tools die, drop ranks or show zeros: each costs what is bad, and is named."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_analysis.model import Capture, RankTables, Topology
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.topology import build_topology, group_use, map_links
+from cluster_run.errors import InputError
+from cluster_run.ids import Rank
+from tests.analysis.sources.builders import (
+    GROUP,
+    OPS,
+    OUTPUT,
+    STEP_HEADER,
+    STEP_ROW,
+    LinkRow,
+    communication_json,
+    step_csv,
+    write_analysis_db,
+    write_capture,
+    write_info,
+)
+
+RANKS = 4
+BAD = 2
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> dict[int, Path]:
+    """Four captures of one job by rank."""
+    return {rank: write_capture(tmp_path / "job", rank, links=own_links(rank)) for rank in range(RANKS)}
+
+
+def own_links(rank: int) -> dict[str, list[LinkRow]]:
+    return {"step50": [LinkRow(f"allreduce-top1@{GROUP}", rank, other) for other in range(RANKS)]}
+
+
+def read_all(root: Path) -> tuple[Capture, dict[int, RankTables]]:
+    capture = discover(root)
+    return capture, {source.rank: read_rank(source) for source in capture.sources}
+
+
+def problems_of(capture: Capture, tables: dict[int, RankTables]) -> list[tuple[int | None, str, str]]:
+    found = [*capture.problems, *(problem for one in tables.values() for problem in one.problems)]
+    return [(problem.rank, problem.file, problem.reason) for problem in found]
+
+
+def the_problem(job: dict[int, Path]) -> tuple[int | None, str, str]:
+    """The one problem of the job; all other ranks are read whole."""
+    capture, tables = read_all(job[0].parent)
+    for rank in set(range(RANKS)) - {BAD}:
+        assert tables[rank].collectives.num_rows == len(OPS)
+        assert tables[rank].steps["computing_us"].to_pylist() == [STEP_ROW[0]]
+    (problem,) = problems_of(capture, tables)
+    return problem
+
+
+def output_of(job: dict[int, Path], name: str) -> Path:
+    return job[BAD] / OUTPUT / name
+
+
+@pytest.mark.parametrize("name", ["communication.json", "communication_matrix.json"])
+def test_01_02_a_truncated_json_costs_that_file_of_that_rank(job: dict[int, Path], name: str) -> None:
+    path = output_of(job, name)
+    path.write_bytes(path.read_bytes()[:300])
+    assert the_problem(job) == (BAD, name, "truncated at byte 300")
+
+
+def test_01_a_json_padded_with_nul_names_where_they_begin(job: dict[int, Path]) -> None:
+    path = output_of(job, "communication.json")
+    content = path.read_bytes()
+    path.write_bytes(content[:300] + b"\0" * 100)
+    assert the_problem(job) == (BAD, path.name, "filled with NUL from byte 300 of 400")
+
+
+def test_03_an_empty_communication_json_is_told(job: dict[int, Path]) -> None:
+    output_of(job, "communication.json").write_bytes(b"")
+    assert the_problem(job) == (BAD, "communication.json", "empty (0 bytes)")
+
+
+def test_04_an_empty_step_trace_is_told(job: dict[int, Path]) -> None:
+    output_of(job, "step_trace_time.csv").write_bytes(b"")
+    assert the_problem(job) == (BAD, "step_trace_time.csv", "empty (0 bytes)")
+
+
+def test_05_a_step_trace_of_a_header_only_is_told(job: dict[int, Path]) -> None:
+    output_of(job, "step_trace_time.csv").write_text(STEP_HEADER + "\n")
+    assert the_problem(job) == (BAD, "step_trace_time.csv", "it has a header and no step")
+
+
+def test_06_a_rank_without_both_json_files_is_told_once(job: dict[int, Path]) -> None:
+    output_of(job, "communication.json").unlink()
+    output_of(job, "communication_matrix.json").unlink()
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, "communication.json")
+    assert "no communication data" in reason
+
+
+def test_07_a_rank_that_was_not_parsed_is_told_with_its_rank(job: dict[int, Path]) -> None:
+    for path in (job[BAD] / OUTPUT).iterdir():
+        path.unlink()
+    (job[BAD] / OUTPUT).rmdir()
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, job[BAD].name)
+    assert "not parsed" in reason
+
+
+def test_08_a_rank_without_profiler_info_is_told_and_never_rank_0(job: dict[int, Path]) -> None:
+    (job[BAD] / f"profiler_info_{BAD}.json").unlink()
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (None, job[BAD].name)
+    assert "rank is not known" in reason
+
+
+def test_09_a_step_trace_that_is_not_utf_8_is_told(job: dict[int, Path]) -> None:
+    output_of(job, "step_trace_time.csv").write_bytes(step_csv({"50": STEP_ROW}).encode("utf-16"))
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, "step_trace_time.csv")
+    assert "UTF-8" in reason
+
+
+@pytest.mark.parametrize("cell", ["much", "nan"])
+def test_10_11_a_cell_that_is_no_number_is_null_and_never_zero(job: dict[int, Path], cell: str) -> None:
+    path = output_of(job, "step_trace_time.csv")
+    path.write_text(path.read_text().replace("8873.75", cell))
+    assert the_problem(job)[:2] == (BAD, "step_trace_time.csv")
+    _, tables = read_all(job[0].parent)
+    assert tables[BAD].steps["computing_us"].to_pylist() == [None]
+    assert tables[BAD].steps["free_us"].to_pylist() == [STEP_ROW[4]]
+
+
+def test_12_a_rank_of_another_version_keeps_its_columns_apart(job: dict[int, Path]) -> None:
+    output_of(job, "step_trace_time.csv").write_text(
+        step_csv({"7,50": (*STEP_ROW, 99.5)}, f"Device_id,{STEP_HEADER},Preparing")
+    )
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert tables[BAD].steps["stage_us"].to_pylist() == tables[0].steps["stage_us"].to_pylist()
+    assert tables[BAD].steps["preparing_us"].to_pylist() == [99.5]
+    assert tables[0].steps["preparing_us"].to_pylist() == [None]
+
+
+def test_13_of_two_captures_without_a_time_in_their_names_the_later_ended_is_used_and_told(
+    job: dict[int, Path],
+) -> None:
+    root = job[0].parent
+    for name, ended in (("old_ascend_pt", 100), ("new_ascend_pt", 200)):
+        write_info(
+            write_capture(root, BAD, name, steps=step_csv({str(ended): STEP_ROW})), BAD, ended_ns=ended
+        )
+    for path in sorted(job[BAD].rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    job[BAD].rmdir()
+    capture, tables = read_all(root)
+    ((rank, _, reason),) = problems_of(capture, tables)
+    assert rank == BAD
+    assert reason == "2 captures of this rank; new_ascend_pt is used, old_ascend_pt is not"
+    assert tables[BAD].steps["step"].to_pylist() == [200]
+
+
+def test_13b_of_two_captures_with_times_the_newest_is_used_and_the_other_noted(job: dict[int, Path]) -> None:
+    write_capture(job[0].parent, BAD, "node1_7_20240101000000000_ascend_pt", steps=step_csv({"1": STEP_ROW}))
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert tables[BAD].steps["step"].to_pylist() == [50]
+    assert len(tables) == RANKS
+    assert "2 captures found" in capture.notes[0]
+
+
+def test_14_a_rank_directory_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
+    elsewhere = job[BAD].rename(tmp_path / job[BAD].name)
+    job[BAD].symlink_to(elsewhere)
+    capture, tables = read_all(job[0].parent)
+    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+
+
+def test_14b_a_path_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(job[0].parent)
+    capture, tables = read_all(tmp_path / "link")
+    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+
+
+def test_14c_ranks_below_a_host_directory_that_is_a_link_are_read(
+    job: dict[int, Path], tmp_path: Path
+) -> None:
+    root = tmp_path / "hosts"
+    root.mkdir()
+    (root / "host1").symlink_to(job[0].parent)
+    (root / "again").symlink_to(job[0].parent)
+    capture, tables = read_all(root)
+    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+
+
+def test_15_a_rank_in_database_form_is_read_with_the_text_ranks(job: dict[int, Path]) -> None:
+    for path in (job[BAD] / OUTPUT).iterdir():
+        path.unlink()
+    write_analysis_db(output_of(job, "analysis.db"), {"step50": OPS}, own_links(BAD), {"50": STEP_ROW})
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert [source.kind for source in capture.sources] == [
+        "ascend_pt/text",
+        "ascend_pt/text",
+        "ascend_pt/db",
+        "ascend_pt/text",
+    ]
+    assert tables[BAD].collectives.num_rows == tables[0].collectives.num_rows
+
+
+def test_16_captures_of_two_frameworks_are_two_jobs_and_the_larger_is_read(job: dict[int, Path]) -> None:
+    write_capture(job[0].parent, 9, suffix="ascend_ms")
+    capture, tables = read_all(job[0].parent)
+    ((_, file, reason),) = problems_of(capture, tables)
+    assert sorted(tables) == [0, 1, 2, 3]
+    assert file == "*_ascend_ms"
+    assert "two frameworks" in reason
+
+
+def test_17_an_empty_directory_is_an_error_that_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no profiler data .*_ascend_pt"):
+        discover(tmp_path)
+
+
+def test_18_ranks_far_down_are_found(tmp_path: Path) -> None:
+    write_capture(tmp_path / "a/b/c/d/e/f/g/h/i/j/k", 0)
+    assert [source.rank for source in discover(tmp_path).sources] == [0]
+
+
+@pytest.mark.slow
+def test_19_a_huge_sparse_file_is_refused_by_its_content_not_read_as_empty(job: dict[int, Path]) -> None:
+    path = output_of(job, "communication.json")
+    length = path.stat().st_size
+    with path.open("r+b") as stream:
+        stream.truncate(300_000_000)
+    assert the_problem(job) == (BAD, path.name, f"filled with NUL from byte {length} of 300000000")
+
+
+def test_20_reading_needs_no_second_processor(job: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    _, tables = read_all(job[0].parent)
+    assert sorted(tables) == [0, 1, 2, 3]
+
+
+def test_21_context_parallel_ranks_have_their_places(tmp_path: Path) -> None:
+    arguments = {
+        "tensor_model_parallel_size": 2,
+        "pipeline_model_parallel_size": 1,
+        "data_parallel_size": 1,
+        "context_parallel_size": 2,
+        "world_size": 4,
+    }
+    for rank in range(RANKS):
+        write_capture(tmp_path, rank, metadata={"distributed_args": arguments}, links=own_links(rank))
+    topology = topology_of(*read_all(tmp_path))
+    assert topology.parallel.cp == 2
+    assert topology.tp_index == {0: 0, 1: 1, 2: 0, 3: 1}
+    assert topology.stages == {0: 0, 1: 0, 2: 0, 3: 0}
+
+
+def test_22_nan_in_json_names_the_byte(job: dict[int, Path]) -> None:
+    path = output_of(job, "communication.json")
+    text = path.read_text().replace("0.25", "NaN", 1)
+    path.write_text(text)
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, path.name)
+    assert f"not JSON at byte {text.index('NaN')}" in reason
+
+
+def test_23_without_metadata_groups_come_from_the_links(job: dict[int, Path]) -> None:
+    topology = topology_of(*read_all(job[0].parent))
+    assert topology.groups[GROUP].ranks == (0, 1, 2, 3)
+    assert topology.groups[GROUP].confidence == "medium"
+
+
+def test_24_broken_metadata_of_one_rank_costs_its_metadata(job: dict[int, Path]) -> None:
+    (job[BAD] / "profiler_metadata.json").write_text('{"distributed_args": {')
+    assert the_problem(job) == (BAD, "profiler_metadata.json", "truncated at byte 22")
+
+
+def test_25_links_to_a_rank_without_data_stay_where_metadata_names_it(tmp_path: Path) -> None:
+    group = {"10.0.0.1%eth0_60000_0_17": {"group_name": "tp", "global_ranks": [0, 1, 2, 3]}}
+    metadata = {"parallel_group_info": group, "distributed_args": {"world_size": 4}}
+    declared = "10.0.0.1%eth0_60000_0_17"
+    from cluster_analysis.sources.names import group_hash  # noqa: PLC0415
+
+    links = {"step50": [LinkRow(f"allreduce-top1@{group_hash(declared)}", 0, other) for other in range(4)]}
+    for rank in (0, 1, 3):
+        write_capture(tmp_path, rank, metadata=metadata, links=links)
+    capture, tables = read_all(tmp_path)
+    assert [problem[2] for problem in problems_of(capture, tables)] == ["no profiler data of 1 of 4 ranks: 2"]
+    mapped, lost = map_links(tables[0].links, topology_of(capture, tables))
+    assert mapped["dst_rank"].to_pylist() == [0, 1, 2, 3]
+    assert lost == ()
+
+
+def test_26_a_level_0_capture_has_steps_and_says_why_it_has_no_communication(job: dict[int, Path]) -> None:
+    output_of(job, "communication.json").unlink()
+    output_of(job, "communication_matrix.json").unlink()
+    write_info(job[BAD], BAD, level="Level0")
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert tables[BAD].steps.num_rows == 1
+    assert "Level0" in tables[BAD].notes[0]
+
+
+def test_27_a_capture_whose_directory_has_another_name_is_found(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0, "test_rank_0")
+    assert [source.rank for source in discover(tmp_path).sources] == [0]
+
+
+def test_a_wrong_type_costs_that_file_and_names_the_step(job: dict[int, Path]) -> None:
+    document = communication_json({"step50": OPS})
+    document["step50"]["collective"][OPS[0].name]["Communication Time Info"] = []  # type: ignore[index]
+    path = output_of(job, "communication.json")
+    path.write_text(json.dumps(document))
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, path.name)
+    assert "'step50', which begins at byte 11" in reason
+
+
+def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
+    write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
+    document = {
+        "schema": "cluster-run/1",
+        "what": ["analysis"],
+        "tool_version": "0",
+        "hosts": [
+            {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": []},
+            {
+                "host": "2",
+                "server_id": "10.0.0.2",
+                "state": "failed",
+                "files": [],
+                "reason": "connection refused",
+            },
+        ],
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    problems = discover(tmp_path).problems
+    assert [(problem.host, problem.reason) for problem in problems] == [
+        ("2", "not collected: connection refused")
+    ]
+
+
+def topology_of(capture: Capture, tables: dict[int, RankTables]) -> Topology:
+    use = pa.concat_tables([group_use(one) for one in tables.values()])
+    topology, problems = build_topology(
+        capture, {Rank(rank): one.metadata for rank, one in tables.items()}, use
+    )
+    assert problems == ()
+    return topology
+
+
+def test_links_of_all_ranks_are_mapped(job: dict[int, Path]) -> None:
+    capture, tables = read_all(job[0].parent)
+    links = pa.concat_tables([one.links for one in tables.values()])
+    mapped, lost = map_links(links, topology_of(capture, tables))
+    assert lost == ()
+    assert {(row["src_rank"], row["dst_rank"]) for row in mapped.to_pylist()} == {
+        (one, other) for one in range(RANKS) for other in range(RANKS)
+    }
