@@ -445,8 +445,11 @@ def _translated_other(error: Exception, name: str) -> HostError:
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return StalledError(f"{name}timed out")
     if isinstance(error, OSError):
-        return UnreachableError(f"{name}{error.strerror or error}", "is the host up, and its SSH port right?")
-    return RemoteFailureError(f"{name}{error}")
+        return UnreachableError(
+            f"{name}{error.strerror or str(error) or type(error).__name__}",
+            "is the host up, and its SSH port right?",
+        )
+    return RemoteFailureError(f"{name}{str(error) or type(error).__name__}")
 
 
 def _is_about_host_key(error: Exception, judge: HostKeyJudge) -> bool:

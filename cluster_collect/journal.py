@@ -34,9 +34,13 @@ class Journal:
         self._proven: dict[tuple[ServerId, str], CollectedFile] = {}
         self._claimed: dict[tuple[ServerId, str], CollectedFile] = {}
         self._is_begun = False
+        # Several sources may share one stored file: it bears the time of one of them.
+        self._mtimes: dict[str, set[int]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
         self._read_manifest()
         self._read_journal()
+        for file in (*self._proven.values(), *self._claimed.values()):
+            self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
         try:
             self._stream = (run / JOURNAL_NAME).open("ab", buffering=0)
         except OSError as error:
@@ -92,6 +96,7 @@ class Journal:
             raise _journal_error(error, self._run) from None
         self._claimed.pop((server_id, file.source), None)
         self._proven[server_id, file.source] = file
+        self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
 
     def _begin(self) -> None:
         """From the first new file on no manifest is there that could say something else."""
@@ -131,7 +136,9 @@ class Journal:
             )
         except OSError:
             return False
-        return status.st_size == file.size_bytes and same_mtime(status.st_mtime_ns, file.mtime_ns)
+        return status.st_size == file.size_bytes and any(
+            same_mtime(status.st_mtime_ns, mtime_ns) for mtime_ns in self._mtimes.get(file.path, ())
+        )
 
     def _is_whole(self, file: CollectedFile) -> bool:
         if not self._is_there(file):

@@ -394,4 +394,6 @@ def _translated_network(error: Exception, where: str) -> HostError:
         return StalledError(f"{where}timed out")
     if isinstance(error, (EOFError, paramiko.SSHException, ConnectionResetError, BrokenPipeError)):
         return LostConnectionError(f"{where}the connection was lost: {error or 'it was closed'}")
-    return UnreachableError(f"{where}{error}", "is the host up, and its SSH port right?")
+    return UnreachableError(
+        f"{where}{str(error) or type(error).__name__}", "is the host up, and its SSH port right?"
+    )

@@ -1,0 +1,202 @@
+"""Hosts without a shell, without tools, with talkative start-up files; two libraries, two servers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_collect.spec import HostSpec, TransportName
+from cluster_run.ids import HostId, ServerId
+from demo.sshd import SshLab, make_key
+
+from .helpers import FULL, Recorder, collected, host_tree, make_capture, only_host, spec_for, tree
+from .paramiko_server import ParamikoServer
+
+SFTP = "/usr/lib/openssh/sftp-server"
+BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+
+
+@BOTH
+def test_a_host_that_offers_sftp_only_is_collected_file_by_file(
+    own_lab: SshLab, tmp_path: Path, transport: TransportName
+) -> None:
+    server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
+    capture = make_capture(tmp_path / "host", size_bytes=3_000_000, n_more=150)
+    (capture / "empty.csv").touch()
+    (capture / "link").symlink_to("/etc/passwd")
+    watch = Recorder()
+    spec = spec_for(own_lab, server, tmp_path / "host", transport=transport)
+    outcome = only_host(collected(spec, tmp_path / "run", FULL, watch))
+    assert outcome.reason == ""
+    assert "sftp" in watch.notes
+    (capture / "link").unlink()
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    again = Recorder()
+    collected(spec, tmp_path / "run", FULL, again)
+    assert again.n_planned == [0]
+
+
+def test_sftp_brings_names_that_are_not_utf_8(own_lab: SshLab, tmp_path: Path) -> None:
+    server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
+    root = os.fsencode(tmp_path / "host" / "odd_ascend_pt")
+    os.makedirs(root)
+    for name in (b"bad\xff\x81name", b"new\nline", b"-rf", b"$(id)"):
+        with open(os.path.join(root, name), "wb") as stream:
+            stream.write(name)
+    assert (
+        only_host(collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run", FULL)).reason
+        == ""
+    )
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+
+
+def test_unreadable_directories_are_told(own_lab: SshLab, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    capture = make_capture(tmp_path / "host")
+    (capture / "PROF_000001_1_A").chmod(0)
+    server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
+    outcome = only_host(collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run", FULL))
+    (capture / "PROF_000001_1_A").chmod(0o755)
+    assert outcome.state == "partial"
+    assert "could not be listed" in outcome.reason
+
+
+def login_script(path: Path, text: str) -> dict[str, str]:
+    """Settings of a server whose logins run `text` first, as a shell's start-up file would."""
+    path.write_text(f'{text}\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
+    return {
+        "ForceCommand": f'case "$SSH_ORIGINAL_COMMAND" in sh*) exec /bin/sh {path};; *) exec {SFTP};; esac'
+    }
+
+
+def path_with(directory: Path, *tools: str) -> str:
+    """A PATH of these programs only."""
+    directory.mkdir()
+    for tool in ("sh", "dd", "date", "head", "df", "tail", "nice", "ls", *tools):
+        found = shutil.which(tool)
+        assert found is not None, tool
+        (directory / tool).symlink_to(found)
+    return str(directory)
+
+
+@pytest.mark.parametrize(
+    ("tools", "method"),
+    [
+        (("find", "tar", "zstd", "gzip"), "tar+zstd"),
+        (("find", "tar", "gzip"), "tar+gzip"),
+        (("find", "tar"), "tar"),
+        (("find", "zstd"), "sftp"),
+        (("tar", "zstd"), "sftp"),
+    ],
+)
+def test_the_best_way_that_the_hosts_tools_allow_is_taken(
+    own_lab: SshLab, tmp_path: Path, tools: tuple[str, ...], method: str
+) -> None:
+    path = path_with(tmp_path / "bin", *tools)
+    settings = login_script(tmp_path / "rc", f"PATH={path}; export PATH")
+    server = own_lab.start("127.0.0.4", settings=settings)
+    make_capture(tmp_path / "host", n_more=5)
+    watch = Recorder()
+    spec = spec_for(own_lab, server, tmp_path / "host")
+    outcome = only_host(collected(spec, tmp_path / "run", FULL, watch))
+    assert outcome.reason == ""
+    assert watch.notes[-1] == method
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+
+
+def test_a_busybox_like_find_or_tar_is_not_trusted(own_lab: SshLab, tmp_path: Path) -> None:
+    path = path_with(tmp_path / "bin", "tar", "zstd")
+    fake = tmp_path / "bin" / "find"
+    fake.write_text("#!/bin/sh\necho 'find (busybox) 1.30'\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    settings = login_script(tmp_path / "rc", f"PATH={path}; export PATH")
+    server = own_lab.start("127.0.0.4", settings=settings)
+    make_capture(tmp_path / "host")
+    watch = Recorder()
+    outcome = only_host(
+        collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run", FULL, watch)
+    )
+    assert (outcome.reason, watch.notes) == ("", ["sftp"])
+
+
+@BOTH
+def test_start_up_files_that_print_do_no_harm(
+    own_lab: SshLab, tmp_path: Path, transport: TransportName
+) -> None:
+    """scp, sftp, rsync and `ssh tar | tar` all fail on such a host."""
+    settings = login_script(
+        tmp_path / "rc", "echo Welcome; printf 'binary \\000\\377'; seq 20000; echo oops >&2"
+    )
+    server = own_lab.start("127.0.0.4", settings=settings)
+    make_capture(tmp_path / "host")
+    watch = Recorder()
+    spec = spec_for(own_lab, server, tmp_path / "host", transport=transport, prepare="echo prepared")
+    outcome = only_host(collected(spec, tmp_path / "run", FULL, watch))
+    assert (outcome.reason, watch.notes[-1]) == ("", "tar+zstd")
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    assert (tmp_path / "run/cluster_profiler/1/prepare.log").read_bytes().endswith(b"prepared\n")
+
+
+@BOTH
+@pytest.mark.parametrize("has_shell", [True, False])
+@pytest.mark.parametrize("compression", ["auto", "none"])
+def test_a_server_by_another_hand_gives_the_same_files(
+    tmp_path: Path, transport: TransportName, has_shell: bool, compression: str
+) -> None:
+    make_capture(tmp_path / "host", size_bytes=1_500_000, n_more=20)
+    host_key, user_key = make_key(tmp_path / "host_key"), make_key(tmp_path / "user_key")
+    authorized = Path(f"{user_key}.pub").read_text()
+    options = {} if has_shell else {"execute": None}
+    with ParamikoServer(host_key, authorized_keys=authorized, **options) as server:  # type: ignore[arg-type]
+        known = tmp_path / "known"
+        known.write_text(f"[{server.address}]:{server.port} {Path(f'{host_key}.pub').read_text()}")
+        spec = HostSpec(
+            host=HostId("1"),
+            server_id=ServerId("s"),
+            address=server.address,
+            port=server.port,
+            user="any",
+            identity_file=str(user_key),
+            known_hosts=str(known),
+            profiler_root=str(tmp_path / "host"),
+            transport=transport,
+            ssh_config=os.devnull,
+        )
+        watch = Recorder()
+        run_options = replace(FULL, compression=compression)
+        outcome = only_host(collected(spec, tmp_path / "run", run_options, watch))
+    assert outcome.reason == ""
+    assert watch.notes[-1] == {(True, "auto"): "tar+zstd", (True, "none"): "tar"}.get(
+        (has_shell, compression), "sftp"
+    )
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+
+
+def test_a_host_with_neither_shell_nor_sftp_is_told_so(tmp_path: Path) -> None:
+    host_key, user_key = make_key(tmp_path / "host_key"), make_key(tmp_path / "user_key")
+    authorized = Path(f"{user_key}.pub").read_text()
+    for transport in ("asyncssh", "paramiko"):
+        with ParamikoServer(host_key, authorized_keys=authorized, execute=None, files=None) as server:
+            known = tmp_path / "known"
+            known.write_text(f"[{server.address}]:{server.port} {Path(f'{host_key}.pub').read_text()}")
+            spec = HostSpec(
+                HostId("1"),
+                ServerId("s"),
+                address=server.address,
+                port=server.port,
+                user="any",
+                identity_file=str(user_key),
+                known_hosts=str(known),
+                profiler_root="/x",
+                transport=transport,  # type: ignore[arg-type]
+                ssh_config=os.devnull,
+            )
+            outcome = only_host(collected(spec, tmp_path / f"run-{transport}"))
+        assert outcome.state == "failed"
+        assert outcome.reason == "the host offers neither a shell nor SFTP"

@@ -1,0 +1,119 @@
+"""No secret shows anywhere: process arguments, logs, manifest, errors, tracebacks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_collect.spec import HostSpec, TransportName
+from cluster_run.ids import HostId, ServerId
+from demo.sshd import SshLab, make_key
+
+from .helpers import FULL, QUICK, Recorder, collected, make_capture, only_host, spec_for
+from .paramiko_server import ParamikoServer
+
+PASSWORD = "pa55word-that-nobody-may-see"
+PASSPHRASE = "pa55phrase-that-nobody-may-see"
+
+
+def every_command_line() -> str:
+    lines = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                lines.append((entry / "cmdline").read_bytes().decode(errors="replace"))
+                lines.append((entry / "environ").read_bytes().decode(errors="replace"))
+            except OSError:
+                continue
+    return "\n".join(lines)
+
+
+class Spy(Recorder):
+    """Reads all command lines and environments while files arrive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = ""
+
+    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+        super().file_stored(host, path, size_bytes)
+        self.seen += every_command_line()
+
+    def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
+        super().plan_known(host, n_files, n_bytes)
+        self.seen += every_command_line()
+
+
+@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+@pytest.mark.parametrize("given", [PASSWORD, PASSWORD + "-wrong"], ids=["right", "wrong"])
+def test_a_password_never_shows(
+    tmp_path: Path,
+    transport: TransportName,
+    given: str,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    make_capture(tmp_path / "host")
+    key = make_key(tmp_path / "host_key")
+    spy = Spy()
+    with ParamikoServer(key, password=PASSWORD) as server:
+        known = tmp_path / "known"
+        known.write_text(f"[{server.address}]:{server.port} {Path(f'{key}.pub').read_text()}")
+        spec = HostSpec(
+            host=HostId("1"),
+            server_id=ServerId("s"),
+            address=server.address,
+            port=server.port,
+            user="somebody",
+            known_hosts=str(known),
+            profiler_root=str(tmp_path / "host"),
+            password=given,
+            transport=transport,
+            ssh_config=os.devnull,
+            prepare="env; echo prepared",
+        )
+        outcome = only_host(collected(spec, tmp_path / "run", FULL, spy))
+    assert (outcome.state == "complete") == (given == PASSWORD)
+    assert server.n_password_tries == 1
+    written = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    captured = capfd.readouterr()
+    places = (repr(spec), repr(outcome), repr(spy), repr(written), spy.seen, caplog.text, *captured)
+    for place in places:
+        assert "pa55" not in place
+
+
+@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+def test_a_passphrase_never_shows_not_even_when_it_is_wrong(
+    own_lab: SshLab, tmp_path: Path, transport: TransportName, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = own_lab.start("127.0.0.4")
+    key = make_key(tmp_path / "user", passphrase=PASSPHRASE)
+    spec = spec_for(own_lab, server, "/nowhere", transport=transport, identity_file=str(key))
+    spec = replace(spec, passphrase=PASSPHRASE)
+    for one in (spec, replace(spec, passphrase=PASSPHRASE + "-wrong")):
+        outcome = only_host(collected(one, tmp_path / "run", QUICK))
+        assert outcome.state == "failed"
+        assert "pa55" not in repr(one) + repr(outcome) + caplog.text
+
+
+def test_a_traceback_from_anywhere_in_a_login_holds_no_secret(own_lab: SshLab, tmp_path: Path) -> None:
+    """A bug of ours in the middle of a login prints a traceback, and that must be harmless too."""
+    server = own_lab.start("127.0.0.4")
+    spec = spec_for(own_lab, server, "/nowhere", password=PASSWORD)
+
+    class Broken(Recorder):
+        def host_started(self, host: HostId) -> None:
+            raise RuntimeError(f"a bug, with the host at hand: {spec!r}")
+
+    with pytest.raises(RuntimeError) as caught:
+        collected(spec, tmp_path / "run", QUICK, Broken())
+    text = "".join(traceback.format_exception(caught.value))
+    assert "a bug" in text
+    assert "pa55" not in text
