@@ -54,6 +54,11 @@ def write_analysis_database(captured: CapturedJob, rank: int, path: Path) -> Non
             _matrix_rows(captured, rank) if is_pytorch else _operator_link_rows(captured, rank),
         ),
     }
+    detail = captured.job.spec.detail
+    if detail != "full":
+        del tables["CommAnalyzerMatrix"]
+    if detail == "totals":
+        tables = {}
     if is_pytorch:
         tables["StepTraceTime"] = (_STEPS, _step_rows(captured, rank))
     declarations = "".join(f"CREATE TABLE {name} ({columns});" for name, (columns, _) in tables.items())

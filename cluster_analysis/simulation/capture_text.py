@@ -11,6 +11,7 @@ from cluster_analysis.simulation.captured import CapturedJob
 from cluster_analysis.simulation.kernels import kernel_statistics
 from cluster_analysis.simulation.layout import host_name
 from cluster_analysis.simulation.observed import EPOCH_US, seen_steps
+from cluster_analysis.simulation.spec import JobSpec
 
 _STEP_HEADER = (
     "Step", "Computing", "Communication(Not Overlapped)", "Overlapped", "Communication", "Free", "Stage",
@@ -21,6 +22,8 @@ _STEP_FIELDS = (
     "stage_us", "bubble_us", "exclude_receive_us", "preparing_us",
 )  # fmt: skip
 _LAUNCH_US = 5.4
+_LONGEST_GROUP = 2048
+_ENVIRONMENT = {"ASCEND_GLOBAL_LOG_LEVEL": "3", "HCCL_RDMA_TC": "", "HCCL_ALGO": ""}
 
 
 def step_values(captured: CapturedJob, step: int, rank: int) -> list[float]:
@@ -92,6 +95,8 @@ def metadata_json(captured: CapturedJob, rank: int) -> bytes:
 def metadata(captured: CapturedJob, rank: int) -> dict[str, object]:
     """Return the content of profiler_metadata.json, which databases keep in META_DATA."""
     spec, groups = captured.job.spec, captured.job.groups
+    if not spec.declares_groups:
+        return {"ENV_VARIABLES": _ENVIRONMENT}
     arguments = {
         "tensor_model_parallel_size": spec.tp,
         "pipeline_model_parallel_size": spec.pp,
@@ -102,7 +107,6 @@ def metadata(captured: CapturedJob, rank: int) -> dict[str, object]:
         "rank": rank,
         "world_size": spec.n_ranks,
     }
-    environment = {"ASCEND_GLOBAL_LOG_LEVEL": "3", "HCCL_RDMA_TC": "", "HCCL_ALGO": ""}
     info = {
         groups.names[number]: {
             "group_name": groups.labels[number],
@@ -110,8 +114,10 @@ def metadata(captured: CapturedJob, rank: int) -> dict[str, object]:
             "global_ranks": list(groups.members[number]),
         }
         for number in captured.group_numbers[rank]
+        # Every rank would list every rank; past this size that alone is more than all other files.
+        if len(groups.members[number]) <= _LONGEST_GROUP
     }
-    return {"distributed_args": arguments, "ENV_VARIABLES": environment, "parallel_group_info": info}
+    return {"distributed_args": arguments, "ENV_VARIABLES": _ENVIRONMENT, "parallel_group_info": info}
 
 
 def profiler_info_json(captured: CapturedJob, rank: int, export: str) -> bytes:
@@ -122,7 +128,7 @@ def profiler_info_json(captured: CapturedJob, rank: int, export: str) -> bytes:
     content = {
         "config": {
             "common_config": {"schedule": {"wait": 0, "active": spec.steps, "warmup": 1, "repeat": 1}},
-            "experimental_config": {"_profiler_level": "Level1", "_export_type": [export]},
+            "experimental_config": {"_profiler_level": profiler_level(spec), "_export_type": [export]},
         },
         "start_info": {"syscnt_enable": True, "freq": 100, "start_cnt": 470002538790308},
         "end_info": {"collectionTimeEnd": end_ns, "MonotonicTimeEnd": 4699802061975030},
@@ -131,6 +137,11 @@ def profiler_info_json(captured: CapturedJob, rank: int, export: str) -> bytes:
         "rank_id": str(rank),
     }
     return json.dumps(content, indent=4).encode()
+
+
+def profiler_level(spec: JobSpec) -> str:
+    """Return the level of profiling that gives this much detail."""
+    return "Level0" if spec.detail == "totals" else "Level1"
 
 
 def capture_name(captured: CapturedJob, rank: int) -> str:

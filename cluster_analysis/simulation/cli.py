@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from cluster_analysis.simulation.truth import Truth
 
 _PROGRAM = "cluster-simulate"
+#: From here on it pays to write with all processors.
+_MANY_RANKS = 256
 _EPILOG = """\
 OUT becomes a run directory like those of cluster-collect: rank table, host mapping, manifest and
 cluster_profiler/<host>/profiler/…. The truth, with what each fault really costs, is written beside it,
@@ -43,8 +46,9 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.simulation.truth import truth_path  # noqa: PLC0415
 
     faults = [parse_scenario(text) for text in arguments.scenario]
-    job = simulate(_spec(arguments), faults, arguments.seed)
-    answer = write_run(job, arguments.out, arguments.form, arguments.framework)
+    job = simulate(_spec(arguments), faults, arguments.seed, arguments.run)
+    n_processes = (os.cpu_count() or 1) if job.spec.n_ranks >= _MANY_RANKS else 1
+    answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes)
     if not arguments.quiet:
         _tell(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks)
     return ExitCode.DONE
@@ -84,11 +88,13 @@ def _spec(arguments: argparse.Namespace) -> JobSpec:
         steps=arguments.steps,
         first_step=arguments.first_step,
         ranks_per_host=arguments.ranks_per_host,
-        segments=64 if arguments.realistic_size else arguments.segments,
+        segments=20 if arguments.realistic_size else arguments.segments,
         p2p=arguments.p2p,
         dp_mode=arguments.dp_mode,
         sequence_parallel=arguments.sequence_parallel,
         wait_fields=arguments.wait_fields,
+        detail=arguments.detail,
+        declares_groups=not arguments.no_metadata,
         noise=Noise(family=arguments.noise),
         healthy=healthy,
     )
@@ -134,6 +140,13 @@ def _parser() -> argparse.ArgumentParser:
         help="a fault; may be repeated; see below",
     )
     parser.add_argument("--seed", type=int, default=1, help="same seed, same bytes (default %(default)s)")
+    parser.add_argument(
+        "--run",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the N-th run on the same machines (default 0)",
+    )
     parser.add_argument("--framework", choices=("pt", "ms"), default="pt", help="PyTorch or MindSpore")
     parser.add_argument("--form", choices=("text", "db", "r1"), default="text", help="form of the files")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
@@ -161,7 +174,9 @@ def _add_layout(group: argparse._ArgumentGroup) -> None:
             f"--{name}", type=int, default=default, metavar="N", help=f"{text} (default {default})"
         )
     group.add_argument(
-        "--realistic-size", action="store_true", help="some 1800 operators a rank and step, as real jobs"
+        "--realistic-size",
+        action="store_true",
+        help="some 360 operators a rank and step, as real jobs",
     )
     group.add_argument(
         "--p2p", choices=("eager", "rendezvous", "batch"), default="eager", help="how stages send"
@@ -184,17 +199,26 @@ def _add_variations(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--stage-work", type=float, nargs="+", metavar="X", help="work of each stage, 1 is normal"
     )
+    group.add_argument(
+        "--detail", choices=("full", "no_matrix", "totals"), default="full", help="which files there are"
+    )
+    group.add_argument("--no-metadata", action="store_true", help="captures do not say their groups")
     for name, default, text in (
         ("sequence-sigma", 0.0, "spread of micro-batches"),
         ("expert-sigma", 0.0, "spread of experts' loads"),
         ("silicon-sigma", 0.003, "spread of devices"),
         ("clock-sigma-ms", 2.0, "spread of host clocks"),
         ("drift-ppm", 5.0, "drift of host clocks"),
-        ("missing-records", 0.0, "share of operators that files lack"),
     ):
         group.add_argument(
             f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default {default})"
         )
+    group.add_argument(
+        "--missing-records",
+        type=float,
+        metavar="X",
+        help="share of operators that files lack (0; ar1: 0.05)",
+    )
     for name, text in (
         ("gc-every", "every rank pauses for garbage collection every N steps (0: never)"),
         ("checkpoint-every", "all ranks write a checkpoint every N steps (0: never)"),

@@ -85,7 +85,7 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
     links: list[LinkEffect] = []
     retransmissions: list[Retransmission] = []
     for number, fault in enumerate(faults):
-        active = _activity(spec, fault, generator(seed, "activity", number))
+        active = activity(spec, fault, number, seed)
         ranks = _ranks(spec, fault)
         extra = (fault.severity - 1.0) * active
         if fault.kind in ("slow_rank", "slow_host"):
@@ -100,10 +100,9 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
             else:
                 dispatch[:, ranks] += share_us
         elif fault.kind == "periodic_pause":
-            due = (np.arange(spec.steps) + 1) % fault.every == 0
-            pause[:, ranks] += (due * fault.severity * 1e3)[:, None]
+            pause[:, ranks] += (active * fault.severity * 1e3)[:, None]
         elif fault.kind == "retransmission":
-            step = int(generator(seed, "retransmission", number).integers(spec.steps))
+            step = int(np.argmax(active))
             retransmissions += [Retransmission(step, *link, fault.severity * 1e3) for link in fault.links]
         elif not fault.is_workload:
             links.append(_link_effect(spec, fault, 1.0 + extra))
@@ -122,15 +121,17 @@ def host_ranks(spec: JobSpec, hosts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(rank for rank in range(spec.n_ranks) if rank // per_host in hosts)
 
 
-def _activity(spec: JobSpec, fault: Fault, rng: np.random.Generator) -> Floats:
-    """Return how much of a fault there is in each step, 0 to 1."""
-    draws = rng.random(spec.steps)
+def activity(spec: JobSpec, fault: Fault, number: int, seed: int) -> Floats:
+    """Return how much of the job's `number`-th fault there is in each step, 0 to 1."""
+    draws = generator(seed, "activity", number).random(spec.steps)
+    if fault.kind == "periodic_pause":
+        return np.where((np.arange(spec.steps) + 1) % fault.every == 0, 1.0, 0.0)
+    if fault.kind == "retransmission" or fault.pattern == "transient":
+        return np.where(np.arange(spec.steps) == int(draws[0] * spec.steps), 1.0, 0.0)
     if fault.pattern == "intermittent":
         duty = fault.duty if fault.duty < 1.0 else 0.3
         n_active = max(min(2, spec.steps), round(duty * spec.steps))
         return np.where(np.argsort(np.argsort(draws)) < n_active, 1.0, 0.0)
-    if fault.pattern == "transient":
-        return np.where(np.arange(spec.steps) == int(draws[0] * spec.steps), 1.0, 0.0)
     if fault.pattern == "trend":
         return np.linspace(0.0, 1.0, spec.steps)
     return np.ones(spec.steps)

@@ -12,7 +12,7 @@ from cluster_analysis.simulation.effects import Effects, effects_of, place_fault
 from cluster_analysis.simulation.faults import CUBE_SHARE, Fault
 from cluster_analysis.simulation.job import Ops, SimulatedJob, StepTimes
 from cluster_analysis.simulation.network import Network
-from cluster_analysis.simulation.noise import generator
+from cluster_analysis.simulation.noise import generator, noise_seed
 from cluster_analysis.simulation.plant import Plant, build_plant
 from cluster_analysis.simulation.schedule import Action
 from cluster_analysis.simulation.spec import JobSpec
@@ -24,8 +24,10 @@ Floats = npt.NDArray[np.float64]
 _MB = 1e6
 
 
-def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1) -> SimulatedJob:
+def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1, run: int = 0) -> SimulatedJob:
     """Simulate a job. Faults without a place get one that depends on the seed only.
+
+    Runs of one seed have the same machines and links, with the same traits, but noise of their own.
 
     Raises:
         UsageError: a fault that this job cannot have.
@@ -34,17 +36,28 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1) -> Simu
     plant = build_plant(effective, seed)
     placed = place_faults(effective, tuple(faults), seed, plant.used_links())
     effects = effects_of(effective, placed, seed)
-    run = _Run(plant, effects)
-    for step, work in enumerate(step_work(effective, effects, seed)):
-        run.step(step, work)
-    ops, links = run.streams.recorder.arrays(len(plant.layout.table.names))
-    _find_first_tasks(run.times, ops)
-    clocks = generator(seed, "clocks")
-    offset = clocks.standard_normal(effective.n_hosts) * effective.healthy.clock_sigma_ms * 1e3
-    drift = clocks.standard_normal(effective.n_hosts) * effective.healthy.drift_ppm * 1e-6
-    step_ms = float(run.times.end_us[-1].max() / effective.steps / 1e3)
+    clock = _Run(plant, effects, noise_seed(seed, run))
+    for step, work in enumerate(step_work(effective, effects, seed, run)):
+        clock.step(step, work)
+    ops, links = clock.streams.recorder.arrays(len(plant.layout.table.names))
+    _find_first_tasks(clock.times, ops)
+    hosts = generator(seed, "clocks")
+    offset = hosts.standard_normal(effective.n_hosts) * effective.healthy.clock_sigma_ms * 1e3
+    drift = hosts.standard_normal(effective.n_hosts) * effective.healthy.drift_ppm * 1e-6
+    step_ms = float(clock.times.end_us[-1].max() / effective.steps / 1e3)
     return SimulatedJob(
-        spec, effective, placed, seed, plant.layout.table, ops, links, run.times, offset, drift, step_ms
+        requested=spec,
+        spec=effective,
+        faults=placed,
+        seed=seed,
+        run=run,
+        groups=plant.layout.table,
+        ops=ops,
+        links=links,
+        times=clock.times,
+        clock_offset_us=offset,
+        clock_drift=drift,
+        step_ms=step_ms,
     )
 
 
@@ -58,25 +71,26 @@ def _find_first_tasks(times: StepTimes, ops: Ops) -> None:
 class _Run:
     """The schedule of all steps; the clocks are in `streams`."""
 
-    def __init__(self, plant: Plant, effects: Effects) -> None:
+    def __init__(self, plant: Plant, effects: Effects, seed: int) -> None:
         spec = plant.spec
+        self._seed = seed
         self._plant = plant
         self._spec = spec
         self._effects = effects
         self.streams = Streams(plant, effects.retransmissions)
         shape = (spec.steps, spec.n_ranks)
         self.times = StepTimes(*(np.zeros(shape) for _ in range(6)))
-        self._rng = generator(plant.seed, "segments")
+        self._rng = generator(seed, "segments")
         self._n_passes = [0] * spec.pp
         self._gathered: dict[tuple[int, int], Floats] = {}
 
     def step(self, step: int, work: StepWork) -> None:
         """Run one step from where every rank is."""
         plant, streams, times = self._plant, self.streams, self.times
-        self._rng = generator(plant.seed, "segments", step)
+        self._rng = generator(self._seed, "segments", step)
         self._n_passes = [0] * self._spec.pp
         times.begin_us[step] = streams.clock
-        network = Network(self._spec, plant.seed, step, self._effects.links)
+        network = Network(self._spec, self._seed, step, self._effects.links)
         streams.begin_step(step, work.preparing_us, network, self._rng)
         for action in plant.actions:
             if action.verb == "compute":

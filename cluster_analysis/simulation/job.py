@@ -93,6 +93,7 @@ class SimulatedJob:
     spec: JobSpec
     faults: tuple[Fault, ...]
     seed: int
+    run: int
     groups: GroupTable
     ops: Ops
     links: LinkUses

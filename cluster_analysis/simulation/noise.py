@@ -21,6 +21,11 @@ _T3_SCALE = 1.0 / np.sqrt(3.0)
 _AR1_RHO = 0.7
 
 
+def noise_seed(seed: int, run: int) -> int:
+    """Return the seed of what differs between runs of the same job on the same machines."""
+    return seed if run == 0 else zlib.crc32(f"{seed}/{run}".encode())
+
+
 def generator(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
     """Return the generator of one purpose; `number` is a step or another counter."""
     return np.random.default_rng([seed, zlib.crc32(purpose.encode()), number])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cluster_analysis.simulation import layout as kinds
 from cluster_analysis.simulation.job import LinkUses, Ops, SimulatedJob
-from cluster_analysis.simulation.noise import generator
+from cluster_analysis.simulation.noise import generator, noise_seed
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,7 +44,8 @@ class OpView:
         """
         quarters = np.rint(self.start_us * 4.0).astype(np.int64)
         whole, part = np.divmod(quarters, 4)
-        return whole * _NS_PER_US + _NS_OF_QUARTER[part]
+        start: Ints = whole * _NS_PER_US + _NS_OF_QUARTER[part]
+        return start
 
     @property
     def idle_us(self) -> Floats:
@@ -55,7 +56,7 @@ class OpView:
 def observe(job: SimulatedJob) -> OpView:
     """Return what the files of a job show."""
     ops, links = _without_missing(job)
-    rng = generator(job.seed, "fields")
+    rng = generator(noise_seed(job.seed, job.run), "fields")
     n = len(job.ops)
     is_idle = _idle_rows(job, rng, n)
     dispatch = rng.uniform(10.0, 50.0, n)
@@ -97,8 +98,8 @@ def _idle_rows(job: SimulatedJob, rng: np.random.Generator, n: int) -> Bools:
 def _kept(job: SimulatedJob) -> Bools:
     """Return which operators the files hold."""
     ops, healthy = job.ops, job.spec.healthy
-    rng = generator(job.seed, "missing")
-    kept = rng.random(len(ops)) >= healthy.missing_records
+    rng = generator(noise_seed(job.seed, job.run), "missing")
+    kept = rng.random(len(ops)) >= job.spec.missing_records
     kept &= np.isin(ops.rank, seen_ranks(job)) & np.isin(ops.step, seen_steps(job))
     for rank in rng.permutation(job.spec.n_ranks)[: healthy.uneven_counts]:
         rows = np.flatnonzero(ops.rank == rank)

@@ -47,6 +47,8 @@ _TASK_NAME = {HCCS: "Memcpy", PCIE: "Memcpy", RDMA: "RDMASend"}
 _NONE = 4294967295
 _INVALID = 65535
 _FP16 = 3
+#: A transfer that lasts this long was sent again.
+_RETRY_US = 1e6
 _NS_PER_US = 1000
 
 _Row = tuple[object, ...]
@@ -72,12 +74,13 @@ def write_profiler_database(captured: CapturedJob, rank: int, path: Path) -> Non
     strings = _Strings()
     kernel_tasks, kernels = _kernel_rows(captured, rank, strings)
     operators, link_tasks, link_infos = _operator_rows(captured, rank, strings, len(kernel_tasks))
+    has_links = captured.job.spec.detail == "full"
     tables: dict[str, Rows] = {
         **_place_rows(captured, rank),
-        "TASK": kernel_tasks + link_tasks,
+        "TASK": kernel_tasks + (link_tasks if has_links else []),
         "COMPUTE_TASK_INFO": kernels,
         "COMMUNICATION_OP": operators,
-        "COMMUNICATION_TASK_INFO": link_infos,
+        "COMMUNICATION_TASK_INFO": link_infos if has_links else [],
         "STRING_IDS": strings.rows(),
     }
     write_database(path, _SCHEMA, tables, _INDEXES)
@@ -148,6 +151,7 @@ def _operator_rows(
     links = view.links
     op_of_use = links.op[uses] - rows.start
     size = np.bincount(op_of_use, links.size_bytes[uses], len(start)).tolist()
+    retries = (view.ops.transfer_us[rows] > _RETRY_US).astype(int).tolist()
     algorithm = strings.id_of("MESH-RING")
     operators: list[_Row] = []
     spans = list(zip(start.tolist(), end.tolist(), strict=True))
@@ -165,7 +169,7 @@ def _operator_rows(
                 group_names[i],
                 i + 1,
                 0,
-                0,
+                retries[i],
                 _FP16,
                 algorithm,
                 count,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import tempfile
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from cluster_analysis.simulation.profiler_database import write_profiler_databas
 from cluster_analysis.simulation.totals import Framework
 from cluster_analysis.simulation.truth import Truth, truth, truth_path, truth_to_json
 from cluster_run import layout
-from cluster_run.errors import InputError
+from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, HostOutcome, Manifest, manifest_to_json
@@ -33,10 +34,12 @@ _MTIME_NS = int(EPOCH_US) * 1000
 _OUTPUT = layout.PROFILER_OUTPUT_NAME
 
 
-def write_run(job: SimulatedJob, out: Path, form: Form = "text", framework: Framework = "pt") -> Truth:
+def write_run(
+    job: SimulatedJob, out: Path, form: Form = "text", framework: Framework = "pt", n_processes: int = 1
+) -> Truth:
     """Write a run directory, manifest last, and `truth_path(out)` beside it; return the truth.
 
-    The same job gives the same bytes.
+    The same job gives the same bytes, however many processes write it.
 
     Raises:
         InputError: `out` exists already, or cannot be written.
@@ -45,7 +48,7 @@ def write_run(job: SimulatedJob, out: Path, form: Form = "text", framework: Fram
         raise InputError(f"{out}: there is something already", "give a directory that does not exist yet")
     try:
         captured = capture(job, framework)
-        hosts = tuple(_write_host(captured, out, host, form) for host in range(job.spec.n_hosts))
+        hosts = _write_hosts(captured, out, form, n_processes)
         write_text_whole(out / layout.RANK_TABLE_NAME, rank_table_json(job))
         mapping = "".join(f"{server_id(host)} {host + 1}\n" for host in range(job.spec.n_hosts))
         write_text_whole(out / layout.MAPPING_NAME, mapping)
@@ -82,6 +85,51 @@ def _device_address(rank: int) -> str:
     return f"10.{100 + rank // 62500}.{rank // 250 % 250}.{rank % 250 + 1}"
 
 
+def _write_hosts(captured: CapturedJob, out: Path, form: Form, n_processes: int) -> tuple[HostOutcome, ...]:
+    """Write the files of all hosts, each process every n-th one."""
+    n_hosts = captured.job.spec.n_hosts
+    if n_processes <= 1:
+        return tuple(_write_host(captured, out, host, form) for host in range(n_hosts))
+    # A fork shares the arrays of the job; any other way would copy them to every process.
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    shares = [range(first, n_hosts, n_processes) for first in range(n_processes)]
+    writers = [
+        context.Process(target=_write_share, args=(captured, out, form, share, results)) for share in shares
+    ]
+    for writer in writers:
+        writer.start()
+    outcomes: list[HostOutcome] = []
+    failures: list[ClusterError] = []
+    for _ in writers:
+        written = results.get()
+        if isinstance(written, ClusterError):
+            failures.append(written)
+        else:
+            outcomes += written
+    for writer in writers:
+        writer.join()
+    if failures:
+        raise failures[0]
+    return tuple(sorted(outcomes, key=lambda outcome: int(outcome.host)))
+
+
+def _write_share(
+    captured: CapturedJob,
+    out: Path,
+    form: Form,
+    hosts: range,
+    results: multiprocessing.SimpleQueue[list[HostOutcome] | ClusterError],
+) -> None:
+    """Write some hosts in a process of their own; an error is handed back as a value."""
+    try:
+        results.put([_write_host(captured, out, host, form) for host in hosts])
+    except ClusterError as error:
+        results.put(error)
+    except OSError as error:
+        results.put(InputError(f"{out}: cannot write: {error.strerror or error}"))
+
+
 def _write_host(captured: CapturedJob, out: Path, host: int, form: Form) -> HostOutcome:
     """Write the files of all ranks of a host."""
     spec = captured.job.spec
@@ -105,14 +153,18 @@ def _rank_files(captured: CapturedJob, rank: int, form: Form) -> Mapping[str, by
     if form == "db":
         databases = database_files(captured, rank)
         return files | {f"{name}/{_OUTPUT}/{path}": content for path, content in databases.items()}
-    return files | {
+    files |= {
         f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
         f"{name}/{_OUTPUT}/step_trace_time.csv": capture_text.step_trace_csv(captured, rank),
-        f"{name}/{_OUTPUT}/communication.json": communication_text.communication_json(captured, rank),
-        f"{name}/{_OUTPUT}/communication_matrix.json": communication_text.matrix_json(captured, rank),
         f"{name}/{_OUTPUT}/op_statistic.csv": capture_text.op_statistic_csv(captured, rank),
         f"{name}/{_OUTPUT}/api_statistic.csv": capture_text.api_statistic_csv(captured, rank),
     }
+    detail = captured.job.spec.detail
+    if detail != "totals":
+        files[f"{name}/{_OUTPUT}/communication.json"] = communication_text.communication_json(captured, rank)
+    if detail == "full":
+        files[f"{name}/{_OUTPUT}/communication_matrix.json"] = communication_text.matrix_json(captured, rank)
+    return files
 
 
 def database_files(captured: CapturedJob, rank: int) -> Mapping[str, bytes]:

@@ -20,8 +20,13 @@ DpMode = Literal["flat", "overlap", "zero3"]
 #: `lognormal`: independent draws; `ar1`: steps correlated in time, Student-t tails, racks that drift
 #: together, congestion that depends on simultaneous flows, records that are missing.
 NoiseFamily = Literal["lognormal", "ar1"]
+#: What the files hold: everything; no communication_matrix.json; step totals only (profiler level 0).
+Detail = Literal["full", "no_matrix", "totals"]
 #: How profilers fill the wait fields of communication.json: all of them, everything in Idle, or both.
 WaitFields = Literal["full", "idle", "mixed"]
+
+_HICCUP_SHARE, _HICCUP_RANKS = 0.004, 64
+_MISSING_RECORDS: dict[NoiseFamily, float] = {"lognormal": 0.0, "ar1": 0.05}
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,9 @@ class Healthy:
 
     `stage_work` multiplies the work of each stage (empty: all equal). Sequence and expert sigmas are of
     lognormals shared by the ranks that work on the same data. `missing_records` is the share of
-    operators that a rank's files lack, `uneven_counts` ranks lack one operator of one step.
+    operators that a rank's files lack (None: 5 % in the second noise family, else nothing);
+    `uneven_counts` ranks lack one operator of one step. `hiccup_share` of all (rank, step) pause for
+    `hiccup_ms` (None: 0.4 %, in large jobs as many ranks a step as in one of 64).
     """
 
     stage_work: tuple[float, ...] = ()
@@ -56,7 +63,7 @@ class Healthy:
     expert_step_sigma: float = 0.0
     silicon_sigma: float = 0.003
     silicon_tail: float = 0.01
-    hiccup_share: float = 0.004
+    hiccup_share: float | None = None
     hiccup_ms: tuple[float, float] = (20.0, 120.0)
     gc_every: int = 0
     gc_ms: float = 60.0
@@ -69,7 +76,7 @@ class Healthy:
     drift_ppm: float = 5.0
     missing_ranks: tuple[int, ...] = ()
     missing_steps: tuple[int, ...] = ()
-    missing_records: float = 0.0
+    missing_records: float | None = None
     uneven_counts: int = 0
 
 
@@ -79,6 +86,7 @@ class JobSpec:
 
     `segments` is the number of (compute, tensor-parallel collective) pairs in a forward pass of one
     model chunk; a backward pass has as many, each twice as long. `dp_buckets` splits the gradients.
+    Without `declares_groups` the metadata says nothing of parallelism, as in many real captures.
     """
 
     tp: int = 4
@@ -106,6 +114,8 @@ class JobSpec:
     p2p: P2pMode = "eager"
     dp_mode: DpMode = "flat"
     wait_fields: WaitFields = "full"
+    detail: Detail = "full"
+    declares_groups: bool = True
     noise: Noise = field(default_factory=Noise)
     healthy: Healthy = field(default_factory=Healthy)
 
@@ -151,6 +161,18 @@ class JobSpec:
     def n_hosts(self) -> int:
         """Number of hosts; the last one may be partly used."""
         return -(-self.n_ranks // self.ranks_per_host)
+
+    @property
+    def hiccup_share(self) -> float:
+        """Share of (rank, step) with a pause that is nobody's fault."""
+        given = self.healthy.hiccup_share
+        return given if given is not None else _HICCUP_SHARE * min(1.0, _HICCUP_RANKS / self.n_ranks)
+
+    @property
+    def missing_records(self) -> float:
+        """Share of operators that the files lack."""
+        given = self.healthy.missing_records
+        return given if given is not None else _MISSING_RECORDS[self.noise.family]
 
     @property
     def stage_ranks(self) -> int:

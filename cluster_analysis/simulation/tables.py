@@ -18,6 +18,7 @@ from cluster_analysis.model import (
     Topology,
 )
 from cluster_analysis.simulation import layout as kinds
+from cluster_analysis.simulation.capture_text import profiler_level
 from cluster_analysis.simulation.entries import VARIANTS, link_entries
 from cluster_analysis.simulation.job import HCCS, PCIE, RDMA, TRANSPORTS, SimulatedJob
 from cluster_analysis.simulation.kernels import kernel_statistics
@@ -34,30 +35,22 @@ _OP_TYPES = tuple(name.lower() for name in kinds.OP_KINDS)
 def tables(job: SimulatedJob, framework: Framework = "pt") -> Mapping[Rank, RankTables]:
     """Return what a reader would make of each rank's files; ranks and steps that are missing are left out."""
     view = observe(job)
-    collectives = _collectives(job, view)
-    links = _links(job, view, framework)
-    packets = _packets(job, view)
-    steps = _steps(job, framework)
-    ranks = seen_ranks(job)
-    by_rank = {
-        name: _cut(table, ranks)
-        for name, table in (
-            ("collectives", collectives),
-            ("links", links),
-            ("packets", packets),
-            ("steps", steps),
-        )
+    detail = job.spec.detail
+    whole = {
+        "collectives": _collectives(job, view) if detail != "totals" else schema.empty(schema.COLLECTIVES),
+        "links": _links(job, view, framework) if detail == "full" else schema.empty(schema.LINKS),
+        "packets": _packets(job, view) if detail != "totals" else schema.empty(schema.PACKETS),
+        "steps": _steps(job, framework),
     }
+    ranks = seen_ranks(job)
+    parts = {name: _cut(table, ranks) for name, table in whole.items()}
     declared = _declared(job)
     return {
         Rank(rank): RankTables(
             rank=Rank(rank),
-            steps=by_rank["steps"][rank],
-            collectives=by_rank["collectives"][rank],
-            links=by_rank["links"][rank],
             operators=_operators(job, rank),
-            packets=by_rank["packets"][rank],
             metadata=_metadata(job, declared[rank]),
+            **{name: part[rank] for name, part in parts.items()},
         )
         for rank in ranks
     }
@@ -228,11 +221,14 @@ def _declared(job: SimulatedJob) -> list[tuple[DeclaredGroup, ...]]:
 
 def _metadata(job: SimulatedJob, declared: tuple[DeclaredGroup, ...]) -> RankMetadata:
     spec = job.spec
+    level = profiler_level(spec)
+    if not spec.declares_groups:
+        return RankMetadata(profiler_level=level)
     return RankMetadata(
         parallel=ParallelSizes(spec.tp, spec.pp, spec.dp, spec.cp, spec.ep),
         world_size=spec.n_ranks,
         groups=declared,
-        profiler_level="Level1",
+        profiler_level=level,
     )
 
 

@@ -11,7 +11,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster_analysis.simulation.effects import host_ranks
+import numpy as np
+
+from cluster_analysis.simulation.effects import activity, host_ranks
 from cluster_analysis.simulation.events import simulate
 from cluster_analysis.simulation.faults import Fault
 from cluster_analysis.simulation.job import SimulatedJob
@@ -31,6 +33,7 @@ class TrueFault:
     ranks: tuple[int, ...]
     hosts: tuple[str, ...]
     links: tuple[tuple[int, int], ...]
+    steps: tuple[int, ...]
     direction: str
     via: str
     op_class: str
@@ -57,7 +60,7 @@ def truth(job: SimulatedJob) -> Truth:
 
     def step_ms(faults: tuple[Fault, ...]) -> float:
         if faults not in known:
-            known[faults] = simulate(job.requested, faults, job.seed).step_ms
+            known[faults] = simulate(job.requested, faults, job.seed, job.run).step_ms
         return known[faults]
 
     costs = [job.step_ms - step_ms((*job.faults[:n], *job.faults[n + 1 :])) for n in range(len(job.faults))]
@@ -83,6 +86,7 @@ def truth_to_json(answer: Truth) -> str:
 
 def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> TrueFault:
     spec = job.spec
+    active = activity(spec, fault, job.faults.index(fault), job.seed)
     every = fault.ranks == (-1,)
     ranks = tuple(range(spec.n_ranks)) if every else (*fault.ranks, *host_ranks(spec, fault.hosts))
     hosts = fault.hosts or tuple(sorted({rank // spec.ranks_per_host for rank in ranks}))
@@ -94,6 +98,7 @@ def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> 
         ranks=ranks,
         hosts=tuple(str(host + 1) for host in hosts),
         links=fault.links,
+        steps=tuple(int(step) + spec.first_step for step in np.flatnonzero(active)),
         direction=fault.direction,
         via=fault.via,
         op_class=fault.op_class,

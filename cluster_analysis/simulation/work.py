@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.simulation.effects import Effects
-from cluster_analysis.simulation.noise import generator, hashed_normal, standard, step_series
+from cluster_analysis.simulation.noise import generator, hashed_normal, noise_seed, standard, step_series
 from cluster_analysis.simulation.spec import JobSpec
 
 Floats = npt.NDArray[np.float64]
@@ -36,10 +36,11 @@ class StepWork:
     pause_at: Ints
 
 
-def step_work(spec: JobSpec, effects: Effects, seed: int) -> list[StepWork]:
+def step_work(spec: JobSpec, effects: Effects, seed: int, run: int) -> list[StepWork]:
     """Return the work of every step; random numbers do not depend on `effects`."""
+    noise = noise_seed(seed, run)
     ranks = np.arange(spec.n_ranks, dtype=np.int64)
-    speeds = _speeds(spec, seed, ranks)
+    speeds = _speeds(spec, seed, noise, ranks)
     host_free = np.exp(
         spec.noise.host_free_sigma * hashed_normal(seed, "host-free", ranks // spec.ranks_per_host)
     )
@@ -49,7 +50,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int) -> list[StepWork]:
     base_free = spec.free_share * 1.5 * spec.forward_ms * 1e3 / (spec.segments * spec.vpp)
     steps = []
     for step in range(spec.steps):
-        rng = generator(seed, "work", step)
+        rng = generator(noise, "work", step)
         shape = 1.0 / spec.noise.free_cv**2
         free = base_free * host_free * rng.gamma(shape, 1.0 / shape, spec.n_ranks)
         data = np.exp(spec.healthy.sequence_sigma * rng.standard_normal((spec.dp, spec.microbatches)))
@@ -60,7 +61,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int) -> list[StepWork]:
         )
         expert_now = np.exp(
             spec.healthy.expert_step_sigma
-            * hashed_normal(seed + step + 1, "expert-step", _expert(spec, ranks))
+            * hashed_normal(noise + step + 1, "expert-step", _expert(spec, ranks))
         )
         pause_us, pause_at = _pauses(spec, rng, step, n_passes)
         steps.append(
@@ -91,20 +92,20 @@ def _expert(spec: JobSpec, ranks: Ints) -> Ints:
     return dp % spec.ep + spec.ep * (ranks // spec.stage_ranks)
 
 
-def _speeds(spec: JobSpec, seed: int, ranks: Ints) -> Floats:
+def _speeds(spec: JobSpec, seed: int, noise: int, ranks: Ints) -> Floats:
     """Return compute multipliers by [step, rank]: silicon, a common factor a step, in family 2 also racks."""
     silicon = 1.0 + spec.healthy.silicon_sigma * hashed_normal(seed, "silicon", ranks)
     draws = generator(seed, "silicon-tail").random((2, spec.n_ranks))
     silicon += np.where(draws[0] < spec.healthy.silicon_tail, -_TAIL_MEAN * np.log1p(-draws[1]), 0.0)
-    common = spec.noise.step_sigma * step_series(spec.noise, seed, "step", spec.steps, 1)
+    common = spec.noise.step_sigma * step_series(spec.noise, noise, "step", spec.steps, 1)
     speeds: Floats = silicon * (1.0 + common)
     if spec.noise.family == "ar1":
         rack = ranks // (spec.ranks_per_host * spec.noise.hosts_per_rack)
         n_racks = int(rack[-1]) + 1
         speeds = speeds * (
-            1.0 + _RACK_SIGMA * step_series(spec.noise, seed, "rack", spec.steps, n_racks)[:, rack]
+            1.0 + _RACK_SIGMA * step_series(spec.noise, noise, "rack", spec.steps, n_racks)[:, rack]
         )
-        own = step_series(spec.noise, seed, "rank-step", spec.steps, spec.n_ranks)
+        own = step_series(spec.noise, noise, "rank-step", spec.steps, spec.n_ranks)
         speeds = speeds * (1.0 + _RANK_STEP_SIGMA * own)
     return np.maximum(speeds, 0.5)
 
@@ -113,7 +114,7 @@ def _pauses(spec: JobSpec, rng: np.random.Generator, step: int, n_passes: int) -
     """Return each rank's pause and the pass it falls into: hiccups, garbage collection, checkpoints."""
     healthy = spec.healthy
     n = spec.n_ranks
-    hit = rng.random(n) < healthy.hiccup_share
+    hit = rng.random(n) < spec.hiccup_share
     pause = np.where(hit, rng.uniform(*healthy.hiccup_ms, n), 0.0) * 1e3
     at = rng.integers(0, n_passes, n)
     spread = rng.uniform(0.8, 1.2, n)
