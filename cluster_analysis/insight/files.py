@@ -91,7 +91,7 @@ def _places(
 
 
 def _add_operators(examined: Examined, selection: Selection, database: InsightDatabase) -> None:
-    """Write the operators step by step; their bandwidths from the ranks' databases, where those keep steps."""
+    """Write the operators step by step; bandwidths from the ranks' databases, where those keep steps."""
     read = examined.read
     readable = set(read.totals["rank"].unique().to_pylist())
     detailed: set[int] = set()

@@ -1,0 +1,57 @@
+"""Tasks that fail in the ways tasks fail; in a module, so that worker processes can import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def fail(number: int) -> int:
+    raise OSError(f"stale file handle {number}")
+
+
+def fail_for(number: int, bad: int) -> int:
+    return fail(number) if number == bad else square(number)
+
+
+def fail_until(counter: str, n_failures: int) -> int:
+    """Raise until it has been called more than `n_failures` times; the calls are counted in a file."""
+    path = Path(counter)
+    with path.open("a") as stream:
+        stream.write("x")
+    if path.stat().st_size <= n_failures:
+        raise OSError("not yet")
+    return path.stat().st_size
+
+
+def kill_own_process(number: int, victim: int, marker: str = "") -> int:
+    """Kill the process that runs `victim`; with a marker file only the first time."""
+    if number == victim and not (marker and Path(marker).exists()):
+        if marker:
+            Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(number)
+
+
+@dataclass(frozen=True)
+class Large:
+    """A large half with pieces."""
+
+    pieces: dict[int, bytes]
+
+    def part(self, key: int) -> bytes:
+        return self.pieces[key]
+
+
+def small_and_large(number: int) -> tuple[int, Large]:
+    return number, Large({1: b"a" * number, 2: b"b" * number})
+
+
+def total_length(parts: list[bytes]) -> int:
+    return sum(map(len, parts))

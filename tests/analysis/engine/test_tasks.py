@@ -1,0 +1,115 @@
+"""Reading batches and reducing steps: the value does not depend on how the ranks were cut or ordered."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.discover import discover
+from cluster_analysis.engine_tasks import Batch, batches_by_bytes, canonical, read_batch, reduce_parts
+from cluster_analysis.model import Capture, RankSource, Selection, Topology
+from cluster_analysis.schema import LINKS
+from cluster_analysis.topology import build_topology
+from cluster_run.ids import Rank, Step
+from tests.analysis.runs import write_small_run
+
+
+def _source(rank: int, size_bytes: int) -> RankSource:
+    return RankSource(Rank(rank), "ascend_pt/text", {}, size_bytes)
+
+
+@given(
+    st.lists(st.integers(0, 50_000_000), min_size=1, max_size=60),
+    st.integers(1, 8),
+    st.randoms(use_true_random=False),
+)
+def test_batches_hold_every_rank_once_in_order(sizes: list[int], n_workers: int, random: object) -> None:
+    sources = [_source(rank, size) for rank, size in enumerate(sizes)]
+    random.shuffle(sources)  # type: ignore[attr-defined]
+    batches = batches_by_bytes(sources, n_workers)
+    assert [source.rank for batch in batches for source in batch.sources] == list(range(len(sizes)))
+    assert [batch.number for batch in batches] == list(range(len(batches)))
+    assert all(batch.sources for batch in batches)
+
+
+def test_a_batch_is_closed_when_it_holds_enough() -> None:
+    batches = batches_by_bytes([_source(rank, 10) for rank in range(10)], 1, batch_bytes=25)
+    assert [len(batch.sources) for batch in batches] == [3, 3, 3, 1]
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Capture:
+    return discover(write_small_run(tmp_path_factory.mktemp("run") / "run"))
+
+
+@pytest.fixture(scope="module")
+def topology(capture: Capture) -> Topology:
+    summary, _ = read_batch(Batch(0, capture.sources), Selection())
+    return build_topology(capture, summary.metadata, summary.uses)[0]
+
+
+def _reduced(capture: Capture, topology: Topology, cuts: list[int], stem: str = "") -> bytes:
+    """Read the ranks in partitions that begin at `cuts`, reduce step 11, and return all of it as bytes."""
+    edges = [0, *sorted(set(cuts)), len(capture.sources)]
+    parts, steps = [], []
+    for number, (begin, end) in enumerate(pairwise(edges)):
+        summary, bulk = read_batch(Batch(number, capture.sources[begin:end]), Selection(), stem)
+        parts.append(bulk.part(11))
+        steps.append(summary.steps)
+    evidence, problems = reduce_parts(Step(11), pa.concat_tables(steps), topology, parts)
+    assert problems == ()
+    assert evidence.operators is not None
+    sink = io.BytesIO()
+    for table in (evidence.steps, evidence.matched, evidence.rank_times, evidence.links):
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+    sink.write(evidence.operators.visit_gap_us.tobytes() + evidence.operators.visit_operator.tobytes())
+    return sink.getvalue()
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(1, 7), max_size=7))
+def test_a_step_is_the_same_bytes_for_every_partition(
+    capture: Capture, topology: Topology, cuts: list[int]
+) -> None:
+    assert _reduced(capture, topology, cuts) == _reduced(capture, topology, [])
+
+
+def test_a_step_is_the_same_bytes_from_files_as_from_memory(
+    capture: Capture, topology: Topology, tmp_path: Path
+) -> None:
+    from_files = _reduced(capture, topology, [3, 5], stem=f"{tmp_path}/batch-")
+    assert from_files == _reduced(capture, topology, [3, 5])
+    assert len(list(tmp_path.iterdir())) == 2 * 3
+
+
+def test_tables_of_one_step_only_are_read_from_a_file(capture: Capture, tmp_path: Path) -> None:
+    _, bulk = read_batch(Batch(0, capture.sources), Selection(), f"{tmp_path}/batch-")
+    assert set(bulk.part(12).load().collectives["step"].to_pylist()) == {12}
+
+
+def test_a_step_that_a_batch_lacks_is_empty(capture: Capture) -> None:
+    _, bulk = read_batch(Batch(0, capture.sources[:1]), Selection(steps=frozenset({Step(11)})))
+    assert bulk.part(11).load().collectives.num_rows > 0
+    assert bulk.part(12).load().collectives.num_rows == 0
+
+
+def test_a_reader_that_raises_costs_one_rank(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = RankSource(Rank(99), "nonsense/text", {"communication": "\0"}, 1)  # type: ignore[arg-type]
+    summary, _ = read_batch(Batch(0, (*capture.sources[:2], broken)), Selection())
+    assert {problem.rank for problem in summary.problems} <= {Rank(99)}
+    assert set(summary.steps["rank"].to_pylist()) == {0, 1}
+
+
+def test_canonical_dictionaries_are_sorted_and_hold_no_spares() -> None:
+    rows = [dict.fromkeys(LINKS.names) | {"group": group} for group in ("b", "c", "a")]
+    table = pa.Table.from_pylist(rows, schema=LINKS)
+    joined = canonical([table.slice(2), table.slice(0, 1)], LINKS)
+    assert joined["group"].to_pylist() == ["a", "b"]
+    assert joined["group"].chunk(0).dictionary.to_pylist() == ["a", "b"]
