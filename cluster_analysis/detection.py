@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.detectors.deviation import deviations
+from cluster_analysis.detectors.deviation import Deviation, deviations, mate_deviations
 from cluster_analysis.detectors.hosts import host_suspects
 from cluster_analysis.detectors.link_suspects import link_suspects
 from cluster_analysis.detectors.links import link_summary, observe
-from cluster_analysis.detectors.metrics import metrics
+from cluster_analysis.detectors.metrics import Metric, metrics
 from cluster_analysis.detectors.pauses import job_pauses, paused_ranks
 from cluster_analysis.detectors.retransmission import retransmissions
 from cluster_analysis.detectors.slow_rank import confirmed_within_step, rank_suspects
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
 from cluster_analysis.detectors.workload import data_imbalance, split_by_mates, stage_imbalance
-from cluster_analysis.evidence import JobEvidence
+from cluster_analysis.evidence import BoolArray, JobEvidence
 from cluster_analysis.findings import Finding, Severity, Verdict, severity_of
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
@@ -75,7 +75,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
-    findings = [_finding(view, one, saving, step_us) for one, saving in zip(suspects, savings, strict=True)]
+    findings = _without_doubles(
+        [_finding(view, one, saving, step_us) for one, saving in zip(suspects, savings, strict=True)]
+    )
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
     replay = (
         {}
@@ -90,6 +92,15 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay, step_us / 1e3 if step_us > 0 else None,
         evidence.matched, evidence.rank_times, link_summary(seen),
     )  # fmt: skip
+
+
+def _without_doubles(findings: list[Finding]) -> list[Finding]:
+    """One finding a culprit: late in two ways, it is listed with the dearer one and the evidence of both."""
+    best: dict[str, Finding] = {}
+    for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
+        first = best.get(one.id)
+        best[one.id] = one if first is None else replace(first, evidence=(*first.evidence, *one.evidence))
+    return list(best.values())
 
 
 def _is_alarm(finding: Finding) -> bool:
@@ -112,11 +123,8 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
             paused = paused_ranks(view, metric, deviation, limits, excluded)
             excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
             suspects += [*paused, *job_pauses(view, metric, limits)]
-        ranks = rank_suspects(view, metric, deviation, limits, excluded)
-        if len(view.steps) < limits.min_steps_confident:
-            ranks = [confirmed_within_step(view, one, limits) for one in ranks]
+        ranks = _slow_ranks(view, metric, deviation, limits, excluded)
         if metric.is_log:
-            ranks, _ = split_by_mates(view, deviation, ranks, limits)
             suspects += data_imbalance(view, deviation, limits)
         suspects += [*hosts, *ranks]
         if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
@@ -125,6 +133,24 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
                 f"{few} ranks have fewer than {limits.min_peers} peers: they are described, not judged"
             )
     return [*suspects, *stage_imbalance(view, limits)], notes
+
+
+def _slow_ranks(
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
+) -> list[Suspect]:
+    """Slow ranks by their peers, and in computing by their mates, who see through uneven work."""
+    ranks = rank_suspects(view, metric, deviation, limits, excluded)
+    if metric.is_log:
+        ranks, _ = split_by_mates(view, deviation, ranks, limits)
+        healthy = np.where(excluded[:, None], np.nan, metric.values)
+        by_mates = mate_deviations(healthy, view, metric.floor, limits)
+        if by_mates is not None:
+            known = {one.key for one in ranks}
+            more = rank_suspects(view, metric, by_mates, limits, excluded)
+            ranks += [one for one in more if one.key not in known]
+    if len(view.steps) < limits.min_steps_confident:
+        ranks = [confirmed_within_step(view, one, limits) for one in ranks]
+    return ranks
 
 
 def _can_judge(view: JobView, limits: Thresholds) -> bool:

@@ -20,7 +20,7 @@ from cluster_analysis.messages import Ends, clock_offsets, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.streams import Sequence, sequence
-from cluster_run.ids import Step
+from cluster_run.ids import Rank, Step
 
 
 def reduce_step(
@@ -43,7 +43,9 @@ def reduce_step(
     operator, place = match_calls(calls)
     is_p2p = calls.is_point_to_point
     ends = pair_messages(calls, is_p2p, clock_offsets(calls, operator, is_p2p), topology)
-    local = sequence(calls, sends_are_free=_sends_are_free(calls, own_steps))
+    stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
+    data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
+    local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, own_steps))
     transfer = _transfer(calls, operator, ends)
     seen = _Matched(calls, operator, place, transfer, ends, local)
     names = _of_step(collectives, step)["op_name"]

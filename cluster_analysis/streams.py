@@ -2,7 +2,7 @@
 
 Calls that do not overlap in time form one sequence: the time between two of them is local work. Where
 the groups of a rank do overlap, the groups with fewer calls run on a second stream. A call there begins
-when the main stream has got far enough, and the main stream does not wait for it until the last one.
+when the main stream has got far enough; where the main stream waits for one, the gaps of peers tell.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 
 #: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
 TOLERANCE_US = 5.0
+#: A side call that begins this soon after another one's end was queued behind it.
+_QUEUE_US = 100.0
+#: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
+_ENOUGH_PEERS = 4
+_FEW = 0.5
 
 
 @dataclass(frozen=True)
@@ -32,11 +37,15 @@ class Sequence:
     is_side: BoolArray
 
 
-def sequence(calls: Calls, *, sends_are_free: bool = False) -> Sequence:
+def sequence(
+    calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False
+) -> Sequence:
     """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
 
     Args:
         calls: the step's calls.
+        stage: pipeline stage of each rank (ranks,), any equal numbers where unknown.
+        data_groups: groups known to be data-parallel, which frameworks put on a stream of their own.
         sends_are_free: sends run beside computing, as the step's overlapped time shows.
     """
     n = len(calls)
@@ -47,13 +56,18 @@ def sequence(calls: Calls, *, sends_are_free: bool = False) -> Sequence:
         return Sequence(after, join, np.full(n, np.nan), np.zeros(n, bool))
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
-    is_side = is_side | _side_calls(calls, is_side)
+    is_side = is_side | _side_calls(calls, is_side, data_groups)
     if is_side.any():
         after, join = _split(calls, is_side, first)
+        _keep_likely_joins(calls, is_side, after, join, stage)
     begun = np.where(after >= 0, calls.end_us[after], 0.0)
     joined = np.where((join >= 0) & ~is_side, calls.end_us[join], -np.inf)
     gap = calls.start_us - np.maximum(begun, joined)
-    return Sequence(after, join, np.where(after < 0, 0.0, np.maximum(gap, 0.0)), is_side)
+    gap = np.where(after < 0, 0.0, np.maximum(gap, 0.0))
+    # A side call behind another one had been issued before: it waited for the queue, not for local work.
+    queued = is_side & (join >= 0) & (calls.start_us <= np.where(join >= 0, calls.end_us[join], 0.0) + _QUEUE_US)
+    gap[queued] = 0.0
+    return Sequence(after, join, gap, is_side)
 
 
 def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
@@ -62,14 +76,15 @@ def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
     return bool((begun_early & ~sends).any())
 
 
-def _side_calls(calls: Calls, known: BoolArray) -> BoolArray:
-    """Calls on a second stream: those of groups that overlap groups with more calls."""
+def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
+    """Calls on a second stream: data-parallel ones that overlap others, or those of groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
     begun_early = rest & (calls.start_us < _latest_end_before(calls, rest) - TOLERANCE_US)
     if not begun_early.any():
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
+    is_data = [name in data_groups for name in calls.groups]
     side_groups: set[int] = set()
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
@@ -79,7 +94,7 @@ def _side_calls(calls: Calls, known: BoolArray) -> BoolArray:
             before -= 1
         pair = (int(calls.group[before]), int(calls.group[here]))
         if pair[0] != pair[1]:
-            side_groups.add(min(pair, key=lambda group: (per_rank[group], group)))
+            side_groups.add(min(pair, key=lambda group: (not is_data[group], per_rank[group], group)))
     return np.isin(calls.group, sorted(side_groups)) & rest
 
 
@@ -115,17 +130,55 @@ def _split(calls: Calls, is_side: BoolArray, first: BoolArray) -> tuple[IntArray
 
 
 def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray) -> None:
-    """The first main call behind the last side call of a run waits for it when it ran into the gap.
+    """Candidates: the latest side call that ended in the gap before a main call, and had begun before the gap.
 
-    A run of side calls ends where the main stream issues two calls without one beside them.
+    `_keep_likely_joins` decides which of them the main stream really waited for.
     """
     if len(main) < 2 or not len(side):
         return
-    next_main = np.searchsorted(calls.start_us[main], calls.end_us[side] - TOLERANCE_US)
-    for position, follower in enumerate(next_main.tolist()):
-        if follower == 0 or follower >= len(main):
+    start, end = calls.start_us[side], calls.end_us[side]
+    queued = np.r_[False, start[1:] <= end[:-1] + _QUEUE_US]
+    # A call that was queued behind another one had been issued by the begin of the run.
+    issued = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
+    latest = np.searchsorted(end, calls.start_us[main[1:]] + TOLERANCE_US, side="right") - 1
+    has = latest >= 0
+    chosen = np.maximum(latest, 0)
+    before = calls.end_us[main[:-1]]
+    has &= (end[chosen] > before) & (issued[chosen] <= before + _QUEUE_US)
+    join[main[1:][has]] = side[chosen[has]]
+
+
+def _keep_likely_joins(
+    calls: Calls, is_side: BoolArray, after: IntArray, join: IntArray, stage: IntArray
+) -> None:
+    """Drop joins that are a coincidence: computing went on while the side call ended.
+
+    Peers compute for the same time at the same place. Counted from where the computing really began,
+    the gaps of peers agree; counted from elsewhere they scatter as the waiting does.
+    """
+    main = np.flatnonzero(~is_side)
+    count = np.bincount(calls.rank[main], minlength=len(calls.ranks))
+    begin = np.r_[0, np.cumsum(count)[:-1]]
+    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
+        ranks = np.flatnonzero((stage == one) & (count == places))
+        if not places:
             continue
-        is_last = position == len(side) - 1 or next_main[position + 1] > follower + 1
-        in_flight = calls.start_us[side[position]] <= calls.end_us[main[follower - 1]] + TOLERANCE_US
-        if is_last and in_flight:
-            join[main[follower]] = side[position]
+        visits = main[begin[ranks][:, None] + np.arange(places)]
+        has = join[visits] >= 0
+        used = np.flatnonzero(has.mean(axis=0) >= _FEW)
+        for place in np.flatnonzero(has.any(axis=0)):
+            here = visits[:, place]
+            if place in used and len(ranks) >= _ENOUGH_PEERS:
+                begun = np.where(after[here] >= 0, calls.end_us[after[here]], 0.0)
+                joined = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
+                from_main = calls.start_us[here] - begun
+                from_both = calls.start_us[here] - np.maximum(begun, joined)
+                keep = _scatter(from_both) < _scatter(from_main)
+            else:
+                keep = False
+            if not keep:
+                join[here] = -1
+
+
+def _scatter(values: FloatArray) -> float:
+    return float(np.median(np.abs(values - np.median(values))))

@@ -52,6 +52,32 @@ def deviations(
     raw = values - group_medians(values, view.role)
     series, beta = _without_data_effect(raw, view, elsewhere=False) if use_replicas else (raw, 0.0)
     host_series, _ = _without_data_effect(raw, view, elsewhere=True) if use_replicas else (raw, 0.0)
+    return _tested(raw, host_series, series, beta, view, floor, limits)
+
+
+def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
+    """Compare ranks with their mates, who have the same micro-batches and experts; None without mates.
+
+    Whatever the work is, mates share it: this sees a slow device through any imbalance of data or
+    experts, but not what all mates have in common.
+    """
+    if (view.mates < 0).any():
+        return None
+    series = np.full(values.shape, np.nan)
+    for code in np.unique(view.mates):
+        inside = np.flatnonzero(view.mates == code)
+        if len(inside) > 1:
+            series[inside] = values[inside] - others_median(values[inside])
+    if not np.isfinite(series).any():
+        return None
+    return _tested(series, series, series, 0.0, view, floor, limits)
+
+
+def _tested(
+    raw: FloatArray, host_series: FloatArray, series: FloatArray, beta: float, view: JobView, floor: float,
+    limits: Thresholds,
+) -> Deviation:  # fmt: skip
+    """Test the level and the slope of each rank's series against those of its role."""
     own = median(series, 1)
     n_ranks, n_steps = series.shape
     centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
@@ -100,7 +126,7 @@ def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> 
                 effect[own] = median(raw[others], 0)
                 n_sources.append(len(others))
             elif len(own) > 2:
-                effect[own] = _others_median(raw[own])
+                effect[own] = others_median(raw[own])
                 n_sources.append(len(own) - 1)
     replicas = np.unique(view.replica)
     if not np.isfinite(effect).any() or len(replicas) < 3:
@@ -113,7 +139,7 @@ def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> 
     return raw - beta * np.nan_to_num(effect), beta
 
 
-def _others_median(values: FloatArray) -> FloatArray:
+def others_median(values: FloatArray) -> FloatArray:
     """Median of the other rows, by column; all rows once there are many."""
     if len(values) > 32:
         return np.broadcast_to(median(values, 0), values.shape)
