@@ -98,7 +98,7 @@ class AsyncsshDialer:
             given["config"] = [os.path.expanduser(spec.ssh_config)]  # noqa: ASYNC240 - no file is touched
         try:
             if spec.identity_file is not None:
-                given["client_keys"] = [self._key(spec)]
+                given |= self._identity(spec)
             base: asyncssh.SSHClientConnectionOptions
             base = await asyncssh.SSHClientConnectionOptions.construct(
                 compression_algs=None,
@@ -112,6 +112,16 @@ class AsyncsshDialer:
         except (ValueError, OSError, asyncssh.Error) as error:
             raise _setup_error(error, spec) from None
         return base
+
+    def _identity(self, spec: HostSpec) -> dict[str, Any]:
+        """Return the options for the host's own key; one that we cannot open may still be in the agent."""
+        try:
+            return {"client_keys": [self._key(spec)]}
+        except (asyncssh.KeyImportError, FileNotFoundError):
+            public = Path(f"{spec.identity_file}.pub").expanduser()
+            if spec.passphrase is None and os.environ.get("SSH_AUTH_SOCK") and public.is_file():
+                return {"agent_identities": [str(public)]}
+            raise
 
     def _key(self, spec: HostSpec) -> Any:
         path = str(Path(spec.identity_file or "").expanduser())
@@ -395,14 +405,13 @@ def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
 
 
 def _setup_error(error: Exception, spec: HostSpec) -> HostError:
-    what = (
-        spec.identity_file
-        if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError))
-        else ""
-    )
-    text = f"{what}: {error}" if what else str(error)
+    if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
+        return SshSetupError(
+            f"the private key {spec.identity_file} cannot be opened: {error}",
+            "add it to the agent (ssh-add), or name the variable with its passphrase: passphrase_env",
+        )
     return SshSetupError(
-        f"the SSH settings of this host cannot be used: {text}", "check identity_file and ssh_config"
+        f"the SSH settings of this host cannot be used: {error}", "check identity_file and ssh_config"
     )
 
 

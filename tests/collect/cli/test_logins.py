@@ -1,0 +1,127 @@
+"""Logins that need something: a password at a prompt, a passphrase, SFTP in place of a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from demo.sshd import make_key
+
+from .conftest import Hosts
+
+#: Makes the terminal on its stdin its own, as a login does, so that the prompt appears there.
+_ON_TERMINAL = """
+import os, sys
+os.setsid()
+os.close(os.open(os.ttyname(0), os.O_RDWR))
+os.execv(sys.executable, [sys.executable, "-m", "cluster_collect", *sys.argv[1:]])
+"""
+
+
+def answer_prompt(hosts: Hosts, answer: str, *arguments: str) -> tuple[int, str, str]:
+    """Run cluster-collect on a terminal, type `answer` at its prompt; return code, terminal and stdout."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ON_TERMINAL, "--inventory", str(hosts.write()), *arguments],
+        cwd=hosts.directory,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while b"password for" not in shown:
+        shown += os.read(ours, 1024)
+    os.write(ours, answer.encode() + b"\n")
+    assert process.stdout is not None
+    stdout = process.stdout.read().decode()
+    process.stdout.close()
+    code = process.wait()
+    with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
+        while data := os.read(ours, 65536):
+            shown += data
+    os.close(ours)
+    return code, shown.decode(), stdout
+
+
+def test_a_password_is_asked_for_once_and_never_shown(hosts: Hosts) -> None:
+    hosts.add("alpha", PasswordAuthentication="yes")
+    hosts.add("beta")
+    result = answer_prompt(hosts, "Typed-pa55word", "--ask-password", "--output", "run")
+    code, terminal, stdout = result
+    assert code == 0  # the key logs in; the password is there for hosts that want one
+    assert terminal.count("password for") == 1
+    assert "Typed-pa55word" not in terminal + stdout
+
+
+def test_a_key_with_a_passphrase_and_none_given_is_named(hosts: Hosts) -> None:
+    hosts.add("alpha")
+    key = str(hosts.lab.identity_file)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-f", key, "-P", "", "-N", "secret"], check=True)
+    result = hosts.collect("--output", "run", environment={"SSH_AUTH_SOCK": ""})
+    assert result.returncode == 1
+    assert "passphrase" in result.stdout
+    assert "passphrase_env" in result.stdout
+    assert "Traceback" not in result.stderr
+
+
+@pytest.fixture
+def agent(hosts: Hosts) -> Iterator[dict[str, str]]:
+    """An SSH agent that holds the user's key, whose file is then encrypted; gives its environment."""
+    socket = hosts.directory / "ssh" / "agent"
+    key = str(hosts.lab.identity_file)
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    while not socket.exists():
+        time.sleep(0.02)
+    environment = {"SSH_AUTH_SOCK": str(socket)}
+    subprocess.run(["ssh-add", "-q", key], env={**os.environ, **environment}, check=True)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-f", key, "-P", "", "-N", "secret"], check=True)
+    yield environment
+    process.terminate()
+    process.wait()
+
+
+def test_a_key_that_only_the_agent_can_use_logs_in(hosts: Hosts, agent: dict[str, str]) -> None:
+    hosts.add("alpha")
+    result = hosts.collect("--output", "run", environment=agent)
+    assert result.returncode == 0, result.stdout
+    hosts.lab.identity_file.unlink()  # its public half names it, as with ssh
+    result = hosts.collect("--output", "run2", environment=agent)
+    assert result.returncode == 0, result.stdout
+
+
+def test_of_many_keys_in_the_agent_only_the_named_one_is_offered(hosts: Hosts, agent: dict[str, str]) -> None:
+    for number in range(8):  # more than a server lets anybody try
+        other = make_key(hosts.directory / f"other_{number}")
+        subprocess.run(["ssh-add", "-q", str(other)], env={**os.environ, **agent}, check=True)
+    hosts.add("alpha")
+    result = hosts.collect("--output", "run", environment=agent)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("mode", [(), ("--check",), ("--dry-run",)])
+def test_a_host_that_offers_sftp_only_is_looked_at_and_collected_all_the_same(
+    hosts: Hosts, mode: tuple[str, ...]
+) -> None:
+    hosts.add("alpha", ForceCommand="internal-sftp")
+    result = hosts.collect("--output", "run", "--what", "full", "--json", *mode)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (host,) = json.loads(result.stdout)["hosts"]
+    assert host["n_files"] == 3
+
+
+def test_a_login_that_is_refused_is_tried_once(hosts: Hosts) -> None:
+    hosts.add("alpha")
+    hosts.lab.authorized_keys.write_text("")
+    result = hosts.collect("--output", "run", "--json", environment={"SSH_AUTH_SOCK": ""})
+    (host,) = json.loads(result.stdout)["hosts"]
+    assert (host["state"], host["failure"]) == ("failed", "login")
+    assert "trying again" not in result.stderr
