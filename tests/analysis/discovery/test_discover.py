@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_analysis.model import Capture
+from cluster_analysis.sources.rank import read_rank
+from cluster_run.errors import InputError
+from cluster_run.ids import HostId, Rank
+from tests.analysis.sources.builders import OUTPUT, STEP_ROW, step_csv, write_analysis_db, write_capture
+from tests.analysis.sources.test_r1 import STEP_1, STEP_2, trace
+
+
+def rank_table(*hosts: tuple[str, list[int]]) -> str:
+    """A rank table: server id and the ranks of its devices 0, 1, …"""
+    servers = [
+        {
+            "server_id": server,
+            "device": [{"device_id": str(device), "rank_id": str(rank)} for device, rank in enumerate(ranks)],
+        }
+        for server, ranks in hosts
+    ]
+    return json.dumps({"version": "1.0", "status": "completed", "server_list": servers})
+
+
+def run_directory(root: Path, *hosts: tuple[str, list[int]]) -> Path:
+    root.mkdir(exist_ok=True)
+    (root / "hccl.json").write_text(rank_table(*hosts))
+    (root / "host_ips_mapping.txt").write_text(
+        "".join(f"{server} {number}\n" for number, (server, _) in enumerate(hosts, 1))
+    )
+    return root
+
+
+def write_r1(directory: Path, number: int, first_step: int = 1) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    text = trace(STEP_1.replace("1,", f"{first_step},", 1), STEP_2.replace("2,", f"{first_step + 1},", 1))
+    (directory / f"step_trace_raw_{number}_detail_time.csv").write_text(text)
+
+
+def ranks_of(capture: Capture) -> list[int]:
+    return [source.rank for source in capture.sources]
+
+
+def first_steps(capture: Capture) -> dict[int, int]:
+    return {source.rank: read_rank(source).steps["step"][0].as_py() for source in capture.sources}
+
+
+def test_a_run_directory_without_manifest_names_hosts_devices_and_addresses(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
+    for rank in range(4):
+        write_capture(run / f"cluster_profiler/{rank // 2 + 1}/profiler", rank)
+    capture = discover(run)
+    assert capture.problems == ()
+    assert capture.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
+    assert capture.devices == {0: 0, 1: 1, 2: 0, 3: 1}
+    assert capture.addresses == {"1": "10.0.0.1", "2": "10.0.0.2"}
+    assert [source.host for source in capture.sources] == ["1", "1", "2", "2"]
+
+
+def test_ids_of_r1_3_files_are_devices_and_the_rank_table_says_the_rank(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
+    for host in (1, 2):
+        for device in (0, 1):
+            write_r1(run / f"cluster_profiler/{host}/profiler", device, first_step=10 * host + device)
+    capture = discover(run)
+    assert capture.problems == ()
+    assert first_steps(capture) == {0: 10, 1: 11, 2: 20, 3: 21}
+
+
+def test_ids_of_r1_5_files_are_ranks_already(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
+    for rank in range(4):
+        write_r1(run / f"cluster_profiler/{rank // 2 + 1}/profiler", rank, first_step=10 + rank)
+    assert first_steps(discover(run)) == {0: 10, 1: 11, 2: 12, 3: 13}
+
+
+def test_device_ids_of_several_hosts_without_a_rank_table_are_told_and_never_ranks(tmp_path: Path) -> None:
+    for host in (1, 2):
+        write_r1(tmp_path / f"cluster_profiler/{host}/profiler", 0)
+    with pytest.raises(InputError, match="no rank table says which rank device 0 is"):
+        discover(tmp_path)
+
+
+def test_a_flat_directory_of_r1_files_holds_ranks(tmp_path: Path) -> None:
+    for rank in (0, 1, 7):
+        write_r1(tmp_path / "profiler", rank)
+    assert ranks_of(discover(tmp_path)) == [0, 1, 7]
+    assert ranks_of(discover(tmp_path / "profiler")) == [0, 1, 7]
+
+
+def test_the_r1_files_that_mindspore_2_2_writes_beside_its_captures_are_not_read_twice(
+    tmp_path: Path,
+) -> None:
+    for rank in (0, 1):
+        write_r1(tmp_path / "profiler", rank)
+        write_capture(tmp_path / "profiler", rank, f"rank-{rank}_20250109123456_ascend_ms", has_info=False)
+    capture = discover(tmp_path)
+    assert [source.kind for source in capture.sources] == ["ascend_ms/text", "ascend_ms/text"]
+    assert capture.notes == ("2 mindspore_r1 captures beside richer ones of the same run are not read",)
+    assert capture.problems == ()
+
+
+def test_ranks_that_the_rank_table_has_and_the_disk_has_not_are_told(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1, 2, 3]))
+    write_capture(run / "cluster_profiler/1/profiler", 1)
+    capture = discover(run)
+    assert capture.expected_ranks == (0, 1, 2, 3)
+    assert [problem.reason for problem in capture.problems] == ["no profiler data of 3 of 4 ranks: 0,2-3"]
+
+
+def test_ranks_that_only_the_metadata_knows_are_expected_too(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0, metadata={"distributed_args": {"world_size": 2}})
+    assert discover(tmp_path).expected_ranks == (0, 1)
+
+
+def test_wrapper_directories_of_the_dynamic_profiler_are_windows(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        for window in ("start2_stop5", "start10_stop12"):
+            write_capture(
+                tmp_path / f"rank{rank}_{window}",
+                rank,
+                suffix="ascend_ms",
+                steps=step_csv({window.split("_")[0].removeprefix("start"): STEP_ROW}),
+            )
+    capture = discover(tmp_path, "start2_stop5")
+    assert first_steps(capture) == {0: 2, 1: 2}
+    assert {source.capture for source in capture.sources} == {"start2_stop5"}
+    assert "2 captures found" in capture.notes[0]
+
+
+@pytest.fixture
+def two_windows(tmp_path: Path) -> Path:
+    """Window 1 of ranks 0 to 3, an hour later window 2 of ranks 0 to 2; the ranks start seconds apart."""
+    for hour, ranks in ((12, range(4)), (13, range(3))):
+        for rank in ranks:
+            name = f"node1_{rank}_2025010{1}{hour}00{rank:02d}000_ascend_pt"
+            write_capture(tmp_path, rank, name, steps=step_csv({str(hour): STEP_ROW}))
+    return tmp_path
+
+
+def test_the_newest_window_with_most_ranks_is_taken_and_the_other_noted(two_windows: Path) -> None:
+    capture = discover(two_windows)
+    assert first_steps(capture) == {0: 12, 1: 12, 2: 12, 3: 12}
+    assert capture.problems == ()
+    assert (
+        "2 captures found: 20250101120000000, 20250101130000000; 20250101120000000 is analysed"
+        in capture.notes[0]
+    )
+    assert capture.notes[1] == "capture 20250101130000000 lacks ranks 3"
+
+
+def test_another_window_is_chosen_by_a_part_of_its_name(two_windows: Path) -> None:
+    assert first_steps(discover(two_windows, "2025010113")) == {0: 13, 1: 13, 2: 13}
+
+
+@pytest.mark.parametrize("wanted", ["start7", "2025"])
+def test_a_window_that_is_not_there_or_not_the_only_one_is_an_error_that_lists_them(
+    two_windows: Path, wanted: str
+) -> None:
+    with pytest.raises(InputError, match=r"there are: 20250101120000000, 20250101130000000"):
+        discover(two_windows, wanted)
+
+
+def test_of_complete_windows_the_newest_is_taken(two_windows: Path) -> None:
+    write_capture(two_windows, 3, "node1_3_20250101130003000_ascend_pt", steps=step_csv({"13": STEP_ROW}))
+    assert first_steps(discover(two_windows)) == {0: 13, 1: 13, 2: 13, 3: 13}
+
+
+def test_captures_without_a_time_that_lie_in_two_directories_are_two_windows(tmp_path: Path) -> None:
+    for window in ("first", "second"):
+        for rank in (0, 1):
+            write_capture(tmp_path / window, rank, f"rank_{rank}_ascend_pt", steps=step_csv({"1": STEP_ROW}))
+    capture = discover(tmp_path, "first")
+    assert ranks_of(capture) == [0, 1]
+    assert all("/first/" in path for source in capture.sources for path in source.files.values())
+
+
+def test_hosts_outside_a_run_directory_are_those_in_the_names_of_captures(tmp_path: Path) -> None:
+    for rank, host in enumerate(["nodeB", "nodeB", "nodeA"]):
+        write_capture(tmp_path, rank, f"{host}_{100 + rank}_20250109123456000_ascend_pt")
+    capture = discover(tmp_path)
+    assert capture.hosts == {0: "1", 1: "1", 2: "2"}
+    assert capture.addresses == {"1": "nodeB", "2": "nodeA"}
+
+
+def test_a_database_named_by_rank_needs_no_profiler_info(tmp_path: Path) -> None:
+    output = tmp_path / "capture_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    write_analysis_db(output / "ascend_pytorch_profiler_6.db", {}, {}, {"1": STEP_ROW})
+    assert ranks_of(discover(tmp_path)) == [6]
+
+
+def test_a_single_capture_and_its_output_directory_can_be_named(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 5)
+    assert ranks_of(discover(capture)) == [5]
+    assert ranks_of(discover(capture / OUTPUT)) == [5]
+
+
+def test_a_host_directory_of_a_run_can_be_named(tmp_path: Path) -> None:
+    write_capture(tmp_path / "cluster_profiler/3/profiler", 5)
+    capture = discover(tmp_path / "cluster_profiler/3")
+    assert capture.hosts == {Rank(5): HostId("3")}
+
+
+def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
+    write_capture(tmp_path / "a", 0)
+    (tmp_path / "a" / "back").symlink_to(tmp_path)
+    assert ranks_of(discover(tmp_path)) == [0]
+
+
+def test_the_analysis_itself_is_not_searched(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0)
+    write_capture(tmp_path / "cluster_analysis_output", 1)
+    assert ranks_of(discover(tmp_path)) == [0]
+
+
+def test_a_path_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a directory"):
+        discover(tmp_path / "nothing")
+
+
+def test_a_broken_rank_table_is_a_problem_and_the_ranks_come_from_the_data(tmp_path: Path) -> None:
+    (tmp_path / "hccl.json").write_text('{"server_list": [')
+    write_capture(tmp_path / "cluster_profiler/1/profiler", 3)
+    capture = discover(tmp_path)
+    assert ranks_of(capture) == [3]
+    assert [problem.file for problem in capture.problems] == ["hccl.json"]
+
+
+def test_another_json_file_is_not_taken_for_the_rank_table(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0]))
+    (run / "account.json").write_text('{"rank_size": 1, "cluster": {}}')
+    (run / "hccl.json").rename(run / "zz_table.json")
+    write_r1(run / "cluster_profiler/1/profiler", 0)
+    assert discover(run).devices == {0: 0}
+
+
+def test_a_file_that_is_shorter_than_when_it_was_collected_is_told(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
+    files = [
+        {
+            "path": path.relative_to(tmp_path).as_posix(),
+            "source": "",
+            "size_bytes": path.stat().st_size + (path.name == "communication.json"),
+            "mtime_ns": 0,
+            "sha256": "",
+            "state": "stored",
+        }
+        for path in (capture / OUTPUT).iterdir()
+    ]
+    host = {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": files}
+    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": [host]}
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    (problem,) = discover(tmp_path).problems
+    assert (problem.rank, problem.file) == (0, "communication.json")
+    assert "when it was collected" in problem.reason
+
+
+def test_files_of_a_capture_are_measured(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    names = ("step_trace_time.csv", "communication.json", "communication_matrix.json")
+    expected = sum((capture / OUTPUT / name).stat().st_size for name in names)
+    expected += (capture / "profiler_info_0.json").stat().st_size
+    assert discover(tmp_path).sources[0].size_bytes == expected

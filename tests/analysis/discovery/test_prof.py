@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_analysis.sources.rank import read_rank
+from cluster_run.errors import InputError
+from tests.analysis.discovery.test_discover import run_directory
+from tests.analysis.sources.builders import LINKS, OPS, op_json, write_capture
+from tests.analysis.sources.test_databases import profiler_db
+
+
+def write_prof(root: Path, device: int, rank: int = -1, host: str = "35", *, exported: bool = True) -> Path:
+    """A PROF_* directory of CANN as `msprof` exports it: no step level, no p2p and collective level."""
+    prof = root / f"PROF_00000{device}_20250109123456789_ABC{host}"
+    (prof / f"device_{device}").mkdir(parents=True)
+    info = {"rank_id": rank, "hostUid": host, "hostname": f"node{host}"}
+    (prof / f"device_{device}" / f"info.json.{device}").write_text(json.dumps(info))
+    if exported:
+        (prof / "analyze").mkdir()
+        (prof / "analyze" / "communication.json").write_text(json.dumps({op.name: op_json(op) for op in OPS}))
+        entry = {"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": 1, "Transit Time(ms)": 1}}
+        (prof / "analyze" / "communication_matrix.json").write_text(json.dumps({LINKS[0].key: entry}))
+        profiler_db(prof / "msprof_20250109123456.db", steps=False)
+    return prof
+
+
+def test_the_rank_of_a_prof_capture_is_in_its_info(tmp_path: Path) -> None:
+    write_prof(tmp_path, 0, rank=5)
+    write_prof(tmp_path, 1, rank=4)
+    capture = discover(tmp_path)
+    assert capture.problems == ()
+    assert [(source.rank, source.kind, source.device) for source in capture.sources] == [
+        (4, "prof/text", 1),
+        (5, "prof/text", 0),
+    ]
+
+
+def test_a_prof_capture_gives_operators_links_steps_and_kernels(tmp_path: Path) -> None:
+    write_prof(tmp_path, 0, rank=5)
+    tables = read_rank(discover(tmp_path).sources[0])
+    assert tables.problems == ()
+    assert tables.collectives.num_rows == len(OPS)
+    assert tables.links.num_rows == 1
+    assert tables.steps["step"].to_pylist() == [0]
+    assert tables.operators.num_rows == 1
+
+
+def test_ranks_that_no_prof_capture_knows_come_from_the_rank_table(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
+    for host in (1, 2):
+        for device in (0, 1):
+            write_prof(run / f"cluster_profiler/{host}/profiler", device, host=str(host))
+    capture = discover(run)
+    assert [source.rank for source in capture.sources] == [0, 1, 2, 3]
+    assert capture.problems == ()
+
+
+def test_without_a_rank_table_they_are_counted_by_host_and_device_and_that_is_told(tmp_path: Path) -> None:
+    for host in ("7", "5"):
+        for device in (1, 0):
+            write_prof(tmp_path / host, device, host=host)
+    capture = discover(tmp_path)
+    assert [(source.rank, source.device) for source in capture.sources] == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    (problem,) = capture.problems
+    assert "no capture knows its rank" in problem.reason
+
+
+def test_raw_prof_data_that_was_not_exported_says_what_to_run(tmp_path: Path) -> None:
+    write_prof(tmp_path, 0, rank=0, exported=False)
+    with pytest.raises(InputError, match="was not exported"):
+        discover(tmp_path)
+
+
+def test_prof_directories_beside_captures_of_a_framework_are_not_read(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0)
+    write_prof(tmp_path, 0, rank=0)
+    capture = discover(tmp_path)
+    assert [source.kind for source in capture.sources] == ["ascend_pt/text"]
+
+
+def test_prof_directories_inside_a_capture_are_part_of_it(tmp_path: Path) -> None:
+    write_prof(write_capture(tmp_path, 0), 0, rank=9)
+    assert [source.rank for source in discover(tmp_path).sources] == [0]
