@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pytest
+
+from cluster_analysis import schema
+from cluster_analysis.model import (
+    Capture,
+    DeclaredGroup,
+    ParallelSizes,
+    Problem,
+    RankMetadata,
+    RankSource,
+    RankTables,
+    Topology,
+)
+from cluster_analysis.roles import role_of_name
+from cluster_analysis.topology import build_topology, group_use, map_links
+from cluster_run.ids import Rank
+
+HASH = "1714852152549552321"
+
+
+def group_id(number: int) -> str:
+    return f"{HASH}{number}"
+
+
+def rows_of(table_schema: pa.Schema, rows: Iterable[dict[str, object]]) -> pa.Table:
+    complete = [{field.name: row.get(field.name) for field in table_schema} for row in rows]
+    return pa.Table.from_pylist(complete, schema=table_schema)
+
+
+def tables(
+    rank: int,
+    operators: Iterable[tuple[str, str, int]] = (),
+    links: Iterable[tuple[str, int, int]] = (),
+    *,
+    link_type: str = "allreduce",
+) -> RankTables:
+    """One rank: operators `(group, type, how many)` and links `(group, source, destination)`."""
+    p2p = ("send", "receive", "batchsendrecv")
+    collectives = [
+        {
+            "rank": rank,
+            "step": 1,
+            "group": group,
+            "op_name": f"{kind}{n}",
+            "op_type": kind,
+            "is_p2p": kind in p2p,
+        }
+        for group, kind, count in operators
+        for n in range(count)
+    ]
+    link_rows = [
+        {
+            "rank": rank,
+            "step": 1,
+            "group": group,
+            "op_type": link_type,
+            "is_p2p": link_type in p2p,
+            "src_local": source,
+            "dst_local": destination,
+        }
+        for group, source, destination in links
+    ]
+    return RankTables(
+        rank=Rank(rank),
+        steps=schema.empty(schema.STEPS),
+        collectives=rows_of(schema.COLLECTIVES, collectives),
+        links=rows_of(schema.LINKS, link_rows),
+        operators=schema.empty(schema.OPERATORS),
+        packets=schema.empty(schema.PACKETS),
+    )
+
+
+def build(
+    read: Iterable[RankTables], metadata: dict[int, RankMetadata] | None = None
+) -> tuple[Topology, tuple[Problem, ...]]:
+    read = list(read)
+    ranks = tuple(one.rank for one in read)
+    sources = tuple(RankSource(rank, "ascend_pt/text", {}, 0) for rank in ranks)
+    use = pa.concat_tables([group_use(one) for one in read])
+    known = {Rank(rank): one for rank, one in (metadata or {}).items()}
+    return build_topology(Capture(sources, ranks), known, use)
+
+
+def declared(*groups: tuple[str, str, tuple[int, ...]], **sizes: int) -> RankMetadata:
+    world_size = sizes.pop("world_size", 0)
+    return RankMetadata(
+        parallel=ParallelSizes(**sizes),
+        world_size=world_size,
+        groups=tuple(DeclaredGroup(group, name, tuple(map(Rank, ranks))) for group, name, ranks in groups),
+    )
+
+
+def test_members_come_from_metadata_before_the_data() -> None:
+    metadata = declared((group_id(1), "tp", (0, 2)))
+    topology, problems = build([tables(0, [(group_id(1), "allreduce", 1)])], {0: metadata})
+    assert problems == ()
+    assert topology.groups[group_id(1)].ranks == (0, 2)
+    assert topology.groups[group_id(1)].confidence == "high"
+
+
+def test_links_of_a_rank_to_itself_give_the_order_of_members() -> None:
+    read = [
+        tables(rank, links=[(group_id(1), local, other) for other in (0, 1)])
+        for rank, local in ((6, 1), (2, 0))
+    ]
+    topology, _ = build(read)
+    assert topology.groups[group_id(1)].ranks == (2, 6)
+
+
+def test_a_group_without_such_links_has_its_users_as_members() -> None:
+    topology, _ = build([tables(rank, [(group_id(1), "allreduce", 1)]) for rank in (5, 3)])
+    assert topology.groups[group_id(1)].ranks == (3, 5)
+
+
+def test_members_without_data_are_told_by_a_line_through_the_known_ones_with_low_confidence() -> None:
+    read = [
+        tables(rank, links=[(group_id(1), local, other) for other in range(4)])
+        for rank, local in ((0, 0), (2, 1))
+    ]
+    topology, _ = build(read)
+    assert topology.groups[group_id(1)].ranks == (0, 2, 4, 6)
+    assert topology.groups[group_id(1)].confidence == "low"
+
+
+def test_a_captured_rank_that_never_mentions_a_group_is_not_guessed_into_it() -> None:
+    read = [
+        tables(rank, links=[(group_id(1), local, other) for other in range(3)])
+        for rank, local in ((0, 0), (1, 1))
+    ]
+    topology, _ = build([*read, tables(2)])
+    assert topology.groups[group_id(1)].ranks == (0, 1)
+
+
+def test_a_group_of_one_known_rank_is_not_completed() -> None:
+    topology, _ = build([tables(3, links=[(group_id(1), 2, 0)])])
+    assert topology.groups[group_id(1)].ranks == ()
+
+
+def test_two_ranks_at_one_local_rank_are_a_contradiction_that_is_told() -> None:
+    read = [tables(rank, links=[(group_id(1), 0, 0)]) for rank in (4, 5)]
+    topology, problems = build(read)
+    assert topology.groups[group_id(1)].ranks == ()
+    assert [problem.rank for problem in problems] == [5]
+    assert "both local rank 0" in problems[0].reason
+
+
+def test_operators_of_r1_with_one_name_in_several_groups_are_not_joined_and_not_a_problem() -> None:
+    group = f"{schema.OPERATOR_GROUP_PREFIX}AllReduce-op601"
+    read = [tables(rank, links=[(group, rank % 2, (rank + 1) % 2)]) for rank in range(4)]
+    topology, problems = build(read)
+    assert topology.groups[group].ranks == ()
+    assert problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("tp", "tp"), ("TP", "tp"), ("dp_cp", "dp"), ("pp_new_stream", "pp"), ("exp", "ep"), ("cp", "cp"),
+        ("default_group", "world"), ("hccl_world_group", "world"), ("tp-0-1-2-3", "tp"),
+        ("tp_dp", "unknown"), ("mp", "unknown"), ("embd", "unknown"), ("", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_name_of_one_domain_is_a_role_and_a_mixed_one_is_unknown(name: str, role: str) -> None:
+    assert role_of_name(name) == role
+
+
+def test_named_groups_place_every_rank_with_high_confidence() -> None:
+    metadata = {
+        rank: declared(
+            (group_id(rank % 2), "pp", (rank % 2, rank % 2 + 2)),
+            (group_id(5 + rank // 2), "tp", (rank // 2 * 2, rank // 2 * 2 + 1)),
+        )
+        for rank in range(4)
+    }
+    topology, _ = build([tables(rank) for rank in range(4)], metadata)
+    assert topology.stages == {0: 0, 1: 0, 2: 1, 3: 1}
+    assert topology.tp_index == {0: 0, 1: 1, 2: 0, 3: 1}
+    assert (topology.parallel.tp, topology.parallel.pp, topology.confidence) == (2, 2, "high")
+
+
+def test_declared_sizes_place_ranks_where_groups_have_no_names() -> None:
+    sizes = declared(tp=2, pp=2, dp=2, world_size=8)
+    topology, _ = build([tables(rank) for rank in range(8)], {0: sizes})
+    assert topology.stages == {rank: rank // 4 for rank in range(8)}
+    assert topology.tp_index == {rank: rank % 2 for rank in range(8)}
+    assert topology.dp_index == {rank: rank // 2 % 2 for rank in range(8)}
+    assert topology.confidence == "medium"
+
+
+def read_tp2_dp2_pp2() -> list[RankTables]:
+    """Ranks tp + 2 dp + 4 pp, as Megatron numbers them, with unnamed groups."""
+    read = []
+    for rank in range(8):
+        tp, dp, pp = rank % 2, rank // 2 % 2, rank // 4
+        groups = [
+            (group_id(100 + dp + 2 * pp), "allreduce", 40, tp),
+            (group_id(200 + tp + 2 * pp), "reducescatter", 2, dp),
+            (group_id(300 + tp + 2 * dp), "send" if pp == 0 else "receive", 8, pp),
+        ]
+        links = [(group, local, other) for group, _, _, local in groups for other in (0, 1)]
+        read.append(tables(rank, [(group, kind, count) for group, kind, count, _ in groups], links))
+    return read
+
+
+def test_roles_without_any_metadata_are_inferred_from_who_talks_to_whom_with_low_confidence() -> None:
+    topology, problems = build(read_tp2_dp2_pp2())
+    assert problems == ()
+    assert topology.stages == {rank: rank // 4 for rank in range(8)}
+    assert topology.tp_index == {rank: rank % 2 for rank in range(8)}
+    assert topology.dp_index == {rank: rank // 2 % 2 for rank in range(8)}
+    assert topology.parallel == ParallelSizes(tp=2, pp=2, dp=2)
+    assert topology.confidence == "low"
+    assert {group.confidence for group in topology.groups.values()} == {"medium"}
+
+
+def test_inference_does_not_depend_on_the_order_of_ranks() -> None:
+    read = read_tp2_dp2_pp2()
+    assert build(read)[0].groups == build(reversed(read))[0].groups
+
+
+def test_a_chain_of_pairs_is_one_pipeline() -> None:
+    pairs = {
+        rank: [(group_id(10 + n), "send", 4) for n in range(3) if rank in (n, n + 1)] for rank in range(4)
+    }
+    topology, _ = build([tables(rank, groups) for rank, groups in pairs.items()])
+    assert topology.stages == {0: 0, 1: 1, 2: 2, 3: 3}
+
+
+def test_one_group_over_all_ranks_is_data_parallel_when_it_is_the_only_one() -> None:
+    topology, _ = build([tables(rank, [(group_id(1), "allreduce", 3)]) for rank in range(4)])
+    assert topology.groups[group_id(1)].role == "dp"
+    assert topology.parallel.dp == 4
+    assert topology.stages == dict.fromkeys(range(4), 0)
+
+
+def test_all_to_all_makes_an_expert_group() -> None:
+    read = [tables(rank, [(group_id(1 + rank // 2), "alltoallv", 3)]) for rank in range(4)]
+    topology, _ = build(read)
+    assert {group.role for group in topology.groups.values()} == {"ep"}
+
+
+def test_neighbouring_groups_alone_could_be_tensor_or_data_parallel_and_stay_unknown() -> None:
+    read = [tables(rank, [(group_id(1 + rank // 2), "allreduce", 3)]) for rank in range(4)]
+    topology, _ = build(read)
+    assert {group.role for group in topology.groups.values()} == {"unknown"}
+
+
+def test_ranks_that_declare_another_job_are_told() -> None:
+    metadata = {
+        0: declared(tp=2, world_size=4),
+        1: declared(tp=2, world_size=4),
+        2: declared(tp=8, world_size=8),
+    }
+    topology, problems = build([tables(rank) for rank in range(4)], metadata)
+    assert topology.parallel.tp == 2
+    assert [problem.reason for problem in problems] == ["ranks 2 declare another job (2 different sizes)"]
+
+
+def test_ranks_that_disagree_on_a_group_are_told_and_most_ranks_win() -> None:
+    group = group_id(1)
+    metadata = {
+        0: declared((group, "dp", (0, 1))),
+        1: declared((group, "dp", (0, 1))),
+        2: declared((group, "dp", (0, 2))),
+    }
+    topology, problems = build([tables(rank) for rank in range(3)], metadata)
+    assert topology.groups[group].ranks == (0, 1)
+    assert "disagree" in problems[0].reason
+
+
+def test_ranks_of_the_jobs_size_without_data_are_told() -> None:
+    _, problems = build([tables(0), tables(1)], {0: declared(tp=2, world_size=4)})
+    assert [problem.reason for problem in problems] == ["no profiler data of 2 of the job's 4 ranks: 2-3"]
+
+
+def test_local_ranks_become_global_ones() -> None:
+    read = [
+        tables(rank, links=[(group_id(1), local, other) for other in (0, 1)])
+        for rank, local in ((3, 0), (11, 1))
+    ]
+    topology, _ = build(read)
+    mapped, problems = map_links(pa.concat_tables([one.links for one in read]), topology)
+    assert problems == ()
+    assert {(row["src_rank"], row["dst_rank"]) for row in mapped.to_pylist()} == {
+        (3, 3),
+        (3, 11),
+        (11, 3),
+        (11, 11),
+    }
+
+
+def test_links_that_cannot_be_mapped_stay_and_are_counted_once_a_group() -> None:
+    one = tables(3, links=[(group_id(1), 2, 0), (group_id(1), 2, 1), (group_id(2), 0, 0)])
+    topology, _ = build([one])
+    mapped, problems = map_links(one.links, topology)
+    assert mapped.num_rows == 3
+    assert mapped["src_rank"].to_pylist() == [None, None, 3]
+    assert [problem.reason for problem in problems] == [
+        f"2 links of group {group_id(1)} could not be mapped to global ranks: its members are not known"
+    ]
+
+
+def test_an_empty_table_of_links_is_mapped() -> None:
+    topology, _ = build([tables(0)])
+    mapped, problems = map_links(schema.empty(schema.LINKS), topology)
+    assert mapped.schema == schema.LINKS
+    assert (mapped.num_rows, problems) == (0, ())
