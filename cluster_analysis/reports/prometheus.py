@@ -15,23 +15,22 @@ _VERDICTS = ("healthy", "degraded", "unknown")
 _SEVERITIES = ("info", "warning", "critical")
 
 
-def render(result: AnalysisResult, finished_at_s: float, job: str = "") -> str:
+def render(result: AnalysisResult, finished_at_s: float) -> str:
     """Return all metrics of one analysis.
 
     Args:
         result: what was found.
         finished_at_s: end of the analysis in seconds since 1970; the age is `time() -` this metric.
-        job: name of the analysed job, the label `job_name` of every metric when it is not empty.
     """
-    return "\n".join(_lines(result, finished_at_s, {"job_name": job} if job else {})) + "\n"
+    return "\n".join(_lines(result, finished_at_s)) + "\n"
 
 
-def _lines(result: AnalysisResult, finished_at_s: float, common: Mapping[str, str]) -> Iterator[str]:
+def _lines(result: AnalysisResult, finished_at_s: float) -> Iterator[str]:
     document = result.document
     run = document.run
 
     def sample(name: str, value: float, **labels: str) -> str:
-        return f"{_PREFIX}_{name}{_labels({**common, **labels})} {value:.12g}"
+        return f"{_PREFIX}_{name}{_labels(labels)} {value:.12g}"
 
     yield from _head("verdict", "1 for the verdict that holds, 0 for the others.")
     for verdict in _VERDICTS:

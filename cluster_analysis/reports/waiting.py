@@ -47,8 +47,11 @@ def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]
 
 
 def build_chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[Waiting]]:
-    """Return for each finding that blames ranks who waited for them, level by level, the longest first."""
-    blamed = {one.id: one.ranks for one in result.document.findings if one.kind in _BLAMES_RANKS}
+    """Return for each finding that blames ranks and costs time who waited for them, nearest level first."""
+    findings = [
+        one for one in result.document.findings if one.kind in _BLAMES_RANKS and one.severity != "info"
+    ]
+    blamed = {one.id: one.ranks for one in findings}
     if not blamed:
         return {}
     waits = waits_by_rank(matched, n_steps)

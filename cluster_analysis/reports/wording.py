@@ -79,6 +79,15 @@ def format_link(link: Link) -> str:
     return f"{link.src} → {link.dst} ({plain(link.transport)})"
 
 
+def format_link_ends(finding: Finding) -> str:
+    """Return `3 → 11`, `3 ↔ 11` where both directions are named, `3 → 11 (+2)` for three pairs."""
+    first = finding.links[0]
+    pairs = {frozenset((link.src, link.dst)) for link in finding.links}
+    both = any((link.src, link.dst) == (first.dst, first.src) for link in finding.links)
+    more = f" (+{len(pairs) - 1})" if len(pairs) > 1 else ""
+    return f"{first.src} {'↔' if both else '→'} {first.dst}{more}"
+
+
 def host_name(host: HostId, result: AnalysisResult) -> str:
     """Return the address of a host where it may be shown, else its mapped number."""
     address = result.addresses.get(host)
@@ -90,7 +99,8 @@ def culprit(finding: Finding, result: AnalysisResult) -> str:
     if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
         return _listed([host_name(host, result) for host in finding.hosts])
     if finding.links:
-        return _listed([format_link(link) for link in finding.links])
+        transports = sorted({plain(link.transport) for link in finding.links})
+        return f"{format_link_ends(finding)} ({', '.join(transports)})"
     if finding.ranks:
         return format_ranks(finding.ranks)
     return _listed([host_name(host, result) for host in finding.hosts])
@@ -104,7 +114,8 @@ def verdict_sentence(document: FindingsDocument) -> str:
         reason = plain(document.notes[0]) if document.notes else _first_reason(document)
         return f"Could not tell: {reason}"
     if document.verdict == "healthy":
-        return f"Healthy: {count(run.ranks, 'rank')} on {count(run.hosts, 'host')} keep pace, {step}."
+        where = f" on {count(run.hosts, 'host')}" if run.hosts else ""
+        return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}."
     worst = document.findings[0] if document.findings else None
     total_ms = best_saving_ms(document)
     if worst is None or total_ms is None or run.step_ms is None:
@@ -118,16 +129,21 @@ def verdict_sentence(document: FindingsDocument) -> str:
 def subject(finding: Finding) -> str:
     """Return what a finding blames, to follow "lost to": `slow rank 5`, `the slow link 2 → 10`."""
     hosts = _listed([plain(host) for host in finding.hosts]).replace(", ", " and ", 1)
-    link = finding.links[0] if finding.links else None
+    link = format_link_ends(finding) if finding.links else ""
     subjects = {
         "slow_rank": f"slow {format_ranks(finding.ranks)}",
         "slow_host": f"slow host {hosts}",
-        "slow_link": f"the slow link {link.src} → {link.dst}" if link else "a slow link",
+        "slow_link": f"the slow link {link}" if link else "a slow link",
         "slow_nic": f"a slow network card of host {hosts}",
         "slow_host_pair": f"the slow connection of hosts {hosts}",
         "slow_uplink": f"a slow uplink of host {hosts}",
     }
     return subjects.get(finding.kind, KIND_NAMES[finding.kind])
+
+
+def is_nothing(finding: Finding) -> bool:
+    """Return whether the cost of a finding would be written as 0.0 %."""
+    return finding.cost_share is not None and finding.cost_share < 0.0005
 
 
 def best_saving_ms(document: FindingsDocument) -> float | None:
@@ -161,7 +177,8 @@ def run_line(document: FindingsDocument) -> str:
     steps = (
         f"{count(len(run.steps), 'step')} ({format_number_ranges(run.steps)})" if run.steps else "no steps"
     )
-    parts = [ranks, count(run.hosts, "host"), steps, parallel, ", ".join(map(plain, run.sources))]
+    hosts = count(run.hosts, "host") if run.hosts else ""
+    parts = [ranks, hosts, steps, parallel, ", ".join(map(plain, run.sources))]
     return " · ".join(part for part in parts if part)
 
 

@@ -64,7 +64,7 @@ METRIC_NAMES = {
     "communication_not_overlapped": "exposed",
     "local": "gap",
 }
-_UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz"}
+_UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz", "ratio": "×"}
 
 
 def load_dictionary() -> Dictionary:
@@ -111,13 +111,8 @@ def finding_title(finding: Finding, dictionary: Dictionary) -> Phrase:
 
 def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return what a finding blames."""
-    if finding.links:
-        who = f"{finding.links[0].src} → {finding.links[0].dst}"
-        more = len(finding.links) - 1
-        if more > 1 or (more == 1 and finding.links[1].src != finding.links[0].dst):
-            who += f" (+{more})"
-    else:
-        who = format_number_ranges(finding.ranks)
+    ranks = format_number_ranges(finding.ranks)
+    who = wording.format_link_ends(finding) if finding.links else ranks
     if finding.kind in ("slow_host", "slow_nic", "slow_host_pair", "slow_uplink"):
         who = ", ".join(map(wording.plain, finding.hosts))
     return dictionary.say(f"subject.{finding.kind}", who=who)
@@ -161,7 +156,7 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     run = document.run
     step = wording.format_ms(run.step_ms)
     if document.verdict == "healthy":
-        ranks, hosts = dictionary.count("ranks", run.ranks), dictionary.count("hosts", run.hosts)
+        ranks, hosts = dictionary.count("ranks", run.ranks), dictionary.count("hosts", max(1, run.hosts))
         return dictionary.say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
     if document.verdict == "unknown":
         return dictionary.say("headline.unknown")
@@ -187,7 +182,7 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
         ranks = dictionary.say("run.ranksof", n=f"{run.ranks:,}", expected=f"{run.expected_ranks:,}")
     sizes = run.parallel
     named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
-    parts = [ranks, dictionary.count("hosts", run.hosts)]
+    parts = [ranks, *([dictionary.count("hosts", run.hosts)] if run.hosts else [])]
     if run.steps:
         parts.append(
             dictionary.say(

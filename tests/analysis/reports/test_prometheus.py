@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def samples(text: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_metrics_are_as_agreed(name):
-    assert_gold(f"metrics-{name}.prom", prometheus.render(RESULTS[name](), FINISHED_AT_S, job="llm"))
+    assert_gold(f"metrics-{name}.prom", prometheus.render(RESULTS[name](), FINISHED_AT_S))
 
 
 def test_exactly_one_verdict_holds():
@@ -45,15 +46,17 @@ def test_values_are_those_of_the_findings_in_seconds():
 
 
 def test_a_quote_in_a_label_is_escaped():
-    text = prometheus.render(builder.healthy(), FINISHED_AT_S, job='a"b\\c\nd')
+    result = builder.degraded()
+    named = replace(result.document.findings[0], hosts=('a"b\\c' + "\n" + "d",))
+    changed = replace(result, document=replace(result.document, findings=(named,)))
 
-    assert 'job_name="a\\"b\\\\c\\nd"' in text
+    assert r'hosts="a\"b\\c\nd"' in prometheus.render(changed, FINISHED_AT_S)
 
 
 @needs_promtool
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_promtool_finds_nothing_to_complain_about(name):
-    text = prometheus.render(RESULTS[name](), FINISHED_AT_S, job='x"y')
+    text = prometheus.render(RESULTS[name](), FINISHED_AT_S)
 
     done = subprocess.run(  # noqa: PLW1510
         ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=30

@@ -43,12 +43,20 @@ function rankFigures(run, finding, figures) {
   const holder = figure(figures, t("finding.among", { metric: name }));
   // Both figures first: the width of each depends on how many there are.
   const bySteps = run.nBins > 1 ? figure(figures, t("finding.bystep", { metric: name })) : null;
-  const dots = run.peers(finding.ranks[0]).map((rank) => ({
+  const dots = comparedRanks(run, finding).map((rank) => ({
     value: run.value(metric, rank), label: t("rank", { rank }), isCulprit: culprits.has(rank),
   }));
   drawStrip(holder, { dots, format: formatUs, label: t("finding.among", { metric: name }) });
   holder.parentElement.append(stripLegend());
   if (bySteps) drawSteps(run, finding, metric, bySteps);
+}
+
+// The stages of the culprits; all ranks where these are culprits through and through (uneven stages).
+function comparedRanks(run, finding) {
+  const culprits = new Set(finding.ranks);
+  const stages = new Set(finding.ranks.map((rank) => run.stage(rank)));
+  const ranks = run.ranks.filter((rank) => culprits.has(rank) || stages.has(run.stage(rank)));
+  return ranks.every((rank) => culprits.has(rank)) ? run.ranks : ranks;
 }
 
 function stripLegend() {
@@ -61,7 +69,8 @@ function stripLegend() {
 // Lines by step with uPlot: the culprits' mean, and the peers' median with the middle 80 %.
 function drawSteps(run, finding, metric, holder) {
   const culprits = finding.ranks.filter((rank) => run.row.has(rank));
-  const peers = run.peers(finding.ranks[0]).filter((rank) => !finding.ranks.includes(rank));
+  const named = new Set(finding.ranks);
+  const peers = comparedRanks(run, finding).filter((rank) => !named.has(rank));
   const bins = run.bins.map((_, bin) => bin);
   const ofPeers = bins.map((bin) => sorted(peers.map((rank) => run.value(metric, rank, bin))));
   const ms = (value) => (Number.isNaN(value) ? null : value / 1000);
@@ -143,5 +152,5 @@ function waitedFigure(run, finding, holder) {
 function groupName(group, id) {
   if (!group) return id;
   const role = group.role && group.role !== "unknown" ? group.role.toUpperCase() : group.name || id.slice(-6);
-  return group.ranks.length ? `${role} · ${t("ranks", { ranks: shortRanges(group.ranks) })}` : role;
+  return group.ranks.length ? `${role} · ${t("ranks", { ranks: strided(group.ranks) })}` : role;
 }

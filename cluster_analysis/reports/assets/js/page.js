@@ -52,6 +52,13 @@ const shortRanges = (numbers, limit = 46) => {
   return text.length > limit ? `${text.slice(0, limit)}…` : text;
 };
 
+// 3,11,19,27,… in equal steps: "3, 11 … 251 (32)".
+function strided(numbers) {
+  const step = numbers[1] - numbers[0];
+  const isEven = numbers.length > 4 && step > 1 && numbers.every((one, i) => i === 0 || one - numbers[i - 1] === step);
+  return isEven ? `${numbers[0]}, ${numbers[1]} … ${numbers[numbers.length - 1]} (${numbers.length})` : shortRanges(numbers);
+}
+
 // Build an element; text only ever becomes a text node.
 function el(name, attributes = {}, ...children) {
   const element = document.createElement(name);

@@ -1,0 +1,163 @@
+"""Size and load time of report.html: simulated jobs of 32 and 1024 ranks, and 10 240 ranks made by hand.
+
+    python -m benchmarks.report [--quick]
+
+The baseline is in the last table: the same 1024 × 1024 matrix from packed columns on our own canvas, from JSON
+numbers on the same canvas, and with an SVG rectangle a cell, opened by the same browser in the same run.
+`--quick` leaves out the simulation of 1024 ranks, which takes minutes; tables made by hand stand for it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import analyse
+from cluster_analysis.reports import html
+from cluster_analysis.reports.packing import pack
+from cluster_analysis.result import AnalysisResult
+from cluster_analysis.simulation.cli import main as simulate
+from tests.analysis.reports import builder
+
+ROUNDS = 3
+READY = "window.clusterReport && window.clusterReport.ready"
+
+
+def main() -> int:
+    """Print one row a page: size, time to render in Python, time to open and to draw everything."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("chromium is missing: apt-get install chromium", file=sys.stderr)
+        return 1
+    is_quick = "--quick" in sys.argv[1:]
+    with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
+        folder = Path(directory)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        print(
+            f"{'page':34} {'size MB':>8} {'render s':>9} {'open ms':>8} {'all drawn ms':>13} {'heap MB':>8}"
+        )
+        for name, result in results(folder, is_quick):
+            started = time.perf_counter()
+            page = html.render(result)
+            print_row(browser, folder, name, page, time.perf_counter() - started)
+        print(f"\n{'1024 × 1024 matrix (baseline)':34} {'size MB':>8} {'':>9} {'ready ms':>8}")
+        for name, page in matrices().items():
+            path = folder / "matrix.html"
+            path.write_bytes(page)
+            times = [open_page(browser, path, "window.ready")[0] for _ in range(ROUNDS)]
+            print(f"{name:34} {len(page) / 1e6:8.2f} {'':>9} {min(times):8.0f}")
+        browser.close()
+    return 0
+
+
+def results(folder: Path, is_quick: bool) -> list[tuple[str, AnalysisResult]]:
+    """Return the jobs whose pages are measured."""
+    small = simulated(folder / "small", ["--tp", "4", "--pp", "2", "--dp", "4", "--steps", "5"])
+    rows = [("32 ranks × 5 steps, simulated", small)]
+    if not is_quick:
+        large = simulated(folder / "large", ["--tp", "8", "--pp", "4", "--dp", "32", "--steps", "10"])
+        rows.append(("1024 ranks × 10 steps, simulated", large))
+    by_hand = {
+        "1024 ranks × 10 steps, by hand": builder.Job(tp=8, dp=32, pp=4, n_steps=10),
+        "10 240 ranks × 10 steps, by hand": builder.Job(tp=8, dp=160, pp=8, n_steps=10),
+        "10 240 ranks × 100 steps, by hand": builder.Job(tp=8, dp=160, pp=8, n_steps=100),
+    }
+    return [*rows, *((name, builder.degraded(job)) for name, job in by_hand.items())]
+
+
+def simulated(run: Path, sizes: list[str]) -> AnalysisResult:
+    """Simulate a job with a slow rank and a slow link, and analyse it."""
+    faults = ["--scenario", "slow_rank:1.25", "--scenario", "slow_link:3"]
+    code = simulate([str(run), *sizes, *faults, "-q"])
+    if code != 0:
+        raise SystemExit(f"cluster-simulate ended with {code}")
+    result = analyse(AnalyseOptions(run=run))
+    shutil.rmtree(run)
+    return result
+
+
+def print_row(browser: Any, folder: Path, name: str, page: bytes, render_s: float) -> None:
+    """Open a page ROUNDS times; the shortest times count, as the machine does other things too."""
+    path = folder / "report.html"
+    path.write_bytes(page)
+    opened, drawn, heaps = [], [], []
+    for _ in range(ROUNDS):
+        open_ms, draw_ms, heap_mb = open_page(browser, path, READY)
+        opened.append(open_ms)
+        drawn.append(draw_ms)
+        heaps.append(heap_mb)
+    times = f"{min(opened):8.0f} {min(drawn):9.0f} {min(heaps):8.0f}"
+    print(f"{name:34} {len(page) / 1e6:8.2f} {render_s:9.2f} {times}", flush=True)
+
+
+def open_page(browser: Any, path: Path, ready: str) -> tuple[float, float, float]:
+    """Return ms until `ready`, ms more until every chart is drawn, and the heap in MB."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    started = time.perf_counter()
+    page.goto(path.as_uri())
+    page.wait_for_function(ready)
+    open_ms = (time.perf_counter() - started) * 1000
+    started = time.perf_counter()
+    page.evaluate("window.clusterReport && clusterReport.showAll()")
+    draw_ms = (time.perf_counter() - started) * 1000
+    heap_mb = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0")
+    page.close()
+    return open_ms, draw_ms, heap_mb
+
+
+DRAW = """
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 1024;
+  document.body.append(canvas);
+  const paint = canvas.getContext("2d"), image = paint.createImageData(1024, 1024);
+  values.forEach((value, i) => {
+    const shade = Math.min(255, value * 6);
+    image.data.set([shade, shade, 255 - shade, 255], i * 4);
+  });
+  paint.putImageData(image, 0, 0);
+  window.ready = true;
+"""
+UNPACK = """
+  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  new Response(stream).arrayBuffer().then((content) => {
+    const length = new DataView(content).getUint32(0, true), start = 8 + Math.ceil(length / 8) * 8;
+    const values = new Float32Array(content, start, 1048576);
+    DRAW
+  });
+"""
+
+
+def matrices() -> dict[str, bytes]:
+    """The same full matrix in three ways of drawing."""
+    values = np.random.default_rng(1).gamma(9.0, 2.2, (1024, 1024)).astype(np.float32)
+    data = f"<script type=text/plain id=data>{pack({}, {'v': values})}</script>"
+    packed = f"<body>{data}<script>{UNPACK.replace('DRAW', DRAW)}</script>"
+    numbers = json.dumps([round(float(value), 2) for value in values.reshape(-1)])
+    plain = f"<body><script>const values = {numbers}; {DRAW}</script>"
+    # A quarter of the rows: all of them keep the browser busy for minutes.
+    cells = "".join(
+        f'<rect x="{x}" y="{y}" width="1" height="1" fill="rgb({min(255, int(value * 6))} 90 120)"/>'
+        for y, row in enumerate(values[:256])
+        for x, value in enumerate(row)
+    )
+    svg = f'<body><svg width="1024" height="1024">{cells}</svg><script>window.ready = true</script>'
+    return {
+        "own canvas, packed columns": packed.encode(),
+        "own canvas, JSON numbers": plain.encode(),
+        "SVG, 256 of 1024 rows": svg.encode(),
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
