@@ -190,12 +190,10 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
     ):
         return schema.empty(schema.PACKETS)
     step = database.column(_BANDWIDTH, "step")
-    # Only where the step comes from the operator, its name keeps the operators apart.
-    name = "NULL" if step_of is None else database.column(_BANDWIDTH, "hccl_op_name")
+    name = database.column(_BANDWIDTH, "hccl_op_name")
     rows = database.rows(
-        f"SELECT {step}, group_name, transport_type, package_size, SUM(count), SUM(total_duration), {name} "
-        f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))}) "
-        "GROUP BY 1, 2, 3, 4, 7",
+        f"SELECT {step}, group_name, transport_type, package_size, count, total_duration, {name} "
+        f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))})",
         TRANSPORTS,
     )
     rows = _with_steps(rows, step_of, (6, 1, 0))

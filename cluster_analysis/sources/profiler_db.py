@@ -214,7 +214,7 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         "n_calls": pa.array([row[2] for row in rows], pa.int64()),
         "total_us": pa.array([row[3] / _NS_PER_US for row in rows], pa.float64()),
         "min_us": pa.array([row[4] / _NS_PER_US for row in rows], pa.float64()),
-        "avg_us": pa.array([round(row[3] / row[2] / _NS_PER_US, _DECIMALS) for row in rows], pa.float64()),
+        "avg_us": pa.array([round(row[3] / _NS_PER_US / row[2], _DECIMALS) for row in rows], pa.float64()),
         "max_us": pa.array([row[5] / _NS_PER_US for row in rows], pa.float64()),
     }
     return pa.table(columns, schema=schema.OPERATORS)
