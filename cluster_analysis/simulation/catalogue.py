@@ -116,7 +116,7 @@ def _scenarios(spec: JobSpec, rng: np.random.Generator, hardness: Hardness) -> l
     scenarios = [_one(rng, FAULTS[family]) for family in families]
     if hardness == "hard" and rng.random() < _HEALTHY_SHARE:
         workloads = [one for one in _WORKLOADS if spec.ep > 1 or not one.startswith("expert")]
-        if spec.pp == 1:
+        if spec.pp == 1 or len(set(spec.healthy.stage_work)) > 1:
             workloads = [one for one in workloads if not one.startswith("stage")]
         scenarios.append(_one(rng, workloads))
     return scenarios

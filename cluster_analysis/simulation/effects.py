@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from cluster_analysis.simulation.faults import CUBE_SHARE, Fault, LinkEffect
+from cluster_analysis.simulation.faults import CUBE_SHARE, LINK_KINDS, Fault, LinkEffect
 from cluster_analysis.simulation.job import HCCS, PCIE, RDMA
 from cluster_analysis.simulation.noise import generator
 from cluster_analysis.simulation.spec import JobSpec
@@ -44,7 +44,8 @@ def with_workload(spec: JobSpec, faults: tuple[Fault, ...]) -> JobSpec:
     """Return the job with the workload traits that scenarios ask for."""
     for fault in faults:
         if fault.kind == "stage_imbalance":
-            work = (*(spec.healthy.stage_work or (1.0,) * spec.pp)[:-1], fault.severity)
+            *others, last = spec.healthy.stage_work or (1.0,) * spec.pp
+            work = (*others, last * fault.severity)
             spec = replace(spec, healthy=replace(spec.healthy, stage_work=work))
         elif fault.kind == "data_imbalance":
             spec = replace(spec, healthy=replace(spec.healthy, sequence_sigma=fault.severity))
@@ -104,8 +105,9 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
         elif fault.kind == "retransmission":
             step = int(np.argmax(active))
             retransmissions += [Retransmission(step, *link, fault.severity * 1e3) for link in fault.links]
-        elif not fault.is_workload:
-            links.append(_link_effect(spec, fault, 1.0 + extra))
+        else:
+            effect = link_effect(spec, fault, 1.0 + extra)
+            links += [effect] if effect is not None else []
     return Effects(compute, cube, dispatch, late, pause, tuple(links), tuple(retransmissions))
 
 
@@ -137,8 +139,11 @@ def activity(spec: JobSpec, fault: Fault, number: int, seed: int) -> Floats:
     return np.ones(spec.steps)
 
 
-def _link_effect(spec: JobSpec, fault: Fault, by_step: Floats) -> LinkEffect:
-    if fault.kind == "slow_link":
+def link_effect(spec: JobSpec, fault: Fault, by_step: Floats) -> LinkEffect | None:
+    """Return which links a fault slows, `by_step` times; None for a fault that is not one of links."""
+    if fault.kind not in LINK_KINDS:
+        return None
+    if fault.kind in ("slow_link", "retransmission"):
         return LinkEffect(by_step, links=fault.links)
     if fault.kind == "slow_host_pair":
         one, other = fault.hosts

@@ -87,7 +87,8 @@ class Streams:
         if is_side:
             times = times * _CONTENTION
         times = times * self._network.crowding(wires, rows, begin, times.max(axis=1))[:, None]
-        transfer = times.max(axis=1) + self._retransmitted(wires, rows, size_bytes)
+        times = times + self._retransmitted(wires, rows, size_bytes)
+        transfer = times.max(axis=1)
         jitter = self._rng.exponential(self._spec.noise.exit_jitter_us, members.shape)
         end = ((begin + transfer)[:, None] + jitter).ravel()
         flat = members.ravel()
@@ -118,7 +119,7 @@ class Streams:
         size = spec.pp_mb * _MB
         times = self._network.link_times(wires, everything, kinds.SEND, size, 2)[:, 0]
         times = times * self._network.crowding(wires, everything, start, times)
-        times = times + self._retransmitted(wires, everything, size)
+        times = times + self._retransmitted(wires, everything, size)[:, 0]
         self._messages[self._key(action)] = (start, times, wires)
         if blocking:
             self._pending[action.stage] = action
@@ -247,12 +248,13 @@ class Streams:
         return taken
 
     def _retransmitted(self, wires: Wires, rows: slice, size_bytes: float) -> Floats:
-        """Return what retransmissions add to each group's operator: the first large one of their step."""
-        extra = np.zeros(len(wires.src_rank[rows]))
+        """Return what retransmissions add to [group, link]: in the first large operator of their step."""
+        src, dst = wires.src_rank[rows], wires.dst_rank[rows]
+        extra = np.zeros(src.shape)
         for one in self._retransmissions:
             if one.step != self._step or size_bytes < _MB or one in self._retried:
                 continue
-            hit = ((wires.src_rank[rows] == one.src) & (wires.dst_rank[rows] == one.dst)).any(axis=1)
+            hit = (src == one.src) & (dst == one.dst)
             if hit.any():
                 self._retried.add(one)
                 extra += np.where(hit, one.extra_us, 0.0)

@@ -13,18 +13,24 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster_analysis.simulation.effects import activity, host_ranks
+from cluster_analysis.simulation.effects import activity, host_ranks, link_effect
 from cluster_analysis.simulation.events import simulate
 from cluster_analysis.simulation.faults import Fault
 from cluster_analysis.simulation.job import SimulatedJob
+from cluster_analysis.simulation.network import transport_of
+from cluster_analysis.simulation.plant import build_plant
 
 SCHEMA = "cluster-truth/1"
 
 
 @dataclass(frozen=True)
 class TrueFault:
-    """One injected fault. `hosts` are named as findings name them; `links` hold both directions where both
-    are slow; `steps` are those in which it was active, as the profiler numbers them."""
+    """One injected fault.
+
+    `hosts` are named as findings name them; `links` hold both directions where both are slow; `used_links`
+    are all links that it slowed and that the job used: where there is but one, a slow link, NIC, host pair
+    and uplink look alike. `steps` are those in which it was active, as the profiler numbers them.
+    """
 
     kind: str
     severity: float
@@ -33,6 +39,7 @@ class TrueFault:
     ranks: tuple[int, ...]
     hosts: tuple[str, ...]
     links: tuple[tuple[int, int], ...]
+    used_links: tuple[tuple[int, int], ...]
     steps: tuple[int, ...]
     direction: str
     via: str
@@ -84,6 +91,16 @@ def truth_to_json(answer: Truth) -> str:
     return json.dumps({"schema": SCHEMA, **asdict(answer)}, indent=1) + "\n"
 
 
+def _used_links(job: SimulatedJob, fault: Fault) -> tuple[tuple[int, int], ...]:
+    """Return the links of large messages that a fault slows, in order."""
+    effect = link_effect(job.spec, fault, np.ones(job.spec.steps))
+    if effect is None:
+        return ()
+    src, dst = build_plant(job.spec, job.seed).used_links().T
+    covered = effect.covers(src, dst, transport_of(job.spec, src, dst))
+    return tuple(zip(src[covered].tolist(), dst[covered].tolist(), strict=True))
+
+
 def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> TrueFault:
     spec = job.spec
     active = activity(spec, fault, job.faults.index(fault), job.seed)
@@ -98,6 +115,7 @@ def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> 
         ranks=ranks,
         hosts=tuple(str(host + 1) for host in hosts),
         links=fault.links,
+        used_links=_used_links(job, fault),
         steps=tuple(int(step) + spec.first_step for step in np.flatnonzero(active)),
         direction=fault.direction,
         via=fault.via,

@@ -170,6 +170,22 @@ def test_a_retransmission_lengthens_one_operator_once(healthy: SimulatedJob) -> 
     assert job.step_ms - healthy.step_ms == pytest.approx(4000 / SPEC.steps, rel=0.05)
 
 
+def test_a_retransmission_shows_on_its_own_link_only(healthy: SimulatedJob) -> None:
+    job = simulate(SPEC, [parse_scenario("retransmission:4000@2-4")], 11)
+    (row,) = np.flatnonzero(job.links.time_us - healthy.links.time_us > 1e6)
+    assert (job.ops.rank[job.links.op[row]], job.links.dst[row]) == (2, 4)
+
+
+def test_the_truth_lists_the_links_that_would_show_a_fault() -> None:
+    job = simulate(SPEC, [parse_scenario("slow_uplink:4@1"), parse_scenario("slow_link:4@0-1")], 11)
+    by_kind = {fault.kind: fault.used_links for fault in truth(job).faults}
+    src = job.ops.rank[job.links.op]
+    remote = (src // 4 != job.links.dst // 4) & (job.links.size_bytes > 1e5)
+    touching = remote & ((src < 4) | (job.links.dst < 4))
+    assert set(by_kind["slow_uplink"]) == set(zip(src[touching], job.links.dst[touching], strict=True))
+    assert by_kind["slow_link"] == ((0, 1), (1, 0))
+
+
 def test_two_slow_ranks_of_one_group_mask_each_other() -> None:
     job = simulate(SPEC, [parse_scenario("slow_rank:1.4@4"), parse_scenario("slow_rank:1.2@5")], 11)
     dear, masked = truth(job).faults
