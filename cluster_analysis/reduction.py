@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.calls import Calls, calls_of, numbers
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
+from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, clock_offsets, pair_messages
 from cluster_analysis.model import Topology
@@ -42,18 +43,18 @@ def reduce_step(
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
     is_p2p = calls.is_point_to_point
-    ends = pair_messages(calls, is_p2p, clock_offsets(calls, operator, is_p2p), topology)
-    stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
-    data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
-    local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, own_steps))
-    transfer = _transfer(calls, operator, ends)
-    seen = _Matched(calls, operator, place, transfer, ends, local)
+    offset_us = clock_offsets(calls, operator, is_p2p)
+    seen = _matched(calls, operator, place, offset_us, own_steps, topology)
+    whole = seen
+    filled = with_missing_calls(calls, operator, is_p2p, offset_us, topology)
+    if filled is not calls:
+        whole = _matched(filled, *match_calls(filled), offset_us, own_steps, topology)
     names = _of_step(collectives, step)["op_name"]
-    operators = _operators(seen, own_steps) if calls.has_clock else None
+    operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
         notes.append("operators have no start times: local gaps and replay are not known")
-    if ends.n_unpaired:
+    if whole.ends.n_unpaired:
         notes.append("some sends and receives could not be paired: their waits are taken as they were")
     return StepEvidence(
         step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
@@ -77,6 +78,16 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
     if not table.num_rows:
         return table
     return table.filter(pc.equal(table["step"], step))
+
+
+def _matched(
+    calls: Calls, operator: IntArray, place: IntArray, offset_us: FloatArray, steps: pa.Table, topology: Topology
+) -> _Matched:
+    ends = pair_messages(calls, calls.is_point_to_point, offset_us, topology)
+    stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
+    data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
+    local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, steps))
+    return _Matched(calls, operator, place, _transfer(calls, operator, ends), ends, local)
 
 
 def _transfer(calls: Calls, operator: IntArray, ends: Ends) -> FloatArray:
