@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-detection bench-report bench-scale gold clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-detection bench-report bench-scale gold picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -40,6 +40,10 @@ format: setup    ## put the code into its form
 gold: setup      ## renew the gold files; read the difference before you commit it
 	RENEW_GOLD=1 $(BIN)/pytest -q tests/analysis/reports
 	$(BIN)/python -m tools.renew_readme
+
+picture: setup   ## take the README's picture anew, from the demo's job
+	@bash tools/system_packages.sh browser
+	$(BIN)/python -m tools.renew_picture
 
 bench-report: setup ## size and load time of report.html, against other ways to draw the same
 	@bash tools/system_packages.sh browser

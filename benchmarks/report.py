@@ -2,7 +2,7 @@
 
     python -m benchmarks.report [--quick]
 
-The baseline is in the last table: the same 1024 × 1024 matrix from packed columns on our own canvas, from JSON
+The baseline is in the last table: one matrix of 1024 × 1024 from packed columns on our own canvas, from JSON
 numbers on the same canvas, and with an SVG rectangle a cell, opened by the same browser in the same run.
 `--quick` leaves out the simulation of 1024 ranks, which takes minutes; tables made by hand stand for it.
 """
