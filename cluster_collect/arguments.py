@@ -44,6 +44,7 @@ class Arguments:
     options: CollectOptions
     host_defaults: Mapping[str, str | int] = field(default_factory=dict)
     ask_password: bool = False
+    ask_passphrase: bool = False
     json: bool = False
     verbosity: int = 1
 
@@ -88,6 +89,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         options=options,
         host_defaults=_host_defaults(given),
         ask_password=given.ask_password,
+        ask_passphrase=given.ask_passphrase,
         json=given.json,
         verbosity=0 if given.quiet else 1 + given.verbose,
     )
@@ -146,6 +148,9 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
         help="any key of the inventory's defaults, for example --set jump=bastion.example",
     )
     group.add_argument("--ask-password", action="store_true", help="ask for one password for all hosts")
+    group.add_argument(
+        "--ask-passphrase", action="store_true", help="ask for one passphrase for all identity files"
+    )
     group.add_argument(
         "--accept-new-host-keys",
         action="store_true",

@@ -101,22 +101,34 @@ def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
         missing = comparison.missing if arguments.limit is None else ""
     if arguments.limit is not None:
         inventory = limit(inventory, arguments.limit)
-    if arguments.ask_password:
-        inventory = _with_password(inventory)
+    inventory = _with_secrets(inventory, arguments)
     run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
     return Job(argv, arguments, inventory, run, rank_table, tuple(warnings), missing)
 
 
-def _with_password(inventory: Inventory) -> Inventory:
+def _with_secrets(inventory: Inventory, arguments: Arguments) -> Inventory:
+    """Ask for what the command line wants to be asked for; what the inventory says wins."""
+    specs = inventory.specs
+    if arguments.ask_password:
+        password = _ask("--ask-password", "password for the hosts without one of their own: ")
+        specs = tuple(
+            spec if spec.local or spec.password else replace(spec, password=password) for spec in specs
+        )
+    if arguments.ask_passphrase:
+        passphrase = _ask("--ask-passphrase", "passphrase for the identity files: ")
+        specs = tuple(
+            replace(spec, passphrase=spec.passphrase or passphrase) if spec.identity_file else spec
+            for spec in specs
+        )
+    return replace(inventory, specs=specs)
+
+
+def _ask(option: str, prompt: str) -> str:
     import getpass  # noqa: PLC0415
 
     if not sys.stdin.isatty():
-        raise InputError("--ask-password needs a terminal", "without one, use password_env in the inventory")
-    password = getpass.getpass("password for the hosts without one of their own: ")
-    specs = [
-        spec if spec.local or spec.password else replace(spec, password=password) for spec in inventory.specs
-    ]
-    return replace(inventory, specs=tuple(specs))
+        raise InputError(f"{option} needs a terminal", "without one, name an environment variable instead")
+    return getpass.getpass(prompt)
 
 
 def _collect(job: Job, shown: Display) -> _Finish:

@@ -38,7 +38,7 @@ def answer_prompt(hosts: Hosts, answer: str, *arguments: str) -> tuple[int, str,
     )
     os.close(theirs)
     shown = b""
-    while b"password for" not in shown:
+    while b" for the " not in shown:
         shown += os.read(ours, 1024)
     os.write(ours, answer.encode() + b"\n")
     assert process.stdout is not None
@@ -60,6 +60,17 @@ def test_a_password_is_asked_for_once_and_never_shown(hosts: Hosts) -> None:
     assert code == 0  # the key logs in; the password is there for hosts that want one
     assert terminal.count("password for") == 1
     assert "Typed-pa55word" not in terminal + stdout
+
+
+def test_a_passphrase_is_asked_for_once_and_opens_the_key_of_all_hosts(hosts: Hosts) -> None:
+    hosts.add("alpha")
+    hosts.add("beta")
+    key = str(hosts.lab.identity_file)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-f", key, "-P", "", "-N", "Typed-passphra5e"], check=True)
+    code, terminal, stdout = answer_prompt(hosts, "Typed-passphra5e", "--ask-passphrase", "--output", "run")
+    assert code == 0, stdout
+    assert terminal.count("passphrase for") == 1
+    assert "Typed-passphra5e" not in terminal + stdout
 
 
 def test_a_key_with_a_passphrase_and_none_given_is_named(hosts: Hosts) -> None:
