@@ -120,7 +120,9 @@ def _ends_by_host(
     if not parts:
         return pa.table({"key": np.zeros(0, np.int64), "host": np.zeros(0, np.int32), "end_us": np.zeros(0)})
     whole = (
-        pa.concat_tables(parts).group_by(["group", "step", "place", "host"]).aggregate([("end_us", "mean")])
+        pa.concat_tables(parts)
+        .group_by(["group", "step", "place", "host"], use_threads=False)
+        .aggregate([("end_us", "mean")])
     )
     codes = [
         pc.dictionary_encode(whole[name]).combine_chunks().indices.to_numpy() for name in ("group", "step")

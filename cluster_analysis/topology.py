@@ -22,7 +22,7 @@ def group_use(tables: RankTables) -> pa.Table:
     """Return which groups one rank uses, and how (GROUP_USE): small, and all that `build_topology` needs."""
     counted = (
         _plain(tables.collectives, "op_name")
-        .group_by(["group", "is_p2p", "op_type"])
+        .group_by(["group", "is_p2p", "op_type"], use_threads=False)
         .aggregate([("op_name", "count")])
     )
     counts = {
@@ -30,7 +30,7 @@ def group_use(tables: RankTables) -> pa.Table:
     }
     ends = (
         _plain(tables.links, "src_local", "dst_local")
-        .group_by(["group", "is_p2p", "op_type", "src_local", "dst_local"])
+        .group_by(["group", "is_p2p", "op_type", "src_local", "dst_local"], use_threads=False)
         .aggregate([])
     )
     own: dict[str, set[int]] = {}

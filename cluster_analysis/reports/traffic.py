@@ -112,7 +112,7 @@ def _worst(frame: Mapping[str, Array], limit: int) -> Array:
 
 def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dict[str, Any]]:
     """Groups by the time that their ranks waited; times in µs a rank and step."""
-    by_group = matched.group_by(["group", "role"]).aggregate(
+    by_group = matched.group_by(["group", "role"], use_threads=False).aggregate(
         [("total_wait_us", "sum"), ("transfer_us", "sum"), ("n_ranks", "max"), ("ordinal", "count")]
     )
     last = waiting.last_ranks(waiting.waits_by_rank(matched, n_steps))

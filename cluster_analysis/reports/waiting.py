@@ -37,7 +37,9 @@ class Waiting:
 
 def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]]:
     """Return for each group what one of its ranks waited a step for each of the others, in µs."""
-    sums = matched.group_by(["group", "last_rank"]).aggregate([("total_wait_us", "sum"), ("n_ranks", "max")])
+    sums = matched.group_by(["group", "last_rank"], use_threads=False).aggregate(
+        [("total_wait_us", "sum"), ("n_ranks", "max")]
+    )
     waits: dict[str, dict[int, float]] = defaultdict(dict)
     for row in sums.to_pylist():
         if row["last_rank"] is not None:
