@@ -187,6 +187,18 @@ def test_pages_with_little_on_them_break_nothing(viewer, result, request):
     page.screenshot(path=SCREENSHOTS / f"{request.node.callspec.id}.png", full_page=True)
 
 
+def test_a_baseline_shows_what_moved_first_and_everything_on_demand(viewer):
+    page = viewer.open(html.render(builder.degraded(), builder.comparison()))
+    show_all(page)
+
+    assert page.locator("#changes tbody tr").count() == 4
+    assert page.locator("#changes").inner_text().count("changed") == 4
+    assert "+22 %" in page.locator("#changes").inner_text()
+    page.locator("#baseline-show").select_option("all")
+    assert "within noise" in page.locator("#changes").inner_text()
+    page.screenshot(path=SCREENSHOTS / "baseline.png", full_page=True)
+
+
 def test_keyboard_alone_opens_a_finding_and_reads_a_cell(viewer):
     page = viewer.open(html.render(builder.degraded()))
     show_all(page)

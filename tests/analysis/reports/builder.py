@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis import schema
+from cluster_analysis.baseline import Change, Comparison
 from cluster_analysis.findings import Evidence, Finding, FindingsDocument, Link, RunInfo
 from cluster_analysis.model import Group, GroupRole, ParallelSizes, Problem, Topology
 from cluster_analysis.result import AnalysisResult
@@ -76,6 +77,25 @@ def unknown() -> AnalysisResult:
         ),
     )
     return replace(result, document=document)
+
+
+def comparison() -> Comparison:
+    """What an older run and `degraded` differ in: a slower rank, a slower link, a faster operator, and noise."""
+    return Comparison(
+        changes=(
+            Change("step", "mean step", "step_us", 268_100.0, 282_700.0, 0.0545, 0.042, 0.067, True),
+            Change("component", "computing", "computing_us", 165e3, 166e3, 0.006, -0.003, 0.015, False),
+            Change("rank", "5", "computing_us", 164_900.0, 201_000.0, 0.219, 0.205, 0.233, True),
+            Change("link", "2 → 10 (RDMA)", "bandwidth_gbps", 21.3, 7.1, -0.667, -0.72, -0.61, True),
+            Change("operator", "MatMulV2", "time_us", 61_000.0, 58_000.0, -0.049, -0.07, -0.03, True),
+            *(
+                Change("rank", f"{rank}", "computing_us", 165e3, 165.9e3, 0.005, -0.01, 0.02, False)
+                for rank in range(6, 20)
+            ),
+        ),
+        summary=("A step takes 5.4 % longer than before (268 ms → 283 ms).", "Rank 5 computes 22 % longer."),
+        refusals=("Experts: the older run has no expert groups.",),
+    )
 
 
 def with_hostile_names(result: AnalysisResult) -> AnalysisResult:

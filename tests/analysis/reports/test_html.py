@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from cluster_analysis.baseline import Comparison
 from cluster_analysis.findings import document_to_json
 from cluster_analysis.reports import html
 from cluster_analysis.reports.packing import unpack
@@ -141,6 +142,22 @@ def test_ten_thousand_ranks_stay_under_twenty_five_megabytes():
     result = builder.degraded(builder.Job(tp=8, dp=160, pp=8, n_steps=10))
 
     assert len(html.render(result)) < 25_000_000
+
+
+def test_a_baseline_shows_what_moved_and_what_was_refused():
+    page = html.render(builder.degraded(), builder.comparison())
+    header, _ = unpack(payload(page))
+    text = Elements(page.decode()).text
+
+    assert "A step takes 5.4 % longer than before" in text
+    assert "the older run has no expert groups" in text
+    assert [change["name"] for change in header["changes"]][:3] == ["mean step", "computing", "5"]
+
+
+def test_a_baseline_without_changes_says_so():
+    page = html.render(builder.degraded(), Comparison((), ()))
+
+    assert "Nothing moved beyond noise." in Elements(page.decode()).text
 
 
 def test_licence_of_the_chart_library_is_in_the_page(page):

@@ -9,7 +9,7 @@ function baselineWidget(run) {
     sortableTable(holder, {
       rows, shown: 14, empty: t("baseline.same"),
       columns: [
-        { name: t("baseline.what"), value: (one) => one.what, cell: (one) => `${t(`baseline.${one.what}`)} ${one.name}` },
+        { name: t("baseline.what"), value: (one) => one.what, cell: (one) => (one.what === "step" ? one.name : `${t(`baseline.${one.what}`)} ${one.name}`) },
         { name: t("baseline.metric"), value: (one) => one.metric, cell: (one) => changeMetric(run, one.metric) },
         { name: t("baseline.before"), value: (one) => one.before, cell: (one) => formatMetric(one.metric, one.before), isNumber: true },
         { name: t("baseline.after"), value: (one) => one.after, cell: (one) => formatMetric(one.metric, one.after), isNumber: true },
