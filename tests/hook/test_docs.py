@@ -1,0 +1,82 @@
+"""docs/hooks.md says what is true."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cluster_hook.cli import build_parser
+from cluster_hook.cli_drain import DEFAULT_SPOOL
+from cluster_hook.drain import DrainOptions
+from cluster_hook.job import FOLLOWED_MARK, parse_request
+from cluster_hook.kubernetes import trainingjob
+from cluster_hook.outcome import SCHEMA
+from cluster_hook.telling import TELL_WHEN
+from cluster_hook.webhook import FORMATS, URL_VARIABLE
+from tests.hook.jobs import a_job
+
+REPOSITORY = Path(__file__).parents[2]
+TEXT = (REPOSITORY / "docs" / "hooks.md").read_text()
+_BLOCKS = re.findall(r"^ *```sh\n(.*?)^ *```$", TEXT, re.MULTILINE | re.DOTALL)
+_COMMANDS = [
+    line.strip() for block in _BLOCKS for line in block.splitlines() if line.startswith("cluster-hook ")
+]
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_command_in_it_is_one_the_hook_takes(command: str) -> None:
+    build_parser().parse_args(shlex.split(command, comments=True)[1:])
+
+
+def test_there_are_commands_in_it() -> None:
+    assert len(_COMMANDS) >= 7
+
+
+def test_every_file_of_ours_it_names_is_there() -> None:
+    named = set(re.findall(r"\bdeploy/[\w./-]+", TEXT)) - {"deploy/kubernetes/overlays/ours"}
+    assert named
+    assert {name for name in named if not (REPOSITORY / name.rstrip("./")).exists()} == set()
+
+
+def test_every_link_inside_it_leads_to_a_heading() -> None:
+    headings = {
+        re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in TEXT.splitlines()
+        if line.startswith("#")
+    }
+    links = set(re.findall(r"\]\(#([\w-]+)\)", TEXT))
+    assert links
+    assert links <= headings
+
+
+def test_every_annotation_and_variable_is_spelled_as_the_code_spells_it() -> None:
+    known = {
+        value
+        for value in vars(trainingjob).values()
+        if isinstance(value, str) and value.startswith(trainingjob.PREFIX)
+    }
+    named = set(re.findall(r"`(cluster-hook/[a-z-]+)`", TEXT))
+    assert known - {trainingjob.PREFIX} == (named | {trainingjob.PROFILE_DIR}) - {"cluster-hook/enabled"}
+    assert URL_VARIABLE in TEXT
+    assert FOLLOWED_MARK in TEXT
+    assert str(DEFAULT_SPOOL) in TEXT
+    assert f'"{SCHEMA}"' in TEXT
+
+
+def test_the_words_and_defaults_are_those_of_the_code() -> None:
+    assert "--tell " + r"\|".join(TELL_WHEN) in TEXT
+    assert {name for name in FORMATS if f"`{name}`" not in TEXT} == set()
+    defaults = DrainOptions()
+    assert f"`--attempts {defaults.n_attempts}`, `--retry-after {defaults.retry_after_s:g}`" in TEXT
+    assert f"`--keep {defaults.keep_s / 86400:g}` days" in TEXT
+    assert f"`--max-age {defaults.max_age_s / 86400:g}` days" in TEXT
+
+
+def test_the_comment_of_the_example_is_understood() -> None:
+    (comment,) = re.findall(r"^#SBATCH --comment=(\S+)$", TEXT, re.MULTILINE)
+    request = parse_request(a_job(comment=comment))
+    assert request is not None
+    assert request.results == Path("/project/reports/12")
