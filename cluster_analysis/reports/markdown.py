@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cluster_analysis.baseline import Comparison
 from cluster_analysis.findings import Finding
 from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
@@ -12,7 +13,7 @@ from cluster_analysis.result import AnalysisResult
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def render(result: AnalysisResult) -> str:
+def render(result: AnalysisResult, baseline: Comparison | None = None) -> str:
     """Return the whole report as GitHub-flavoured Markdown; ends with a newline."""
     document = result.document
     lines = [
@@ -27,6 +28,8 @@ def render(result: AnalysisResult) -> str:
         lines += _findings_table(result)
         for number, finding in enumerate(document.findings, start=1):
             lines += _details(number, finding, result)
+    if baseline is not None:
+        lines += _changes(baseline)
     lines += _problems(result)
     if document.notes:
         lines += ["### What could not be judged", "", *(f"- {_escaped(note)}" for note in document.notes), ""]
@@ -69,6 +72,34 @@ def _details(number: int, finding: Finding, result: AnalysisResult) -> list[str]
         lines.append("")
     facts = f"{finding.pattern}, cause {finding.cause}, confidence {finding.confidence}"
     return [*lines, f"{facts[0].upper()}{facts[1:]}.", ""]
+
+
+def _changes(baseline: Comparison) -> list[str]:
+    lines = ["### Against the baseline", "", *(f"- {_escaped(sentence)}" for sentence in baseline.summary)]
+    lines += [f"- not compared: {_escaped(refusal)}" for refusal in baseline.refusals]
+    certain = [change for change in baseline.changes if change.is_certain]
+    if not certain:
+        return [
+            *lines,
+            *([] if baseline.summary or baseline.refusals else ["Nothing moved beyond noise."]),
+            "",
+        ]
+    lines += [
+        "",
+        "| what | metric | before | after | change | noise band |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for change in certain[:20]:
+        cells = (
+            _escaped(f"{change.what} {change.name}"),
+            _escaped(change.metric),
+            wording.format_number(change.before),
+            wording.format_number(change.after),
+            f"{100 * change.change_share:+.1f} %",
+            f"{100 * change.low_share:+.1f} … {100 * change.high_share:+.1f} %",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
 
 
 def _problems(result: AnalysisResult) -> list[str]:

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cluster_analysis.baseline import Comparison
 from cluster_analysis.findings import Finding
 from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
@@ -21,11 +22,15 @@ _SEVERITY_SIGNS = {"critical": "■", "warning": "▲", "info": "·"}
 #: Ten lines are read; a hundred are scrolled away.
 MAX_FINDINGS = 5
 MAX_PROBLEMS = 3
+MAX_CHANGES = 3
 _MIN_WIDTH = 40
 
 
-def render(result: AnalysisResult, width: int, colour: bool) -> str:
-    """Return the text for a terminal of `width` columns, with colours where `colour`; ends with a newline."""
+def render(result: AnalysisResult, width: int, colour: bool, baseline: Comparison | None = None) -> str:
+    """Return the text for a terminal of `width` columns, with colours where `colour`; ends with a newline.
+
+    With a baseline, what changed against it stands below the findings.
+    """
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -48,6 +53,8 @@ def render(result: AnalysisResult, width: int, colour: bool) -> str:
         console.print()
         console.print(_findings_table(result, console.width))
         console.print(_next_check(document.findings[0]))
+    if baseline is not None:
+        _print_changes(baseline, console)
     _print_problems(result, console)
     # rich pads cells of a table to its width; trailing blanks are noise in a log.
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")) + "\n"
@@ -82,6 +89,18 @@ def _findings_table(result: AnalysisResult, width: int) -> Table:
 def _next_check(finding: Finding) -> Padding:
     text = Text.assemble(("Next: ", "bold"), wording.plain(finding.next_check))
     return Padding(text, (1, 0, 0, 0))
+
+
+def _print_changes(baseline: Comparison, console: Console) -> None:
+    console.print()
+    console.print(Text("Against the baseline", style="bold"))
+    for sentence in baseline.summary[:MAX_CHANGES]:
+        console.print(Padding(Text(wording.plain(sentence)), (0, 0, 0, 2)))
+    if not baseline.summary and not any(change.is_certain for change in baseline.changes):
+        nothing = "nothing could be compared" if baseline.refusals else "nothing moved beyond noise"
+        console.print(Padding(Text(nothing), (0, 0, 0, 2)))
+    for refusal in baseline.refusals[:MAX_CHANGES]:
+        console.print(Padding(Text(f"not compared: {wording.plain(refusal)}", style="magenta"), (0, 0, 0, 2)))
 
 
 def _print_problems(result: AnalysisResult, console: Console) -> None:

@@ -80,7 +80,7 @@ def unknown() -> AnalysisResult:
 
 
 def comparison() -> Comparison:
-    """What an older run and `degraded` differ in: a slower rank, a slower link, a faster operator, and noise."""
+    """What an older run and `degraded` differ in: a slower rank and link, a faster operator, and noise."""
     return Comparison(
         changes=(
             Change("step", "mean step", "step_us", 268_100.0, 282_700.0, 0.0545, 0.042, 0.067, True),

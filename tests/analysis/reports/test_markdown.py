@@ -11,6 +11,10 @@ def test_ticket_is_as_agreed(name):
     assert_gold(f"ticket-{name}.md", markdown.render(RESULTS[name]()))
 
 
+def test_a_ticket_with_a_baseline_is_as_agreed():
+    assert_gold("ticket-baseline.md", markdown.render(builder.degraded(), builder.comparison()))
+
+
 def test_names_cannot_be_markup():
     text = markdown.render(builder.with_hostile_names(builder.degraded()))
 

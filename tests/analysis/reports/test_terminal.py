@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from cluster_analysis.baseline import Comparison
 from cluster_analysis.reports import terminal
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
@@ -58,6 +59,18 @@ def test_a_name_cannot_move_the_cursor():
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "fnord" in text
+
+
+def test_a_baseline_says_what_moved_and_what_was_refused():
+    assert_gold(
+        "terminal-baseline-80.txt", terminal.render(builder.degraded(), 80, False, builder.comparison())
+    )
+
+
+def test_a_baseline_that_changed_nothing_says_so():
+    assert "nothing moved beyond noise" in terminal.render(builder.healthy(), 80, False, Comparison((), ()))
+    refused = Comparison((), (), ("the jobs have 32 and 64 ranks",))
+    assert "nothing could be compared" in terminal.render(builder.healthy(), 80, False, refused)
 
 
 def test_many_findings_stay_within_a_screen():
