@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_json import TRANSPORTS, packet_table
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.matrix_json import describe_links
+from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database
 
 _STEP_COLUMNS = {
@@ -191,24 +191,27 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
         return schema.empty(schema.PACKETS)
     step = database.column(_BANDWIDTH, "step")
     name = database.column(_BANDWIDTH, "hccl_op_name")
+    n_bad = 0
     rows = database.rows(
         f"SELECT {step}, group_name, transport_type, package_size, count, total_duration, {name} "
         f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))})",
         TRANSPORTS,
     )
-    rows = _with_steps(rows, step_of, (6, 1, 0))
-    if not rows:
-        return schema.empty(schema.PACKETS)
-    given = list(zip(*rows, strict=True))
-    return packet_table(
-        rank,
-        steps=_steps(given[0], remark),
-        groups=_texts(given[1]),
-        transports=_texts(given[2]),
-        sizes_mb=_floats(given[3], remark),
-        counts=_floats(given[4], remark),
-        totals_ms=_floats(given[5], remark),
-    )
+    sums = PacketSums()
+    for given_step, group, transport, size, count, total, _ in _with_steps(rows, step_of, (6, 1, 0)):
+        number = 0 if given_step is None else numbers.parse_step(str(given_step))
+        if number is None or not all(_is_number(value) for value in (size, count, total)):
+            n_bad += 1
+            continue
+        packets = {repr(float(size)): (float(count), float(total))}
+        sums.add(number, transport, [(f"@{group}", packets)])
+    if n_bad:
+        remark(f"{n_bad} packet sizes are no numbers, and were left out")
+    return sums.table(rank)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def read_db_matrix(path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = ()) -> pa.Table | None:

@@ -23,9 +23,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
-
-_TEXT = schema.COLLECTIVES.field("group").type
-TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
+from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 
 
 class _Time(msgspec.Struct, gc=False, frozen=True):
@@ -71,8 +69,10 @@ _TIME_COLUMNS = {
     "synchronization_us": attrgetter("synchronization"),
     "idle_us": attrgetter("idle"),
 }
-_SIZE, _TIME = attrgetter("size"), attrgetter("time")
+_TRANSPORT_COLUMNS = {name: attrgetter(name.lower()) for name in TRANSPORTS}
+_SIZE, _TIME, _OF_OP = attrgetter("size"), attrgetter("time"), attrgetter("time")
 
+_LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, _Level]] = msgspec.json.Decoder(dict[str, _Level])
 _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LEVELS: msgspec.json.Decoder[_Level] = msgspec.json.Decoder(_Level)
 _FLAT: msgspec.json.Decoder[dict[str, _Op]] = msgspec.json.Decoder(dict[str, _Op])
@@ -94,7 +94,26 @@ def read_communication(
 
 
 def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
-    """Yield the operators of each step and level (`is_p2p`); one step is decoded at a time."""
+    """Yield the operators of each step and level (`is_p2p`)."""
+    try:
+        # Nearly all files have this form, and one pass over the file is all they need.
+        document: dict[str, _Level] | None = _LEVELS_BY_STEP.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = None
+    if document is None or not all(numbers.parse_step(key) is not None for key in document):
+        yield from _other_forms(content, remark)
+        return
+    while document:
+        # A step's objects go as soon as its numbers are taken.
+        key = next(iter(document))
+        level = document.pop(key)
+        step = numbers.parse_step(key) or 0
+        yield step, True, level.p2p
+        yield step, False, level.collective
+
+
+def _other_forms(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
+    """Yield the operators of a file without steps, or say what is wrong with a damaged one, and where."""
     document = decode(content, _STEPS)
     if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
         yield 0, False, decode(content, _FLAT)
@@ -112,7 +131,7 @@ def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, di
 
 
 class _Rows:
-    """The wanted numbers of all operators, in lists, so that a step's decoded objects can go."""
+    """The wanted numbers of all operators, in lists, so that the decoded objects can go."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -122,33 +141,32 @@ class _Rows:
         self.times: dict[str, list[float | None]] = {name: [] for name in _TIME_COLUMNS}
         self.sizes: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
         self.transit: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
-        self.packet_rows: list[tuple[str, int, str, float, float]] = []
+        self.packet_sums = PacketSums()
 
     def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
         """Take the numbers of one level of one step; totals and empty entries are left out."""
-        if any(op.time is None or key.startswith(TOTAL_PREFIX) for key, op in ops.items()):
-            ops = {key: op for key, op in ops.items() if op.time and not key.startswith(TOTAL_PREFIX)}
+        for key in [key for key in ops if key.startswith(TOTAL_PREFIX)]:
+            del ops[key]
+        if None in map(_OF_OP, ops.values()):
+            ops = {key: op for key, op in ops.items() if op.time is not None}
         first = len(self.keys)
         self.keys.extend(ops)
         self.steps.extend([step] * len(ops))
         self.is_p2p.extend([is_p2p] * len(ops))
-        times = [op.time for op in ops.values() if op.time]
+        times: list[_Time] = list(map(_OF_OP, ops.values()))
         self.starts.extend([bytes(time.start) for time in times])
         for name, take in _TIME_COLUMNS.items():
             self.times[name].extend(map(take, times))
         if None in self.times["idle_us"][first:]:
             self.times["idle_us"][first:] = [time.idel if time.idle is None else time.idle for time in times]
         bandwidths = [op.bandwidth for op in ops.values()]
-        for name in TRANSPORTS:
-            used = list(map(attrgetter(name.lower()), bandwidths))
+        for name, take in _TRANSPORT_COLUMNS.items():
+            used: list[_Transport] = list(map(take, bandwidths))
             self.sizes[name].extend(map(_SIZE, used))
             self.transit[name].extend(map(_TIME, used))
-            self.packet_rows.extend(
-                (name, first + number, size, count, total_ms)
-                for number, transport in enumerate(used)
-                if transport.packets
-                for size, (count, total_ms) in transport.packets.items()
-            )
+            with_packets = [(key, one.packets) for key, one in zip(ops, used, strict=True) if one.packets]
+            if with_packets:
+                self.packet_sums.add(step, name, with_packets)
 
     def collectives(self, rank: int, remark: Remark) -> pa.Table:
         """Return COLLECTIVES of what was added."""
@@ -176,48 +194,7 @@ class _Rows:
 
     def packets(self, rank: int) -> pa.Table:
         """Return PACKETS of what was added: sums over the operators of a group and step."""
-        positions = pa.array([row[1] for row in self.packet_rows], pa.int64())
-        _, groups = names.split_keys(pa.array(self.keys, pa.string()))
-        sizes = pc.dictionary_encode(pa.array([row[2] for row in self.packet_rows], pa.string()))
-        distinct, _ = numbers.to_float64(sizes.dictionary)
-        return packet_table(
-            rank,
-            steps=pa.array(self.steps, pa.int64()).take(positions),
-            groups=groups.dictionary_decode().take(positions),
-            transports=pa.array([row[0] for row in self.packet_rows], pa.string()),
-            sizes_mb=distinct.take(sizes.indices),
-            counts=pa.array([row[3] for row in self.packet_rows], pa.float64()),
-            totals_ms=pa.array([row[4] for row in self.packet_rows], pa.float64()),
-        )
-
-
-def packet_table(
-    rank: int,
-    *,
-    steps: pa.Array,
-    groups: pa.Array,
-    transports: pa.Array,
-    sizes_mb: pa.Array,
-    counts: pa.Array,
-    totals_ms: pa.Array,
-) -> pa.Table:
-    """Return PACKETS: counts and times added up by step, group, transport and size, in that order."""
-    keys = ["step", "group", "transport", "size"]
-    rows = pa.table([steps, groups, transports, sizes_mb, counts, totals_ms], names=[*keys, "count", "total"])
-    # Sums of floats depend on their order; in this one, text and database give the same.
-    rows = rows.filter(pc.is_valid(rows["size"])).sort_by([(name, "ascending") for name in rows.column_names])
-    summed = rows.group_by(keys, use_threads=False).aggregate([("count", "sum"), ("total", "sum")])
-    summed = summed.sort_by([(key, "ascending") for key in keys]).combine_chunks()
-    columns = {
-        "rank": numbers.constant(rank, summed.num_rows, pa.int32()),
-        "step": summed["step"],
-        "group": summed["group"].dictionary_encode().cast(_TEXT),
-        "transport": summed["transport"].dictionary_encode().cast(_TEXT),
-        "packet_bytes": pc.multiply(summed["size"], numbers.BYTES_PER_MB),
-        "n_packets": pc.round(summed["count_sum"]).cast(pa.int64()),
-        "total_us": pc.multiply(summed["total_sum"], numbers.US_PER_MS),
-    }
-    return pa.table(columns, schema=schema.PACKETS)
+        return self.packet_sums.table(rank)
 
 
 def _scaled(values: list[float | None], factor: float) -> pa.Array:
