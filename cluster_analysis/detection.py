@@ -67,7 +67,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
             empty(LINK_SUMMARY),
         )
     view = build_view(evidence, topology)
-    seen = observe(evidence)
+    seen = observe(evidence, topology)
     suspects, notes = _local_suspects(view, limits)
     if seen is not None:
         suspects += link_suspects(evidence, view, seen, limits)
@@ -76,7 +76,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
     findings = _without_doubles(
-        [_finding(view, one, saving, step_us) for one, saving in zip(suspects, savings, strict=True)]
+        [_finding(view, one, saving, step_us, limits) for one, saving in zip(suspects, savings, strict=True)]
     )
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
     replay = (
@@ -178,7 +178,9 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     return notes
 
 
-def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float) -> Finding:
+def _finding(
+    view: JobView, suspect: Suspect, saving: Saving, step_us: float, limits: Thresholds
+) -> Finding:
     cost = None if saving.alone_us is None else max(saving.alone_us, 0.0)
     summary = suspect.summary
     if cost is None and view.graph is None and saving.bound_us is not None:
@@ -187,7 +189,9 @@ def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float) ->
     weight = cost if cost is not None else saving.bound_us
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
-    if not suspect.is_alarm:
+    # A small cost that is barely significant is some healthy device's luck in a job of many.
+    is_sure = suspect.p_value <= limits.alarm_p_value or (weight or 0.0) >= limits.sure_cost_share * step_us
+    if not suspect.is_alarm or not is_sure:
         severity = "info"
     return Finding(
         id=suspect.key,

@@ -16,11 +16,15 @@ from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 
 #: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
 TOLERANCE_US = 5.0
+#: A host's clock and its device's counter drift apart: long calls end that much later on paper.
+_DRIFT = 1e-4
 #: A side call that begins this soon after another one's end was queued behind it.
 _QUEUE_US = 100.0
 #: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
 _ENOUGH_PEERS = 4
 _FEW = 0.5
+#: Share of a kind's calls that must overlap for the kind to be on a stream of its own.
+_REGULAR = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,18 +88,23 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
-    is_data = [name in data_groups for name in calls.groups]
-    side_groups: set[int] = set()
+    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    hit = np.zeros(len(calls), bool)
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (
-            rest[before] and calls.end_us[before] >= calls.start_us[here] + TOLERANCE_US
+            rest[before]
+            and calls.end_us[before] - _DRIFT * calls.elapse_us[before] >= calls.start_us[here] + TOLERANCE_US
         ):
             before -= 1
-        pair = (int(calls.group[before]), int(calls.group[here]))
-        if pair[0] != pair[1]:
-            side_groups.add(min(pair, key=lambda group: (not is_data[group], per_rank[group], group)))
-    return np.isin(calls.group, sorted(side_groups)) & rest
+        if calls.group[before] != calls.group[here]:
+            groups = {int(calls.group[call]): call for call in (before, here)}
+            hit[groups[min(groups, key=lambda group: (not is_data[group], per_rank[group], group))]] = True
+    # A kind of call is on another stream when it is there regularly, not when one record overlaps.
+    unit = np.where(is_data[calls.group], -1, calls.group) * len(calls.types) + calls.kind
+    _, unit = np.unique(unit, return_inverse=True)
+    share = np.bincount(unit, hit) / np.bincount(unit)
+    return np.asarray((share >= _REGULAR)[unit] & rest)
 
 
 def _ranks_of_groups(calls: Calls) -> IntArray:
@@ -106,7 +115,8 @@ def _ranks_of_groups(calls: Calls) -> IntArray:
 def _latest_end_before(calls: Calls, among: BoolArray) -> FloatArray:
     """The latest end among a rank's earlier calls. Clocks of ranks are shifted apart to do it at once."""
     span = float(calls.end_us.max()) + 1.0
-    lifted = np.maximum.accumulate(np.where(among, calls.end_us, 0.0) + calls.rank * 2 * span)
+    end = calls.end_us - _DRIFT * calls.elapse_us
+    lifted = np.maximum.accumulate(np.where(among, end, 0.0) + calls.rank * 2 * span)
     latest: FloatArray = np.r_[-np.inf, lifted[:-1]] - calls.rank * 2 * span
     return latest
 

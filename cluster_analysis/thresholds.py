@@ -46,6 +46,9 @@ class Thresholds:
     #: Share of a host's ranks that must be slow for the host to be named.
     host_share: float = 0.5
     host_share_computing: float = 0.75
+    #: Below this cost a warning must also be as improbable as this in a healthy job.
+    sure_cost_share: float = 0.01
+    alarm_p_value: float = 1e-4
     #: Replay error from which a warning is noted, and from which no milliseconds are quoted.
     replay_warn: float = 0.02
     replay_refuse: float = 0.05

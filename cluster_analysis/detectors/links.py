@@ -6,19 +6,26 @@ Bandwidth depends on all three, so averages over sizes compare nothing. 3 % of s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.calls import codes, numbers
-from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
+from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
-from cluster_analysis.stats import MAD_TO_SIGMA, benjamini_hochberg, student_tail
+from cluster_analysis.stats import benjamini_hochberg, student_tail
 from cluster_analysis.thresholds import Thresholds
 
 #: Below this an operator's time is latency, whatever the bandwidth.
 _SMALL_BYTES = 100e3
+_HEALTHY_QUANTILE = 0.3
+_DEVICES_PER_BOARD = 4
+#: From this quantile to the one above is 1.12 standard deviations of a normal distribution.
+_LOW_QUANTILE = 0.05
+_QUANTILE_SIGMAS = 1.12
 
 
 @dataclass(frozen=True)
@@ -54,11 +61,13 @@ class LinkTable:
     transports: tuple[str, ...]
 
 
-def observe(evidence: JobEvidence) -> Observations | None:
+def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     """Turn link rows into observations; totals only where nothing finer is known. None without any."""
     table = evidence.links
     if not table.num_rows:
         return None
+    host_of = {int(rank): host for rank, host in topology.hosts.items()}
+    device_of = {int(rank): int(device) for rank, device in topology.devices.items()}
     variants, variant = codes(table["variant"])
     is_total = np.isin(variant, [i for i, name in enumerate(variants) if name == "total"])
     if not is_total.all():
@@ -75,17 +84,40 @@ def observe(evidence: JobEvidence) -> Observations | None:
     names = ("src_rank", "dst_rank")
     src, dst = (np.asarray(table[name].to_numpy(), np.int32)[keep] for name in names)
     transport, kind, bucket = transport[keep], kind[keep], bucket[keep]
-    excess = _excess((src, dst), (transport, kind, bucket), np.log(time[keep] / size[keep]))
+    # Servers of two boards have two classes of links under one name: within a board, and between them.
+    board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
+    excess = _excess((src, dst), (transport, kind, bucket, board), np.log(time[keep] / size[keep]))
     step = np.asarray(table["step"].to_numpy(), np.int64)[keep]
     return Observations(
         src, dst, transport, kind, bucket, step, size[keep], time[keep], excess, transports, kinds
     )
 
 
+def _is_inside(src: IntArray, dst: IntArray, host_of: Mapping[int, str]) -> BoolArray:
+    """Whether both ends are known to be on one host."""
+    numbers_of = {host: number for number, host in enumerate(sorted(set(host_of.values())))}
+    codes_of = {rank: numbers_of[host] for rank, host in host_of.items()}
+    one, other = _mapped(src, codes_of), _mapped(dst, codes_of)
+    return np.asarray((one >= 0) & (one == other))
+
+
+def _same_board(src: IntArray, dst: IntArray, device_of: Mapping[int, int]) -> IntArray:
+    one, other = _mapped(src, device_of), _mapped(dst, device_of)
+    return np.asarray(one // _DEVICES_PER_BOARD == other // _DEVICES_PER_BOARD).astype(np.int64)
+
+
+def _mapped(ranks: IntArray, values: Mapping[int, int]) -> IntArray:
+    known, inverse = np.unique(ranks, return_inverse=True)
+    return np.array([values.get(int(rank), -1) for rank in known], np.int64)[inverse]
+
+
 def _excess(
-    ends: tuple[IntArray, IntArray], classes: tuple[IntArray, IntArray, IntArray], slowness: FloatArray
+    ends: tuple[IntArray, IntArray], classes: tuple[IntArray, ...], slowness: FloatArray
 ) -> FloatArray:
-    """ln(time per byte) minus the median over the links of its class (of each link's median).
+    """ln(time per byte) minus that of the class's typical healthy link: the 30 % quantile of its links.
+
+    A slow uplink makes up to half of all links slow, so that their median would be no reference; in a
+    healthy class the quantile lies half a percent below the median.
 
     A class with fewer than three links compares nothing: NaN.
     """
@@ -94,7 +126,7 @@ def _excess(
     own = _medians(slowness, link_of)
     first = np.unique(link_of, return_index=True)[1]
     link_class = class_of[first]
-    reference = _medians_by(own, link_class, int(class_of.max(initial=-1)) + 1)
+    reference = _quantiles_by(own, link_class, int(class_of.max(initial=-1)) + 1, _HEALTHY_QUANTILE)
     n_links = np.bincount(link_class, minlength=len(reference))
     reference[n_links < 3] = np.nan
     return slowness - reference[class_of]
@@ -129,6 +161,17 @@ def _medians_by(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArr
     return result
 
 
+def _quantiles_by(values: FloatArray, groups: IntArray, n_groups: int, quantile: float) -> FloatArray:
+    result = np.full(n_groups, np.nan)
+    order = np.lexsort((values, groups))
+    ordered = groups[order]
+    begin = np.searchsorted(ordered, np.arange(n_groups))
+    count = np.searchsorted(ordered, np.arange(n_groups), side="right") - begin
+    filled = count > 0
+    result[filled] = values[order[begin[filled] + ((count[filled] - 1) * quantile).astype(np.int64)]]
+    return result
+
+
 def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
     """Find the slow links: significant in their transport, ≥ 10 % slower, in most of their observations."""
     link = _combine(seen.transport, seen.src, seen.dst)
@@ -148,8 +191,9 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
             continue
         n_peers[inside] = len(inside) - 1
         bulk = level[inside]
-        centre = float(np.median(bulk))
-        scale = max(MAD_TO_SIGMA * float(np.median(np.abs(bulk - centre))), limits.floor_link)
+        # Scatter from the fast side only: the slow side may be the fault.
+        centre, low = np.quantile(bulk, [_HEALTHY_QUANTILE, _LOW_QUANTILE])
+        scale = max(float(centre - low) / _QUANTILE_SIGMAS, limits.floor_link)
         spread[inside] = scale
         p[inside] = student_tail((bulk - centre) / scale, max(4, len(inside) - 2))
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)

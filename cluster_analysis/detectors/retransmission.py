@@ -40,7 +40,7 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     found = []
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
-        links = _rdma_links(evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]})
+        links = _group_links(evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]})
         if links or view.topology.hosts == {}:
             found.append(_suspect(view, graph, operators, usual, links))
     return found
@@ -77,8 +77,8 @@ def _usual_transfer(graph: Graph) -> FloatArray:
     return usual
 
 
-def _rdma_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Link, ...]:
-    """RDMA links of a group; only the slowest one where its own entry shows the event."""
+def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Link, ...]:
+    """RDMA links of a group, others where it has none; only the slowest one where its own entry shows the event."""
     table = evidence.links
     if not table.num_rows:
         return ()
@@ -86,10 +86,10 @@ def _rdma_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Lin
     transports, transport = codes(table["transport"])
     if group not in groups:
         return ()
-    inside = (group_code == groups.index(group)) & np.isin(
-        transport, [i for i, name in enumerate(transports) if name.upper() == "RDMA"]
-    )
-    inside &= np.isin(table["step"].to_numpy(), sorted(steps))
+    inside = (group_code == groups.index(group)) & np.isin(table["step"].to_numpy(), sorted(steps))
+    is_rdma = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
+    if (inside & is_rdma).any():
+        inside &= is_rdma
     if not inside.any():
         return ()
     rows = np.flatnonzero(inside)
@@ -99,8 +99,8 @@ def _rdma_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Lin
         rows_hit = [int(np.argmax(time))]
     else:
         rows_hit = list(range(len(rows)))
-    pairs = sorted({(int(src[i]), int(dst[i])) for i in rows_hit})
-    return tuple(Link(Rank(one), Rank(other), "RDMA") for one, other in pairs)
+    found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
+    return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found)
 
 
 def _suspect(
