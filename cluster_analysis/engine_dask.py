@@ -47,6 +47,17 @@ class DaskKept:
         return DaskPart(self.client.submit(_cut_out, self.pair, key, pure=False, retries=N_ATTEMPTS - 1))
 
 
+class _Client(Client):
+    """A client that is closed by us and by nobody else.
+
+    Dask's own closes itself when it is forgotten, and waits for an answer then. One that was
+    interrupted while it connected would keep the program from ending.
+    """
+
+    def __del__(self) -> None:
+        """Leave it: `close` was called, or there was never a connection."""
+
+
 class DaskEngine:
     """Tasks on the workers of one scheduler."""
 
@@ -148,7 +159,7 @@ def connect(address: str, tls: TlsFiles | None) -> DaskEngine:
         )
     _be_quiet()
     try:
-        client = Client(
+        client = _Client(
             address,
             timeout=CONNECT_DEADLINE_S,
             security=security,

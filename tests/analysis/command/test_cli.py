@@ -1,0 +1,300 @@
+"""`cluster-analyse` as its users call it: exit codes, what goes where, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.cli import main
+from cluster_run.version import VERSION
+from tests.analysis.runs import captures, digests, file_of, write_small_run
+
+COMMAND = (sys.executable, "-m", "cluster_analysis")
+
+
+@pytest.fixture(scope="session")
+def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_run(tmp_path_factory.mktemp("shared") / "run")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_small_run(tmp_path / "run")
+
+
+def _called(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=50, check=False
+    )
+
+
+def test_a_run_is_analysed_into_its_own_folder(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = digests(run)
+    assert main([str(run)]) == 0
+    output = run / "cluster_analysis_output"
+    after = digests(run, lambda path: output not in path.parents)
+    assert after == before
+    assert json.loads((output / "findings.json").read_text())["schema"] == "cluster-findings/1"
+    assert sorted(path.name for path in output.iterdir()) == [
+        "cluster_communication.json",
+        "cluster_communication_matrix.json",
+        "cluster_step_trace_time.csv",
+        "communication_group.json",
+        "findings.json",
+        "report.html",
+        "tables",
+    ]
+    told = capsys.readouterr()
+    assert "Rank 3" in told.out
+    assert "Written to" in told.err
+
+
+def test_stdout_carries_only_the_result(shared_run: Path, tmp_path: Path) -> None:
+    done = _called(shared_run, "--output", tmp_path / "out", "--format", "json", "-v")
+    assert done.returncode == 0
+    assert done.stdout.encode() == (tmp_path / "out" / "findings.json").read_bytes()
+    assert "reading ranks" in done.stderr
+    assert "\r" not in done.stderr
+
+
+def test_quiet_says_nothing_on_stderr(shared_run: Path, tmp_path: Path) -> None:
+    done = _called(shared_run, "--output", tmp_path / "out", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_markdown_is_one_of_the_forms(shared_run: Path, tmp_path: Path) -> None:
+    done = _called(shared_run, "--output", tmp_path / "out", "--format", "markdown")
+    assert done.stdout.startswith("## Degraded")
+
+
+def test_a_second_call_gives_the_same_bytes(shared_run: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert main([str(shared_run), "--output", str(tmp_path / name), "-q"]) == 0
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
+def test_no_report_writes_no_page(shared_run: Path, tmp_path: Path) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--no-report"]) == 0
+    assert not (tmp_path / "report.html").exists()
+    assert (tmp_path / "findings.json").exists()
+
+
+@pytest.mark.parametrize(("level", "code"), [("never", 0), ("warning", 4), ("critical", 4)])
+def test_fail_on_turns_a_finding_into_an_exit_code(
+    shared_run: Path, tmp_path: Path, level: str, code: int
+) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--fail-on", level, "-q"]) == code
+
+
+def test_a_corrupt_file_of_one_rank_is_named_and_the_others_are_analysed(run: Path, tmp_path: Path) -> None:
+    path = file_of(run, 2, "communication.json")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert main([str(run), "--output", str(tmp_path), "-q"]) == 3
+    document = json.loads((tmp_path / "findings.json").read_text())
+    problems = document["problems"]
+    assert {(one["host"], one["rank"], one["file"]) for one in problems} == {("1", 2, "communication.json")}
+    assert f"truncated at byte {len(content) // 2}" in [one["reason"] for one in problems]
+    assert document["run"]["ranks"] == 8
+    assert {rank for finding in document["findings"] for rank in finding["ranks"]} == {3}
+
+
+def test_a_missing_rank_is_named_and_no_job_is_called_healthy_without_it(run: Path, tmp_path: Path) -> None:
+    for path in captures(run)[5].rglob("*"):
+        if path.is_file():
+            path.unlink()
+    (run / "manifest.json").unlink()
+    assert main([str(run), "--output", str(tmp_path), "-q"]) == 3
+    document = json.loads((tmp_path / "findings.json").read_text())
+    assert document["run"]["expected_ranks"] == 8
+    assert document["run"]["ranks"] == 7
+    assert any("5" in problem["reason"] or problem.get("rank") == 5 for problem in document["problems"])
+
+
+def test_ranks_and_steps_left_out_by_choice_are_not_missing(shared_run: Path, tmp_path: Path) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--ranks", "0-3", "--steps", "11-12", "-q"]) == 0
+    document = json.loads((tmp_path / "findings.json").read_text())
+    assert (document["run"]["ranks"], document["run"]["expected_ranks"]) == (4, 4)
+    assert document["run"]["steps"] == [11, 12]
+    assert document["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ranks", "99"], "none of the ranks asked for is there (found are 0-7)"),
+        (["--steps", "99"], "none of the steps 99 was recorded"),
+    ],
+)
+def test_a_selection_of_nothing_says_so(
+    shared_run: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path / "out"), *arguments]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nonsense"],
+        [],
+        ["RUN", "--format", "xml"],
+        ["RUN", "--steps", "9-3"],
+        ["RUN", "--ranks", "all"],
+        ["RUN", "--scheduler", "spark"],
+        ["RUN", "--memory-limit", "much"],
+        ["RUN", "--memory-limit", "0"],
+        ["RUN", "--workers", "0"],
+        ["RUN", "--tls-cert", "me.pem"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_is_a_usage_error(arguments: list[str], tmp_path: Path) -> None:
+    assert main([argument.replace("RUN", str(tmp_path)) for argument in arguments]) == 2
+
+
+def test_an_empty_directory_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 1
+    assert "no profiler data" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_instead_of_a_directory_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("{}")
+    assert main([str(path)]) == 1
+    assert "a file, not a directory" in capsys.readouterr().err
+
+
+def test_a_directory_that_is_not_there_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path / "nowhere")]) == 1
+    assert "no such directory" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_directory_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0)
+    try:
+        assert main([str(tmp_path)]) == 1
+        assert "permission denied" in capsys.readouterr().err
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_output_inside_the_data_is_refused(shared_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = digests(shared_run)
+    assert main([str(shared_run), "--output", str(shared_run / "cluster_profiler" / "out")]) == 2
+    assert main([str(shared_run), "--output", str(shared_run)]) == 2
+    assert "lies inside the data" in capsys.readouterr().err
+    assert digests(shared_run) == before
+
+
+def test_output_that_is_a_file_is_refused(shared_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    assert main([str(shared_run), "--output", str(tmp_path / "out")]) == 1
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_an_older_output_stays_when_the_analysis_fails(run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    assert main([str(run), "--output", str(output), "-q"]) == 0
+    before = digests(output)
+    assert main([str(run), "--output", str(output), "--steps", "99", "-q"]) == 1
+    assert digests(output) == before
+
+
+def test_an_older_output_is_replaced_and_other_files_stay(shared_run: Path, tmp_path: Path) -> None:
+    for name in ("cluster_analysis.db", "cluster.db", "cluster.db-wal", "notes.txt"):
+        (tmp_path / name).write_text("old")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "stale.parquet").write_text("old")
+    assert main([str(shared_run), "--output", str(tmp_path), "-q"]) == 0
+    names = {path.name for path in tmp_path.rglob("*")}
+    assert "notes.txt" in names
+    assert names.isdisjoint({"cluster_analysis.db", "cluster.db", "cluster.db-wal", "stale.parquet"})
+    assert not [name for name in names if name.startswith(".")]
+
+
+def test_a_stale_cache_of_insight_beside_the_run_is_pointed_out(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "cluster.db").write_text("cache")
+    assert main([str(run)]) == 0
+    assert f"until {run / 'cluster.db'} is deleted" in capsys.readouterr().err
+    assert (run / "cluster.db").read_text() == "cache"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_ends_with_130_and_keeps_the_older_output(
+    shared_run: Path, tmp_path: Path, stop: signal.Signals
+) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "-q"]) == 0
+    before = digests(tmp_path)
+    # A scheduler that accepts and never answers: the command is caught while it waits for it.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        process = subprocess.Popen(
+            [*COMMAND, str(shared_run), "--output", str(tmp_path), "--scheduler", address],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = listener.accept()
+        with connection:
+            process.send_signal(stop)
+            _, told = process.communicate(timeout=40)
+    assert process.returncode == 130, told
+    assert told.splitlines()[-1].endswith("the older output is as it was")
+    assert digests(tmp_path) == before
+
+
+def test_a_mistake_of_ours_is_one_line(
+    shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_analysis.outputs.everything.parquet.write", lambda *_: 1 // 0)
+    assert main([str(shared_run), "--output", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "ZeroDivisionError" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_addresses_are_shown_only_when_asked_for(shared_run: Path, tmp_path: Path) -> None:
+    addresses = [
+        line.split()[0] for line in (shared_run / "host_ips_mapping.txt").read_text().splitlines() if line
+    ]
+    for flag in ([], ["--show-addresses"]):
+        done = _called(shared_run, "--output", tmp_path / "out", "--format", "markdown", *flag)
+        page = (tmp_path / "out" / "findings.json").read_text() + done.stdout
+        assert not [address for address in addresses if address in page] or flag
+
+
+def test_the_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"cluster-analyse {VERSION}\n"
+
+
+def test_a_closed_stdout_is_no_error(shared_run: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, str(shared_run), "--output", str(tmp_path / "out"), "--format", "json", "-q"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    told = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=30), told) == (0, b"")
