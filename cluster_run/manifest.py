@@ -7,7 +7,7 @@ Schema history:
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,8 +76,16 @@ class Manifest:
 
 
 def manifest_to_json(manifest: Manifest) -> str:
-    """Return the manifest as JSON text."""
-    return json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1, ensure_ascii=True) + "\n"
+    """Return the manifest as JSON text, one line a file: there may be hundreds of thousands."""
+    head = json.dumps({"schema": SCHEMA, **vars(manifest), "hosts": None}, indent=1)
+    hosts = ",\n".join(_host_to_json(host) for host in manifest.hosts)
+    return head.replace('"hosts": null', f'"hosts": [\n{hosts}\n ]') + "\n"
+
+
+def _host_to_json(host: HostOutcome) -> str:
+    head = json.dumps({**vars(host), "files": None})
+    files = ",\n".join(json.dumps(vars(file)) for file in host.files)
+    return head.replace('"files": null', f'"files": [\n{files}]')
 
 
 def read_manifest(path: Path) -> Manifest:
