@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from cluster_analysis.model import Confidence, ParallelSizes, Problem
-from cluster_run.errors import ClusterError
+from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.ids import HostId, Rank, Step
 
 SCHEMA = "cluster-findings/1"
@@ -133,6 +133,43 @@ def document_to_json(document: FindingsDocument) -> str:
             f"findings.json: {_not_finite(plain)} is not a finite number",
             "please report this as a mistake of ours",
         ) from error
+
+
+def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
+    """Return the document that `document_to_json` wrote; `name` is the file's, for messages.
+
+    Raises:
+        InputError: not a whole findings.json.
+        SchemaError: of another schema version.
+    """
+    try:
+        plain = json.loads(text)
+        if plain["schema"] != SCHEMA:
+            raise SchemaError(f"{name}: schema {plain['schema']!r} found, {SCHEMA!r} wanted")
+        run = _tuples(plain["run"])
+        return FindingsDocument(
+            tool_version=plain["tool"]["version"],
+            run=RunInfo(**{**run, "parallel": ParallelSizes(**run["parallel"])}),
+            verdict=plain["verdict"],
+            findings=tuple(_finding(one) for one in plain["findings"]),
+            problems=tuple(Problem(**one) for one in plain["problems"]),
+            notes=tuple(plain.get("notes", ())),
+            replay=dict(plain.get("replay", {})),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{name}: not readable findings: {error!r}") from error
+
+
+def _finding(plain: dict[str, Any]) -> Finding:
+    parts = _tuples(plain)
+    links = tuple(Link(**one) for one in parts["links"])
+    return Finding(
+        **{**parts, "links": links, "evidence": tuple(Evidence(**one) for one in parts["evidence"])}
+    )
+
+
+def _tuples(plain: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
 
 
 def _not_finite(value: Any, path: str = "") -> str:
