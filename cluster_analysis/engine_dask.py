@@ -163,7 +163,6 @@ def connect(address: str, tls: TlsFiles | None) -> DaskEngine:
             address,
             timeout=CONNECT_DEADLINE_S,
             security=security,
-            set_as_default=False,
             name="cluster-analyse",
         )
     except (OSError, TimeoutError, ValueError, TypeError) as error:

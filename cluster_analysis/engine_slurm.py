@@ -47,7 +47,7 @@ def start(n_jobs: int | None, scratch: Path) -> DaskEngine:
     try:
         cluster = SLURMCluster(**configured, local_directory=str(scratch))
         cluster.scale(jobs=n_jobs)
-        client = Client(cluster, timeout=CONNECT_DEADLINE_S, set_as_default=False)
+        client = Client(cluster, timeout=CONNECT_DEADLINE_S)
         client.wait_for_workers(1, timeout=NO_WORKERS_DEADLINE_S)
     except (OSError, RuntimeError, TimeoutError, ValueError) as error:
         raise EngineError(

@@ -1,0 +1,142 @@
+"""A real Dask cluster of two workers on loopback, and what happens when parts of it die."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.cli import main
+from tests.analysis.engine.cluster import loopback_cluster
+from tests.analysis.runs import digests, write_small_run
+
+pytestmark = pytest.mark.slow
+
+#: Analyses in a process of its own, and kills one of the given processes once the first ranks are read.
+KILLER = """
+import os, signal, sys
+from pathlib import Path
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.outputs.everything import write_everything
+from cluster_analysis.pipeline import examined
+
+run, output, address, victim = sys.argv[1:]
+killed = []
+
+def tell(what, done, total):
+    if what == "reducing steps" and not killed:
+        os.kill(int(victim), signal.SIGKILL)
+        killed.append(victim)
+
+options = AnalyseOptions(Path(run), output=Path(output), scheduler=address)
+with examined(options, tell) as one:
+    write_everything(one, options, tell)
+assert killed
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_run(tmp_path_factory.mktemp("dask") / "run", steps=6)
+
+
+@pytest.fixture(scope="module")
+def expected(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    output = tmp_path_factory.mktemp("in-process")
+    assert main([str(run), "--output", str(output), "--workers", "1", "-q"]) == 0
+    return digests(output)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--scheduler", "threads", "--workers", "3"],
+        ["--scheduler", "processes", "--workers", "2"],
+        ["--scheduler", "processes", "--workers", "5"],
+        ["--memory-limit", "1000"],
+    ],
+    ids=" ".join,
+)
+def test_every_local_scheduler_gives_the_same_bytes(
+    run: Path, expected: dict[str, str], tmp_path: Path, arguments: list[str]
+) -> None:
+    assert main([str(run), "--output", str(tmp_path), *arguments, "-q"]) == 0
+    assert digests(tmp_path) == expected
+
+
+def test_two_workers_give_the_same_bytes(run: Path, expected: dict[str, str], tmp_path: Path) -> None:
+    with loopback_cluster(tmp_path) as cluster:
+        done = _analysed(run, tmp_path / "out", cluster.address)
+    assert done.returncode == 0, done.stderr
+    assert digests(tmp_path / "out") == expected
+
+
+def test_a_worker_killed_half_way_changes_nothing(
+    run: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    with loopback_cluster(tmp_path) as cluster:
+        victim = cluster.workers[0].pid
+        command = [
+            sys.executable,
+            "-c",
+            KILLER,
+            str(run),
+            str(tmp_path / "out"),
+            cluster.address,
+            str(victim),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+        assert cluster.workers[0].wait(timeout=5) == -9
+    assert done.returncode == 0, done.stderr
+    assert digests(tmp_path / "out") == expected
+
+
+def test_a_lost_scheduler_is_one_clear_error(run: Path, tmp_path: Path) -> None:
+    with loopback_cluster(tmp_path) as cluster:
+        victim = cluster.scheduler.pid
+        killer = KILLER.replace(
+            "with examined", "from cluster_analysis.engine import EngineError\nwith examined"
+        )
+        command = [
+            sys.executable,
+            "-c",
+            killer,
+            str(run),
+            str(tmp_path / "out"),
+            cluster.address,
+            str(victim),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("cluster_analysis.engine.EngineError: the Dask scheduler at tcp://127.0.0.1:")
+    assert "was lost; nothing was written" in last
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_scheduler_at_the_address_is_exit_1(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = _analysed(run, tmp_path / "out", "tcp://127.0.0.1:9")
+    assert done.returncode == 1
+    assert done.stderr.startswith("cluster-analyse: no Dask scheduler at tcp://127.0.0.1:9")
+
+
+def test_a_scheduler_without_workers_is_exit_1(run: Path, tmp_path: Path) -> None:
+    with loopback_cluster(tmp_path, n_workers=0) as cluster:
+        done = _analysed(run, tmp_path / "out", cluster.address)
+    assert done.returncode == 1
+    assert "has no workers (start some: dask worker tcp://127.0.0.1:" in done.stderr
+
+
+def _killed(run: Path, output: Path, address: str, victim: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", KILLER, str(run), str(output), address, str(victim)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+
+
+def _analysed(run: Path, output: Path, address: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output)]
+    return subprocess.run(
+        [*command, "--scheduler", address], capture_output=True, text=True, timeout=55, check=False
+    )
