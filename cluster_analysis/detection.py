@@ -18,21 +18,26 @@ from cluster_analysis.detectors.retransmission import retransmissions
 from cluster_analysis.detectors.slow_rank import confirmed_within_step, rank_suspects
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
-from cluster_analysis.detectors.workload import data_imbalance, split_by_mates, stage_imbalance
+from cluster_analysis.detectors.workload import data_imbalance, expert_imbalance, only_own, stage_imbalance
 from cluster_analysis.evidence import BoolArray, JobEvidence
-from cluster_analysis.findings import Finding, Severity, Verdict, severity_of
+from cluster_analysis.findings import FAULT_KINDS, Finding, Severity, Verdict, severity_of
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
+from cluster_analysis.stats import group_medians, median
 from cluster_analysis.thresholds import Thresholds
 from cluster_analysis.whatif import Saving, WhatIf
+
+#: Healthy ranks that are "repaired" to see what that alone seems to save, and findings that get a chain.
+_N_PLACEBOS = 3
+_N_CHAINS = 5
 
 
 @dataclass(frozen=True)
 class Detection:
     """The outcome: findings sorted by cost, what could not be judged, and the tables for reports.
 
-    `replay` says how far the replay may be trusted: `error_share` (replayed against measured step) and
-    `step_ms`. `step_ms` is the mean step time, None without any step.
+    `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),
+    `step_ms`, and `placebo_ms` (the most that "repairing" a healthy rank seems to save). `step_ms` is the mean step time, None without any step.
     """
 
     findings: tuple[Finding, ...]
@@ -78,12 +83,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     findings = _without_doubles(
         [_finding(view, one, saving, step_us, limits) for one, saving in zip(suspects, savings, strict=True)]
     )
+    findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
-    replay = (
-        {}
-        if what_if.replay is None
-        else {"error_share": what_if.replay.error_share, "step_ms": what_if.replay.step_us / 1e3}
-    )
+    replay = _replay_quality(view, what_if, suspects)
     notes += _what_is_missing(view, evidence)
     verdict: Verdict = "degraded" if any(_is_alarm(one) for one in findings) else "healthy"
     if verdict == "healthy" and not _can_judge(view, limits):
@@ -94,6 +96,22 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     )  # fmt: skip
 
 
+def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> dict[str, float]:
+    """How far costs may be trusted: the replay's error, and what "repairing" healthy ranks would save."""
+    if what_if.replay is None:
+        return {}
+    suspected = {rank for one in suspects for rank in one.ranks}
+    healthy = np.flatnonzero([int(rank) not in suspected for rank in view.ranks])
+    local = view.computing_us - group_medians(view.computing_us, view.role)
+    usual = np.broadcast_to(median(local, 1)[:, None], local.shape)
+    chosen = healthy[:: max(1, len(healthy) // _N_PLACEBOS)][:_N_PLACEBOS]
+    return {
+        "error_share": round(what_if.replay.error_share, 6),
+        "step_ms": round(what_if.replay.step_us / 1e3, 3),
+        "placebo_ms": round(what_if.placebo_us(np.nan_to_num(usual), chosen) / 1e3, 3),
+    }
+
+
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
     """One finding a culprit: late in two ways, it is listed with the dearer one and the evidence of both."""
     best: dict[str, Finding] = {}
@@ -101,6 +119,37 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
         first = best.get(one.id)
         best[one.id] = one if first is None else replace(first, evidence=(*first.evidence, *one.evidence))
     return list(best.values())
+
+
+def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:
+    """Say of the dearest alarms who waits for them."""
+    by_key = {(one.key, one.cause): one for one in suspects}
+    dearest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
+    chosen = [one.id for one in dearest if _is_alarm(one) and one.kind in FAULT_KINDS][:_N_CHAINS]
+    return [
+        replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
+        if one.id in chosen
+        else one
+        for one in findings
+    ]
+
+
+def _subject(finding: Finding) -> str:
+    if finding.kind == "slow_rank":
+        return f"rank {finding.ranks[0]}"
+    if finding.kind == "slow_host":
+        return f"host {finding.hosts[0]}"
+    return "this part of the network"
+
+
+def _listed(findings: list[Finding], n_steps: int, limits: Thresholds) -> list[Finding]:
+    """All alarms and workload verdicts, and the dearest few of the rest; of one or two steps no rest."""
+    rest = [one for one in findings if one.severity == "info" and one.kind in FAULT_KINDS]
+    rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
+    unknown = [one.id for one in rest if one.cost_ms_per_step is None]
+    kept = [one.id for one in rest[: limits.max_info]] if n_steps >= limits.min_steps_confident else []
+    dropped = {one.id for one in rest} - {*unknown, *kept}
+    return [one for one in findings if one.id not in dropped]
 
 
 def _is_alarm(finding: Finding) -> bool:
@@ -126,13 +175,15 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
         ranks = _slow_ranks(view, metric, deviation, limits, excluded)
         if metric.is_log:
             suspects += data_imbalance(view, deviation, limits)
+            suspects += expert_imbalance(view, deviation, limits)
         suspects += [*hosts, *ranks]
         if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
             few = int((deviation.n_peers < limits.min_peers).sum())
             notes.append(
                 f"{few} ranks have fewer than {limits.min_peers} peers: they are described, not judged"
             )
-    return [*suspects, *stage_imbalance(view, limits)], notes
+    slow = [rank for one in suspects if one.cause == "compute" for rank in one.ranks]
+    return [*suspects, *stage_imbalance(view, limits, np.isin(view.ranks, slow))], notes
 
 
 def _slow_ranks(
@@ -141,7 +192,7 @@ def _slow_ranks(
     """Slow ranks by their peers, and in computing by their mates, who see through uneven work."""
     ranks = rank_suspects(view, metric, deviation, limits, excluded)
     if metric.is_log:
-        ranks, _ = split_by_mates(view, deviation, ranks, limits)
+        ranks = only_own(view, deviation, ranks, limits)
         healthy = np.where(excluded[:, None], np.nan, metric.values)
         by_mates = mate_deviations(healthy, view, metric.floor, limits)
         if by_mates is not None:
@@ -178,9 +229,7 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     return notes
 
 
-def _finding(
-    view: JobView, suspect: Suspect, saving: Saving, step_us: float, limits: Thresholds
-) -> Finding:
+def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float, limits: Thresholds) -> Finding:
     cost = None if saving.alone_us is None else max(saving.alone_us, 0.0)
     summary = suspect.summary
     if cost is None and view.graph is None and saving.bound_us is not None:

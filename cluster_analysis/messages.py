@@ -16,7 +16,6 @@ from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.model import Topology
 from cluster_analysis.schedules import BatchCall, Message, StageCalls, batched, candidates, single
-from cluster_run.ids import Rank
 
 #: Clocks aligned at the ends of collectives agree to about this.
 _TOLERANCE_US = 1000.0
@@ -99,9 +98,7 @@ def _pipeline(calls: Calls, own: IntArray, topology: Topology) -> _Pipeline:
     if group is None:
         ranks: Sequence[int] = [int(calls.ranks[position]) for position in present]
     else:
-        ranks = sorted(
-            group.ranks, key=lambda rank: (topology.stages.get(rank, 0), group.ranks.index(rank))
-        )
+        ranks = sorted(group.ranks, key=lambda rank: (topology.stages.get(rank, 0), group.ranks.index(rank)))
     send, receive = calls.is_send[own], calls.is_receive[own]
     parts = []
     for chosen in (send, receive, ~send & ~receive):
@@ -186,9 +183,7 @@ def _only(messages: tuple[Message, ...], is_send: bool) -> tuple[BatchCall, ...]
     return tuple(BatchCall((m,), ()) if is_send else BatchCall((), (m,)) for m in messages)
 
 
-def _pairs(
-    pipeline: _Pipeline, plan: Plan
-) -> list[tuple[int, int]] | None:
+def _pairs(pipeline: _Pipeline, plan: Plan) -> list[tuple[int, int]] | None:
     """(send, receive) calls under a plan; None when the plan has another number of calls."""
     sent: dict[Message, int] = {}
     received: dict[Message, int] = {}
@@ -213,8 +208,10 @@ def _contradicted(calls: Calls, pairs: list[tuple[int, int]], offset_us: FloatAr
     transfer = float(np.median(shortest))
     too_early = ended < sent - _TOLERANCE_US
     waited = calls.elapse_us[receive] > 3.0 * transfer + _TOLERANCE_US
-    too_late = waited & (ended > sent + transfer + 3.0 * _TOLERANCE_US) & (
-        calls.elapse_us[send] < 3.0 * transfer + _TOLERANCE_US
+    too_late = (
+        waited
+        & (ended > sent + transfer + 3.0 * _TOLERANCE_US)
+        & (calls.elapse_us[send] < 3.0 * transfer + _TOLERANCE_US)
     )
     return float(np.mean(too_early | too_late))
 
@@ -243,7 +240,9 @@ def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatA
     return offset
 
 
-def _settle(calls: Calls, operator: IntArray, inside: IntArray, offset: FloatArray, settled: BoolArray) -> None:
+def _settle(
+    calls: Calls, operator: IntArray, inside: IntArray, offset: FloatArray, settled: BoolArray
+) -> None:
     end = calls.end_us[inside] + offset[calls.rank[inside]]
     ranks = np.unique(calls.rank[inside])
     known = ranks[settled[ranks]] if settled[ranks].any() else ranks[:1]

@@ -81,7 +81,12 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
 
 
 def _matched(
-    calls: Calls, operator: IntArray, place: IntArray, offset_us: FloatArray, steps: pa.Table, topology: Topology
+    calls: Calls,
+    operator: IntArray,
+    place: IntArray,
+    offset_us: FloatArray,
+    steps: pa.Table,
+    topology: Topology,
 ) -> _Matched:
     ends = pair_messages(calls, calls.is_point_to_point, offset_us, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])

@@ -129,6 +129,13 @@ class Graph:
                 self._end_messages(end, gap, transfer, level.messages)
         return end[:, :n_visits]
 
+    def visit_times(self, gap: FloatArray, transfer: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return when each visit ends and when its rank comes to it: (K, V) each, as `visit_ends`."""
+        end = self.visit_ends(gap, transfer)
+        none = np.zeros((len(end), 1))
+        padded = np.concatenate([end, none, none - np.inf], axis=1)
+        return end, self._arrive(padded, gap, np.arange(len(self.rank)))
+
     def _arrive(self, end: FloatArray, gap: FloatArray, visits: LongArray) -> FloatArray:
         begun, joined, own = end[:, self.after[visits]], end[:, self.join[visits]], gap[:, visits]
         side = self.is_side[visits]

@@ -82,7 +82,9 @@ def single(calls: StageCalls) -> tuple[BatchCall, ...]:
 
 
 @cache
-def _schedule(n_stages: int, microbatches: int, chunks: int, all_forward_first: bool) -> tuple[StageCalls, ...]:
+def _schedule(
+    n_stages: int, microbatches: int, chunks: int, all_forward_first: bool
+) -> tuple[StageCalls, ...]:
     return tuple(
         _stage(n_stages, microbatches, chunks, stage, all_forward_first) for stage in range(n_stages)
     )

@@ -69,7 +69,9 @@ def sequence(
     gap = calls.start_us - np.maximum(begun, joined)
     gap = np.where(after < 0, 0.0, np.maximum(gap, 0.0))
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
-    queued = is_side & (join >= 0) & (calls.start_us <= np.where(join >= 0, calls.end_us[join], 0.0) + _QUEUE_US)
+    queued = (
+        is_side & (join >= 0) & (calls.start_us <= np.where(join >= 0, calls.end_us[join], 0.0) + _QUEUE_US)
+    )
     gap[queued] = 0.0
     return Sequence(after, join, gap, is_side)
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster_analysis.attribution import blame, chain
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.evidence import FloatArray
+from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.replay import Graph
 from cluster_analysis.stats import median
 
@@ -59,11 +60,34 @@ class WhatIf:
         cumulative = self._greedy(graph, suspects, alone)
         return [Saving(a, c) for a, c in zip(alone, cumulative, strict=True)]
 
-    def saving_of(self, suspects: Sequence[Suspect]) -> float | None:
-        """Return what repairing all of them at once saves."""
-        if self._graph is None or not suspects:
-            return None
-        return self._saved(self._graph, [list(suspects)])[0]
+    def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
+        """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.
+
+        Args:
+            metric_excess_us: how far each rank's local time lies above its peers' (R, S).
+            healthy: positions of ranks that nobody suspects.
+        """
+        if self._graph is None or self.replay is None or not len(healthy):
+            return 0.0
+        suspects = []
+        for rank in healthy.tolist():
+            excess = np.zeros(metric_excess_us.shape)
+            excess[rank] = np.maximum(metric_excess_us[rank], 0.0)
+            suspects.append(_placebo(self._view, rank, excess))
+        return max(0.0, *self._saved(self._graph, [[one] for one in suspects]))
+
+    def chain(self, suspect: Suspect, subject: str) -> tuple[str, ...]:
+        """Return sentences on who waits because of a suspect, directly and down the line."""
+        graph, view = self._graph, self._view
+        if graph is None or self.replay is None:
+            return ()
+        groups = view.topology.groups
+        culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
+        blames = blame(
+            graph, self._gaps(graph, [suspect]), self._transfers(graph, [suspect]), culprits,
+            lambda name: groups[name].role if name in groups else "unknown",
+        )  # fmt: skip
+        return chain(subject, blames)
 
     def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         saved: list[float] = []
@@ -152,6 +176,23 @@ class WhatIf:
             if suspect.link_factor is not None:
                 transfer = transfer * suspect.link_factor
         return transfer
+
+
+def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
+    """A healthy rank, treated as if it were slow."""
+    return Suspect(
+        key=f"placebo-{view.ranks[rank]}",
+        kind="slow_rank",
+        ranks=view.rank_ids([rank]),
+        hosts=(),
+        cause="compute",
+        pattern="persistent",
+        step_positions=(),
+        evidence=(),
+        summary="",
+        next_check="",
+        excess_us=excess,
+    )
 
 
 def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None]:

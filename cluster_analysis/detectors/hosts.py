@@ -18,6 +18,7 @@ from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import host_summary, local_next_check
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
+from cluster_analysis.profile import longer_share
 from cluster_analysis.stats import MAD_TO_SIGMA, median, sigma, student_tail
 from cluster_analysis.thresholds import Thresholds
 
@@ -46,7 +47,11 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
     out = np.zeros(len(view.ranks), bool)
     while len(found) < len(hosts) - 1:
         level = median(np.where(out[:, None], np.nan, values), 1)
-        judged = [_judge(view, metric, level, int(host), values) for host in hosts if not out[view.host == host].all()]
+        judged = [
+            _judge(view, metric, level, int(host), values)
+            for host in hosts
+            if not out[view.host == host].all()
+        ]
         slow = [
             one
             for one in judged
@@ -111,13 +116,30 @@ def _spread_of_hosts(
 def _is_whole_host(
     view: JobView, metric: Metric, level: FloatArray, one: _Judged, limits: Thresholds
 ) -> bool:
-    """Enough ranks are slow; for computing also more than one group of mates, or it is their work."""
+    """Enough ranks are slow; in a job with experts also everywhere in the step, or it is their load."""
     centre = level[one.inside] - one.level
     slow = level[one.inside] - np.median(centre) >= 0.5 * min(metric.effect, one.level)
     if not metric.is_log:
         return bool(slow.mean() >= limits.host_share)
-    several = len(np.unique(view.mates[one.inside][slow])) >= 2 or not view.has_experts
-    return bool(slow.mean() >= limits.host_share_computing and several)
+    if slow.mean() < limits.host_share_computing:
+        return False
+    return not view.has_experts or is_slow_everywhere(view, one.inside, limits)
+
+
+def is_slow_everywhere(view: JobView, ranks: IntArray, limits: Thresholds) -> bool:
+    """Whether nearly all gaps of the ranks are long; an expert's load lengthens only those of its experts.
+
+    False where it cannot be told: nobody is blamed for what experts may explain.
+    """
+    if view.gaps is None:
+        return False
+    for role in np.unique(view.role[ranks]):
+        own = ranks[view.role[ranks] == role]
+        peers = np.setdiff1d(np.flatnonzero(view.role == role), ranks)
+        lost = view.gaps.lost_us(own, peers)
+        if lost is None or longer_share(lost, np.ones(len(lost), bool)) < limits.everywhere_share:
+            return False
+    return True
 
 
 def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, out: BoolArray) -> Suspect:

@@ -66,11 +66,33 @@ def _suspect(
         evidence=(evidence_row,),
         summary=(
             f"{name} takes {percent(np.expm1(level))} longer for the same bytes than {int(table.n_peers[rows[0]])} other "
-            f"{transport} links ({n_seen} observations)."
+            f"{transport} links ({n_seen} observations).{_doubt(part, pairs, transport)}"
         ),
         next_check=_next_check(part, names),
         links=links,
         link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
+    )
+
+
+def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> str:
+    """What the job's traffic cannot tell apart."""
+    if part.part == "link":
+        for src, dst in part.links:
+            lonely = [
+                f"rank {rank}"
+                for rank, end in ((src, 0), (dst, 1))
+                if sum(pair[end] == rank for pair in pairs) == 1
+            ]
+            if lonely and transport.upper() == "RDMA":
+                return (
+                    f" It may as well be the NIC of {' or '.join(lonely)}: not separable with this traffic, "
+                    "which uses no other link there."
+                )
+        return ""
+    return (
+        ""
+        if part.is_separable
+        else " Only two of its links carry traffic: one of them alone may be the reason."
     )
 
 
@@ -136,7 +158,9 @@ def _factors(
     for src, dst in healthy:
         touched |= (src_rank == src) & (dst_rank == dst)
     is_collective = source < 0
-    for group_code, kind_code in sorted(set(zip(group[touched].tolist(), kind[touched].tolist(), strict=True))):
+    for group_code, kind_code in sorted(
+        set(zip(group[touched].tolist(), kind[touched].tolist(), strict=True))
+    ):
         if names[group_code] not in graph.groups or kinds[kind_code] not in graph.types:
             continue
         rows = np.flatnonzero((group == group_code) & (kind == kind_code))

@@ -103,7 +103,9 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
     if not 0 < len(events) <= n_steps // 2 or not _is_regular(events):
         return []
     excess = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
-    rhythm = f"every {int(np.diff(events)[0])} steps" if len(events) > 1 else f"in step {view.steps[events[0]]}"
+    rhythm = (
+        f"every {int(np.diff(events)[0])} steps" if len(events) > 1 else f"in step {view.steps[events[0]]}"
+    )
     return [
         Suspect(
             key="periodic_pause",
@@ -113,7 +115,11 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
             cause="dispatch",
             pattern="intermittent" if len(events) > 1 else "transient",
             step_positions=tuple(events.tolist()),
-            evidence=(Evidence("free_us", float(by_step[events].mean()), usual, metric.floor, n_steps - len(events)),),
+            evidence=(
+                Evidence(
+                    "free_us", float(by_step[events].mean()), usual, metric.floor, n_steps - len(events)
+                ),
+            ),
             summary=f"All ranks pause for {milliseconds(float(extra[events].mean()))} {rhythm}.",
             next_check="Look at garbage collection and checkpoints: can they be rarer, or beside the training?",
             excess_us=excess,

@@ -40,7 +40,9 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     found = []
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
-        links = _group_links(evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]})
+        links = _group_links(
+            evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]}
+        )
         if links or view.topology.hosts == {}:
             found.append(_suspect(view, graph, operators, usual, links))
     return found
@@ -115,7 +117,11 @@ def _suspect(
     kind = graph.types[graph.operator_type[worst]]
     spread = float(np.nan_to_num(sigma(graph.transfer_us[graph.operator_type == graph.operator_type[worst]])))
     one_link = len(links) == 1
-    where = f"from rank {links[0].src} to rank {links[0].dst}" if one_link else f"among ranks {ranks[0]} to {ranks[-1]}"
+    where = (
+        f"from rank {links[0].src} to rank {links[0].dst}"
+        if one_link
+        else f"among ranks {ranks[0]} to {ranks[-1]}"
+    )
     name = f"{links[0].src}-{links[0].dst}" if one_link else f"{ranks[0]}-{ranks[-1]}"
     return Suspect(
         key=f"retransmission-{name}",

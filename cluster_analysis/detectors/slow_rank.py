@@ -26,7 +26,9 @@ def rank_suspects(
     series = deviation.series - deviation.centre[:, None]
     # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
     with np.errstate(invalid="ignore"):
-        slow_steps = (series > 0.5 * deviation.level[:, None]).sum(1) / np.maximum(np.isfinite(series).sum(1), 1)
+        slow_steps = (series > 0.5 * deviation.level[:, None]).sum(1) / np.maximum(
+            np.isfinite(series).sum(1), 1
+        )
     effect = _effect(metric, deviation.level)
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
     persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))

@@ -8,8 +8,8 @@ import numpy as np
 
 from cluster_analysis.calls import numbers
 from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
-from cluster_analysis.model import Topology
 from cluster_analysis.graph import build_graph
+from cluster_analysis.model import Topology
 from cluster_analysis.profile import RoleGaps
 from cluster_analysis.replay import Graph
 from cluster_analysis.stats import median

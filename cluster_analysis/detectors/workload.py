@@ -5,38 +5,83 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.detectors.deviation import Deviation
+from cluster_analysis.detectors.hosts import is_slow_everywhere
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import percent
-from cluster_analysis.evidence import FloatArray
+from cluster_analysis.evidence import BoolArray, FloatArray
 from cluster_analysis.findings import Evidence
 from cluster_analysis.stats import group_medians, median, sigma
 from cluster_analysis.thresholds import Thresholds
+from cluster_run.ids import format_number_ranges
 
 
-def split_by_mates(
+def only_own(
     view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
-) -> tuple[list[Suspect], list[Suspect]]:
-    """Tell devices from work: (device, work). A rank whose mates deviate with it got more work."""
-    own, shared = [], []
-    level = deviation.level
+) -> list[Suspect]:
+    """Keep the devices: a rank whose mates deviate with it got more work, and so did the holder of an expert."""
+    own = []
     for suspect in suspects:
         rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
-        mates = np.flatnonzero((view.mates == view.mates[rank]) & (np.arange(len(level)) != rank))
-        if view.mates[rank] < 0 or not len(mates) or suspect.pattern != "persistent":
+        mates = np.flatnonzero((view.mates == view.mates[rank]) & (np.arange(len(view.ranks)) != rank))
+        level = deviation.level
+        if suspect.pattern != "persistent":  # in the steps in which it is slow
+            level = median(deviation.series[:, list(suspect.step_positions)], 1)
+        if view.mates[rank] >= 0 and len(mates):
+            alone = level[rank] - float(np.nan_to_num(median(level[mates])))
+            if alone >= limits.own_share * level[rank]:
+                own.append(suspect)
+        elif not view.has_experts or is_slow_everywhere(view, np.array([rank]), limits):
             own.append(suspect)
-            continue
-        alone = level[rank] - float(median(level[mates]))
-        (own if alone >= limits.own_share * level[rank] else shared).append(suspect)
-    return own, shared
+    return own
 
 
-def stage_imbalance(view: JobView, limits: Thresholds) -> list[Suspect]:
-    """One finding when stages differ in computing by more than a few percent."""
+def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+    """One finding when holders of experts differ in every step: some experts get more tokens."""
+    if not view.has_experts or (view.mates < 0).any():
+        return []
+    level = median(deviation.raw, 1)
+    codes = np.unique(view.mates)
+    by_group = np.array([float(median(level[view.mates == code])) for code in codes])
+    spread = float(np.nan_to_num(sigma(by_group)))
+    noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
+    if len(codes) < 4 or spread < max(limits.data_effect, 2.0 * noise):
+        return []
+    shared = by_group[np.searchsorted(codes, view.mates)]
+    excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(shared))[:, None]
+    worst = int(np.argmax(by_group))
+    typical = float(median(view.computing_us))
+    holders = view.rank_ids(list(np.flatnonzero(view.mates == codes[worst])))
+    return [
+        Suspect(
+            key="expert_imbalance",
+            kind="expert_imbalance",
+            ranks=holders,
+            hosts=(),
+            cause="unknown",
+            pattern="persistent",
+            step_positions=tuple(range(len(view.steps))),
+            evidence=(
+                Evidence("computing_us", typical * float(np.exp(by_group[worst])), typical, typical * spread,
+                         len(codes) - 1),
+            ),
+            summary=(
+                f"Holders of experts differ by {percent(spread)} in computing in every step; ranks "
+                f"{format_number_ranges(holders)} have {percent(np.expm1(by_group[worst]))} more than usual."
+            ),
+            next_check="Look at the tokens by expert: raise the balancing loss, or place busy experts apart.",
+            excess_us=excess,
+            is_alarm=False,
+        )
+    ]  # fmt: skip
+
+
+def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> list[Suspect]:
+    """One finding when stages differ in computing by more than a few percent, `faulty` ranks (R,) left out."""
     roles = np.unique(view.stage[view.stage >= 0])
     if len(roles) < 2:
         return []
-    by_rank = np.nanmean(view.computing_us, axis=1)
+    by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))
     typical = np.array([float(median(by_rank[view.stage == role])) for role in roles])
     if not np.isfinite(typical).all() or typical.min() <= 0:
         return []
@@ -77,6 +122,10 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
     if not (view.replica >= 0).all() or len(np.unique(view.replica)) < 3 or not view.computing_us.size:
         return []
     shared = group_medians(deviation.raw, view.replica)
+    if len(view.steps) >= limits.min_steps_confident:  # what stays from step to step is not the data's
+        shared = shared - median(shared, 1)[:, None]
+    elif view.has_experts:
+        return []
     spread = float(np.nan_to_num(sigma(shared)))
     if spread < limits.data_effect:
         return []
