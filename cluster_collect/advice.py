@@ -9,23 +9,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Trouble:
-    """What went wrong with a host, and what to do about it. `address` is empty where it has none."""
+    """What went wrong with a host, and what to do about it.
+
+    `address` is empty where it has none; `command` can be tried by hand.
+    """
 
     name: str
     reason: str
     advice: str
     address: str = ""
     details: tuple[str, ...] = ()
+    command: str = ""
 
 
 @dataclass(frozen=True)
 class SharedTrouble:
-    """What went wrong with some hosts, in the order of the inventory; `details` only for a single one."""
+    """What went wrong with some hosts, in the order of the inventory; `command` is that of the first."""
 
     names: tuple[str, ...]
     reason: str
     advice: str
     details: tuple[str, ...] = ()
+    command: str = ""
 
 
 def fold_troubles(troubles: Iterable[Trouble]) -> tuple[SharedTrouble, ...]:
@@ -54,4 +59,4 @@ def _shared(group: list[Trouble]) -> SharedTrouble:
     first = group[0]
     reason = without_prefix(first.reason, first.name, first.address)
     names = tuple(one.name for one in group)
-    return SharedTrouble(names, reason, first.advice, first.details)
+    return SharedTrouble(names, reason, first.advice, first.details, first.command)

@@ -245,8 +245,8 @@ class AsyncsshConnection:
     def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
         self._connection = connection
 
-    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
-        """Run a command; its output goes to `receive` straight from the packet."""
+    async def start(self, command: str, receive: Receive) -> AsyncsshCommand:
+        """Start a command; its output goes to `receive` straight from the packet."""
         session = _Session(receive)
         try:
             channel, _ = await self._connection.create_session(
@@ -262,17 +262,7 @@ class AsyncsshConnection:
             raise NoShellError(f"the host runs no commands for us: {error.reason}") from None
         except (OSError, asyncssh.Error) as error:
             raise translated(error) from None
-        try:
-            if not channel.is_closing():
-                channel.write(stdin)
-                channel.write_eof()
-            await session.ended
-        except (OSError, asyncssh.Error) as error:
-            raise translated(error) from None
-        finally:
-            session.forget()
-            channel.abort()
-        return CommandResult(channel.get_exit_status(), bytes(session.errors))
+        return AsyncsshCommand(channel, session)
 
     async def open_files(self) -> RemoteFiles:
         """Start SFTP."""
@@ -298,6 +288,46 @@ async def _close(connection: asyncssh.SSHClientConnection) -> None:
         connection.abort()
 
 
+class AsyncsshCommand:
+    """A command that runs on a host."""
+
+    def __init__(self, channel: Any, session: _Session) -> None:
+        self._channel = channel
+        self._session = session
+
+    @property
+    def errors(self) -> bytes:
+        """What it has said on its error output."""
+        return bytes(self._session.errors)
+
+    def redirect(self, receive: Receive) -> None:
+        """Give its further output to `receive`."""
+        self._session.redirect(receive)
+
+    def send(self, data: bytes) -> None:
+        """Give it more input; input for a command that has ended is dropped."""
+        if not self._channel.is_closing():
+            self._channel.write(data)
+
+    def end_input(self) -> None:
+        """Tell it that no more input comes."""
+        if not self._channel.is_closing():
+            self._channel.write_eof()
+
+    async def wait(self) -> CommandResult:
+        """Wait for its end."""
+        try:
+            await asyncio.shield(self._session.ended)
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+        return CommandResult(self._channel.get_exit_status(), self.errors)
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+        self._session.forget()
+        self._channel.abort()
+
+
 class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
     """Receives one command's output."""
 
@@ -307,6 +337,8 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
         self._resume: asyncio.TimerHandle | None = None
         self.errors = bytearray()
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Fetched when nobody waits for it, or asyncio would report it as forgotten.
+        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     def connection_made(self, chan: Any) -> None:
         """Keep the channel."""
@@ -322,9 +354,9 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
         try:
             pause_s = self._receive(data)
         except Exception as error:
-            self.forget()
             if not self.ended.done():
                 self.ended.set_exception(error)
+            self.forget()
             return
         if pause_s > 0:
             self._channel.pause_reading()
@@ -341,6 +373,10 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
             self.ended.set_result(None)
         else:
             self.ended.set_exception(exc)
+
+    def redirect(self, receive: Receive) -> None:
+        """Give further output to another receiver."""
+        self._receive = receive
 
     def forget(self) -> None:
         """Drop whatever still arrives."""
@@ -408,7 +444,7 @@ def _setup_error(error: Exception, spec: HostSpec) -> HostError:
     if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
         return SshSetupError(
             f"the private key {spec.identity_file} cannot be opened: {error}",
-            "add it to the agent (ssh-add), or name the variable with its passphrase: passphrase_env",
+            "add it to the agent (ssh-add), or give --ask-passphrase or passphrase_env",
         )
     return SshSetupError(
         f"the SSH settings of this host cannot be used: {error}", "check identity_file and ssh_config"
@@ -454,10 +490,9 @@ def _translated_other(error: Exception, name: str) -> HostError:
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return StalledError(f"{name}timed out")
     if isinstance(error, OSError):
-        return UnreachableError(
-            f"{name}{error.strerror or str(error) or type(error).__name__}",
-            "is the host up, and its SSH port right?",
-        )
+        # asyncio's own text ("Connect call failed ('10.0.0.1', 22)") says less than the system's.
+        text = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
+        return UnreachableError(f"{name}{text}", "is the host up, and its SSH port right?")
     return RemoteFailureError(f"{name}{str(error) or type(error).__name__}")
 
 

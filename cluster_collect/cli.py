@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # heavy modules are imported by the functions that need them:
     from cluster_collect.inventory.build import Inventory
     from cluster_collect.plan import HostCheck, HostPlan
     from cluster_collect.progress import Display
-    from cluster_collect.summary import Surroundings
+    from cluster_collect.surroundings import Surroundings
     from cluster_run.manifest import HostOutcome
 
 
@@ -73,6 +73,8 @@ def _run(argv: Sequence[str], arguments: Arguments) -> ExitCode:
         else:
             finish = _collect(job, shown)
     _print_result(finish.text)
+    if finish.next_step and arguments.verbosity > 0:
+        print(f"next: {finish.next_step}", file=sys.stderr)
     return finish.code
 
 
@@ -80,6 +82,7 @@ def _run(argv: Sequence[str], arguments: Arguments) -> ExitCode:
 class _Finish:
     text: str
     code: ExitCode
+    next_step: str = ""
 
 
 def _prepare(argv: Sequence[str], arguments: Arguments) -> Job:
@@ -145,9 +148,11 @@ def _collect(job: Job, shown: Display) -> _Finish:
         raise _interrupted(job, shown, error) from error
     seconds = time.monotonic() - begin_s
     code = _code_of_outcomes(job, manifest.hosts)
+    next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
+    around = _surroundings(job, seconds)
     if job.arguments.json:
-        return _Finish(collection_json(manifest.hosts, job.run, seconds, code, job.warnings), code)
-    return _Finish(collection_text(manifest.hosts, _surroundings(job, seconds)), code)
+        return _Finish(collection_json(manifest.hosts, around, code), code, next_step)
+    return _Finish(collection_text(manifest.hosts, around), code, next_step)
 
 
 def _plan(job: Job, shown: Display) -> _Finish:
@@ -160,7 +165,7 @@ def _plan(job: Job, shown: Display) -> _Finish:
     plans = run_interruptibly(work, shown.tick)
     code = _code_of_answers(job, plans)
     if job.arguments.json:
-        return _Finish(plan_json(plans, job.run, code, job.warnings), code)
+        return _Finish(plan_json(plans, _surroundings(job), code), code)
     return _Finish(plan_text(plans, _surroundings(job)), code)
 
 
@@ -174,16 +179,18 @@ def _check(job: Job, shown: Display) -> _Finish:
     checks = run_interruptibly(work, shown.tick)
     code = _code_of_answers(job, checks)
     if job.arguments.json:
-        return _Finish(check_json(checks, code, job.warnings), code)
+        return _Finish(check_json(checks, _surroundings(job), code), code)
     return _Finish(check_text(checks, _surroundings(job)), code)
 
 
 def _surroundings(job: Job, seconds: float = 0.0) -> Surroundings:
-    from cluster_collect.summary import Surroundings  # noqa: PLC0415
+    from cluster_collect.surroundings import Surroundings  # noqa: PLC0415
 
-    addresses = {spec.host: spec.address for spec in job.inventory.specs}
+    specs = {spec.host: spec for spec in job.inventory.specs}
     min_free_bytes = job.arguments.options.min_free_bytes
-    return Surroundings(job.run, seconds, _free_bytes(job.run), min_free_bytes, addresses, job.missing)
+    return Surroundings(
+        job.run, seconds, _free_bytes(job.run), min_free_bytes, specs, job.missing, job.warnings
+    )
 
 
 def _free_bytes(run: Path) -> int | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from cluster_collect.plan import HostCheck, HostPlan
+from cluster_collect.surroundings import Surroundings
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.manifest import HostOutcome
 from cluster_run.version import VERSION
@@ -20,9 +20,7 @@ SCHEMA = "cluster-collect/1"
 TOOL_NAME = "cluster-collect"
 
 
-def collection_json(
-    outcomes: Sequence[HostOutcome], run: Path, seconds: float, code: ExitCode, warnings: Sequence[str]
-) -> str:
+def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code: ExitCode) -> str:
     """Return the result of a collection; files that are not simply stored are named one by one."""
     hosts = [
         {
@@ -34,9 +32,7 @@ def collection_json(
             "n_wire_bytes": outcome.wire_bytes,
             "seconds": round(outcome.seconds, 3),
             "clock_offset_ms": outcome.clock_offset_ms,
-            "failure": outcome.failure,
-            "reason": outcome.reason,
-            "advice": outcome.advice,
+            **_failure(outcome, around),
             "files": [
                 {"source": file.source, "path": file.path, "state": file.state, "reason": file.reason}
                 for file in outcome.files
@@ -50,12 +46,14 @@ def collection_json(
         "n_complete": sum(outcome.state == "complete" for outcome in outcomes),
         "n_files": sum(outcome.n_stored for outcome in outcomes),
         "n_bytes": sum(outcome.stored_bytes for outcome in outcomes),
-        "seconds": round(seconds, 3),
+        "seconds": round(around.seconds, 3),
     }
-    return _document("collect", code, warnings, {"run": str(run), "totals": totals, "hosts": hosts})
+    return _document(
+        "collect", code, around.warnings, {"run": str(around.run), "totals": totals, "hosts": hosts}
+    )
 
 
-def plan_json(plans: Sequence[HostPlan], run: Path, code: ExitCode, warnings: Sequence[str]) -> str:
+def plan_json(plans: Sequence[HostPlan], around: Surroundings, code: ExitCode) -> str:
     """Return the result of a dry run, with every file."""
     hosts = [
         {
@@ -64,9 +62,7 @@ def plan_json(plans: Sequence[HostPlan], run: Path, code: ExitCode, warnings: Se
             "method": plan.method,
             "n_files": len(plan.files),
             "n_bytes": plan.n_bytes,
-            "failure": plan.failure,
-            "reason": plan.reason,
-            "advice": plan.advice,
+            **_failure(plan, around),
             "files": [
                 {"source": file.source, "path": file.path, "n_bytes": file.size_bytes} for file in plan.files
             ],
@@ -74,10 +70,10 @@ def plan_json(plans: Sequence[HostPlan], run: Path, code: ExitCode, warnings: Se
         }
         for plan in plans
     ]
-    return _document("dry-run", code, warnings, {"run": str(run), "hosts": hosts})
+    return _document("dry-run", code, around.warnings, {"run": str(around.run), "hosts": hosts})
 
 
-def check_json(checks: Sequence[HostCheck], code: ExitCode, warnings: Sequence[str]) -> str:
+def check_json(checks: Sequence[HostCheck], around: Surroundings, code: ExitCode) -> str:
     """Return the result of a check."""
     hosts = [
         {
@@ -90,13 +86,11 @@ def check_json(checks: Sequence[HostCheck], code: ExitCode, warnings: Sequence[s
             "clock_offset_ms": check.clock_offset_ms,
             "method": check.method,
             "tools": dict(check.tools),
-            "failure": check.failure,
-            "reason": check.reason,
-            "advice": check.advice,
+            **_failure(check, around),
         }
         for check in checks
     ]
-    return _document("check", code, warnings, {"hosts": hosts})
+    return _document("check", code, around.warnings, {"hosts": hosts})
 
 
 def error_json(mode: str, error: ClusterError) -> str:
@@ -104,6 +98,15 @@ def error_json(mode: str, error: ClusterError) -> str:
     return _document(
         mode, error.exit_code, (), {"error": {"message": error.message, "advice": error.advice}, "hosts": []}
     )
+
+
+def _failure(host: HostOutcome | HostPlan | HostCheck, around: Surroundings) -> Mapping[str, str]:
+    return {
+        "failure": host.failure,
+        "reason": host.reason,
+        "advice": host.advice,
+        "command": around.command_to_try(host.host, host.failure),
+    }
 
 
 def _document(mode: str, code: ExitCode, warnings: Sequence[str], body: Mapping[str, Any]) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+import re
+import shlex
+from collections.abc import Iterable, Sequence
 
 from cluster_collect.advice import Trouble, fold_troubles
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.plan import HostCheck, HostPlan
+from cluster_collect.surroundings import Surroundings
 from cluster_collect.table import format_table
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
-from cluster_run.ids import HostId
 from cluster_run.manifest import CollectedFile, HostOutcome
 
 #: With more hosts than this, those that are well share one row.
@@ -25,21 +25,6 @@ _SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
 _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What a summary knows beside the hosts' answers.
-
-    `free_bytes` is the space here, None where unknown; `missing` says which ranks have no host.
-    """
-
-    run: Path
-    seconds: float = 0.0
-    free_bytes: int | None = None
-    min_free_bytes: int = 0
-    addresses: Mapping[HostId, str] = field(default_factory=dict)
-    missing: str = ""
-
-
 def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> str:
     """Return the table of a collection, its troubles and where the data lies."""
     shown, folded = list(outcomes), []
@@ -50,15 +35,17 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     if folded:
         rows.append(_folded_row(folded))
     text = format_table(("", "", "host", "state", "files", "size", "time"), rows, numbers={1, 4, 5, 6})
-    text += _troubles_text(
-        trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around.addresses)
-    )
+    text += _troubles_text(trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around))
     text += _missing_text(around)
     n_complete = sum(outcome.state == "complete" for outcome in outcomes)
     n_files = sum(outcome.n_stored for outcome in outcomes)
     n_bytes = sum(outcome.stored_bytes for outcome in outcomes)
     text += f"\n{n_complete} of {count(len(outcomes), 'host')} complete: {count(n_files, 'file')}, "
-    return text + f"{format_bytes(n_bytes)} in {format_seconds(around.seconds)}, in {around.run}\n"
+    text += f"{format_bytes(n_bytes)} in {format_seconds(around.seconds)}, in {around.run}\n"
+    if n_complete < len(outcomes):
+        run = shlex.quote(str(around.run))
+        text += f"  → call it again with --output {run}: it fetches only what is missing\n"
+    return text
 
 
 def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
@@ -78,7 +65,7 @@ def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
     n_files, n_bytes = sum(len(plan.files) for plan in plans), sum(plan.n_bytes for plan in plans)
     head = ("", "", "host", "files", "size", "skipped", "method")
     text = format_table(head, rows, numbers={1, 3, 4, 5}, empty_columns=False)
-    text += _troubles_text(_answer_troubles(plans, around.addresses)) + _missing_text(around)
+    text += _troubles_text(_answer_troubles(plans, around)) + _missing_text(around)
     if around.free_bytes is not None and n_bytes + around.min_free_bytes > around.free_bytes:
         text += f"\nnot enough room here: {format_bytes(around.free_bytes)} free\n"
         text += "  → choose another --output, collect less with --what, or make room\n"
@@ -95,7 +82,7 @@ def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
     off = [check for check in checks if _is_clock_off(check.clock_offset_ms)]
     text += _troubles_text(
         [
-            *_answer_troubles(checks, around.addresses),
+            *_answer_troubles(checks, around),
             *(Trouble(check.server_id, _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
         ]
     )
@@ -141,7 +128,7 @@ def _check_row(check: HostCheck) -> tuple[str, ...]:
         "" if check.free_bytes is None else format_bytes(check.free_bytes),
         "" if check.clock_offset_ms is None else f"{check.clock_offset_ms:+.0f} ms",
         printable(check.method),
-        printable(", ".join(" ".join(tool).strip() for tool in check.tools)),
+        printable(", ".join(f"{name} {_version(text)}" for name, text in check.tools)),
     )
 
 
@@ -152,22 +139,27 @@ def _is_clock_off(offset_ms: float | None) -> bool:
     return offset_ms is not None and abs(offset_ms) > MAX_CLOCK_OFFSET_MS
 
 
-def _outcome_troubles(outcome: HostOutcome, addresses: Mapping[HostId, str]) -> list[Trouble]:
+def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Trouble]:
     troubles = []
     if outcome.reason:
         incomplete = [file for file in outcome.files if file.state in ("failed", "unstable")]
-        troubles.append(
-            Trouble(
-                outcome.server_id,
-                outcome.reason,
-                outcome.advice,
-                addresses.get(outcome.host, ""),
-                _named(incomplete),
-            )
-        )
+        troubles.append(_trouble(outcome, around, _named(incomplete)))
     if _is_clock_off(outcome.clock_offset_ms):
         troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles
+
+
+def _answer_troubles(answers: Sequence[HostPlan | HostCheck], around: Surroundings) -> list[Trouble]:
+    return [_trouble(one, around) for one in answers if one.reason]
+
+
+def _trouble(
+    host: HostOutcome | HostPlan | HostCheck, around: Surroundings, details: tuple[str, ...] = ()
+) -> Trouble:
+    spec = around.specs.get(host.host)
+    command = around.command_to_try(host.host, host.failure)
+    address = "" if spec is None else spec.address
+    return Trouble(host.server_id, host.reason, host.advice, address, details, command)
 
 
 def _named(files: Sequence[CollectedFile]) -> tuple[str, ...]:
@@ -180,14 +172,10 @@ def _named(files: Sequence[CollectedFile]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _answer_troubles(
-    answers: Sequence[HostPlan | HostCheck], addresses: Mapping[HostId, str]
-) -> list[Trouble]:
-    return [
-        Trouble(one.server_id, one.reason, one.advice, addresses.get(one.host, ""))
-        for one in answers
-        if one.reason
-    ]
+def _version(text: str) -> str:
+    """Return the version number in what a program says of itself."""
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    return match[0] if match else text
 
 
 def _missing_text(around: Surroundings) -> str:
@@ -205,4 +193,6 @@ def _troubles_text(troubles: Iterable[Trouble]) -> str:
         text += "".join(f"    {printable(line)}\n" for line in trouble.details)
         if trouble.advice:
             text += f"  → {printable(trouble.advice)}\n"
+        if trouble.command:
+            text += f"  → try: {printable(trouble.command)}\n"
     return text

@@ -162,10 +162,14 @@ class _Builder:
 
     def _refuse_duplicate(self, entry: Entry, target: str, server_id: str) -> None:
         place = (target, entry.number("port"), entry.text("profiler_root"), entry.text("device_regex"))
-        other = self._server_ids.get(server_id) or self._places.get(place)
+        first = self._server_ids.get(server_id)
+        if first is not None:
+            raise entry.where.wrong(f"host {server_id!r} is listed twice", f"the first one is {first.place}")
+        first = self._places.get(place)
+        if first is not None:
+            what = f"host {server_id!r} reads the same directory of {target} as another one"
+            raise entry.where.wrong(what, f"the other one is {first.place}")
         self._server_ids[server_id] = self._places[place] = entry.where
-        if other is not None:
-            raise entry.where.wrong(f"host {server_id!r} is listed twice", f"the first one is {other.place}")
 
     def _check_connection(self, entry: Entry, address: str, root: str | None) -> None:
         where = entry.values["address"]

@@ -10,7 +10,9 @@ import pytest
 
 from cluster_collect.json_result import check_json, collection_json, error_json, plan_json
 from cluster_collect.plan import HostCheck, HostPlan, PlannedFile
-from cluster_collect.summary import Surroundings, check_text, collection_text, plan_text
+from cluster_collect.spec import HostSpec
+from cluster_collect.summary import check_text, collection_text, plan_text
+from cluster_collect.surroundings import Surroundings
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, FileState, HostOutcome, HostState
@@ -67,6 +69,7 @@ def test_the_table_of_a_collection_to_the_letter() -> None:
         "  → is the host up?\n"
         "\n"
         "1 of 4 hosts complete: 3 files, 3.0 kB in 15 s, in run1\n"
+        "  → call it again with --output run1: it fetches only what is missing\n"
     )
 
 
@@ -74,7 +77,7 @@ def test_many_hosts_that_are_well_share_a_row_and_the_others_keep_theirs() -> No
     outcomes = [outcome(number, stored=files("stored")) for number in range(1, 100)]
     outcomes[49] = outcome(50, "failed", reason="down")
     lines = collection_text(outcomes, Surroundings(RUN)).splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 8
     assert "node50" in lines[1]
     assert "node[01-49,51-99] (98 hosts)" in lines[2]
     assert lines[2].split()[-5:] == ["98", "98.0", "kB", "2.0", "s"]
@@ -118,7 +121,9 @@ def test_a_plan_says_when_there_is_not_enough_room(free: int | None, enough: boo
 
 
 def test_a_check_leaves_out_what_nobody_knows() -> None:
-    known = HostCheck(HostId("1"), ServerId("a"), 0.1, 3, 5000, 10**12, 12.4, "tar", (("tar", "1.34"),))
+    known = HostCheck(
+        HostId("1"), ServerId("a"), 0.1, 3, 5000, 10**12, 12.4, "tar", (("tar", "tar (GNU tar) 1.34"),)
+    )
     unknown = HostCheck(HostId("2"), ServerId("b"), reason="b: refused", advice="try")
     head, first, second, *_ = check_text([known, unknown], Surroundings(RUN)).splitlines()
     assert head.split() == ["host", "login", "files", "size", "free", "clock", "method", "tools"]
@@ -133,10 +138,8 @@ def test_json_names_every_file_that_is_not_simply_stored() -> None:
     odd = CollectedFile("p", name, 1, 0, "", "failed", "\x1b")
     text = collection_json(
         [outcome(1, "partial", [*files("stored", "unstable"), odd], "why", "do")],
-        RUN,
-        1.23456,
+        Surroundings(RUN, 1.23456, warnings=("careful",)),
         ExitCode.INCOMPLETE,
-        ["careful"],
     )
     document = json.loads(text.encode("ascii"))
     (host,) = document["hosts"]
@@ -156,9 +159,9 @@ def test_json_names_every_file_that_is_not_simply_stored() -> None:
 
 def test_every_json_result_has_schema_tool_mode_and_code() -> None:
     texts = {
-        "collect": collection_json([], RUN, 0.0, ExitCode.DONE, ()),
-        "dry-run": plan_json([plan(1)], RUN, ExitCode.DONE, ()),
-        "check": check_json([HostCheck(HostId("1"), ServerId("a"))], ExitCode.DONE, ()),
+        "collect": collection_json([], Surroundings(RUN), ExitCode.DONE),
+        "dry-run": plan_json([plan(1)], Surroundings(RUN), ExitCode.DONE),
+        "check": check_json([HostCheck(HostId("1"), ServerId("a"))], Surroundings(RUN), ExitCode.DONE),
     }
     for mode, text in texts.items():
         document = json.loads(text)
@@ -167,3 +170,40 @@ def test_every_json_result_has_schema_tool_mode_and_code() -> None:
     failed = json.loads(error_json("check", InputError("a: gone", "find it")))
     assert failed["error"] == {"message": "a: gone", "advice": "find it"}
     assert failed["exit_code"] == 1
+
+
+SPEC = HostSpec(
+    HostId("1"),
+    ServerId("a"),
+    address="10.0.0.1",
+    port=2222,
+    user="trainer",
+    identity_file="/k y",
+    known_hosts="/kh",
+    jump="b",
+    ssh_config="/c",
+    certificate_file="/cert",
+    password="secret",
+)
+
+
+def test_a_failed_login_comes_with_the_command_to_try_by_hand() -> None:
+    failed = HostOutcome(HostId("1"), ServerId("a"), "failed", reason="refused", failure="login")
+    around = Surroundings(RUN, specs={HostId("1"): SPEC})
+    command = (
+        "ssh -F /c -p 2222 -i '/k y' -o CertificateFile=/cert -o UserKnownHostsFile=/kh -J b trainer@10.0.0.1"
+    )
+    assert f"  → try: {command}\n" in collection_text([failed], around)
+    document = json.loads(collection_json([failed], around, ExitCode.FAILED))
+    assert document["hosts"][0]["command"] == command
+
+
+@pytest.mark.parametrize("failure", ["no-data", "prepare", "files-missing", ""])
+def test_what_ssh_cannot_show_comes_without_a_command(failure: str) -> None:
+    around = Surroundings(RUN, specs={HostId("1"): SPEC})
+    assert around.command_to_try(HostId("1"), failure) == ""
+
+
+def test_a_shared_file_system_has_no_command() -> None:
+    spec = HostSpec(HostId("1"), ServerId("a"), local="/mnt/a", transport="local")
+    assert Surroundings(RUN, specs={HostId("1"): spec}).command_to_try(HostId("1"), "stalled") == ""

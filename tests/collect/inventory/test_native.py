@@ -128,7 +128,7 @@ MISTAKES = [
     ),
     ("- address: n[1-3]\n- address: n2", r"hosts.yaml:5: host 'n2' is listed twice"),
     ("- address: n[1-2],n2", r"hosts.yaml:4: host 'n2' is listed twice"),
-    ("- address: a\n- address: a\n  server_id: b", r"hosts.yaml:5: host 'b' is listed twice"),
+    ("- address: a\n- address: a\n  server_id: b", r"hosts.yaml:5: host 'b' reads the same directory of a"),
     ("- address: n[1-", r"hosts.yaml:4: not a list of hosts: 'n\[1-'"),
     ("- address: n[1-100000000]", r"hosts.yaml:4: too many hosts"),
     (

@@ -1,0 +1,32 @@
+"""The `ssh` command that reaches a host the way the collector does: to be tried by hand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from cluster_collect.spec import HostSpec
+
+#: Failures that trying by hand can explain.
+TRIED_BY_HAND = frozenset(
+    {"unreachable", "lost-connection", "stalled", "host-key", "login", "ssh-setup", "no-shell"}
+)
+
+
+def ssh_command(spec: HostSpec) -> str:
+    """Return the command line; empty for a host that is not connected to. It holds no secret."""
+    if spec.local is not None:
+        return ""
+    options: Sequence[tuple[str, str | int | None]] = (
+        ("-F", spec.ssh_config),
+        ("-p", spec.port),
+        ("-i", spec.identity_file),
+        ("-o", spec.certificate_file and f"CertificateFile={spec.certificate_file}"),
+        ("-o", spec.known_hosts and f"UserKnownHostsFile={spec.known_hosts}"),
+        ("-J", spec.jump),
+    )
+    words = ["ssh"]
+    for option, value in options:
+        if value is not None:
+            words += [option, str(value)]
+    return shlex.join([*words, f"{spec.user}@{spec.address}" if spec.user else spec.address])
