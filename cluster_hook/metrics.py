@@ -1,4 +1,4 @@
-"""Puts the metrics of an analysis where node_exporter's textfile collector reads them."""
+"""The metrics of an analysis: beside its results, and where node_exporter reads them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
+from cluster_run.layout import FINDINGS_NAME
 
-#: What cluster-analyse calls its metrics, in its output directory.
+#: Beside the results; cluster-analyse removes the one of an older analysis.
 METRICS_NAME = "metrics.prom"
-#: More than a large job's metrics take; a larger file is not one of ours.
-MAX_METRICS_BYTES = 1024 * 1024
+#: More than a large job's metrics take; a longer text is not ours.
+MAX_METRICS_LENGTH = 1024 * 1024
 #: After this long a job's metrics leave the collector's directory.
 KEEP_S = 7 * 86400.0
 
@@ -22,14 +23,27 @@ _COMMENT = re.compile(r"# (HELP|TYPE) cluster_analysis_[a-z_]+ .*")
 _SAMPLE = re.compile(r"(cluster_analysis_[a-z_]+)(?:\{(.*)\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|NaN|[+-]Inf)")
 
 
-def read_metrics(results: Path) -> str:
-    """Return the metrics among the results of an analysis; empty where there are none."""
+def write_metrics(results: Path) -> str:
+    """Write the metrics of findings.json beside it; return their text.
+
+    Raises:
+        InputError: the findings cannot be read.
+    """
+    # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
+    from cluster_analysis.findings import document_from_json  # noqa: PLC0415
+    from cluster_analysis.model import Topology  # noqa: PLC0415
+    from cluster_analysis.reports import prometheus  # noqa: PLC0415
+    from cluster_analysis.result import AnalysisResult  # noqa: PLC0415
+
+    path = results / FINDINGS_NAME
     try:
-        with (results / METRICS_NAME).open("rb") as stream:
-            content = stream.read(MAX_METRICS_BYTES + 1)
-        return content.decode() if len(content) <= MAX_METRICS_BYTES else ""
-    except (OSError, UnicodeDecodeError):
-        return ""
+        document = document_from_json(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    nothing_else = Topology((), {}, {}, {}, document.run.parallel, {})
+    text = prometheus.render(AnalysisResult(document, nothing_else, {}), time.time())
+    write_text_whole(results / METRICS_NAME, text)
+    return text
 
 
 def labelled(text: str, job: str) -> str:
@@ -40,6 +54,8 @@ def labelled(text: str, job: str) -> str:
     """
     label = 'job_id="{}"'.format(job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
     lines = [line for line in text.splitlines() if line]
+    if len(text) > MAX_METRICS_LENGTH:
+        raise InputError(f"the metrics of job {job} are too long to be ours")
     strange = [line for line in lines if not _SAMPLE.fullmatch(line) and not _COMMENT.fullmatch(line)]
     if strange:
         raise InputError(f"the metrics of job {job} hold a line that is none: {strange[0][:80]!r}")

@@ -17,7 +17,7 @@ from cluster_hook.inventory import (
     server_ids_of,
 )
 from cluster_hook.job import FinishedJob, ProfileRequest
-from cluster_hook.metrics import read_metrics
+from cluster_hook.metrics import write_metrics
 from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
 from cluster_hook.processes import CommandEnd, our_command, run_command
 from cluster_hook.verdict import read_verdict
@@ -152,7 +152,7 @@ def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outco
         code,
         plan.results,
         verdict,
-        metrics=read_metrics(plan.results),
+        metrics=write_metrics(plan.results),
     )
 
 

@@ -1,6 +1,6 @@
 """findings.json as the hook needs it: the verdict, and one line that says what matters.
 
-Read by itself, so that a login node with only the collector installed can still tell what was found.
+Read by itself: the analysis' own reader brings pyarrow, which the drain and the sweep have no use for.
 """
 
 from __future__ import annotations
