@@ -23,6 +23,8 @@ _STEP_FIELDS = (
 )  # fmt: skip
 _LAUNCH_US = 5.4
 _LONGEST_GROUP = 2048
+#: yyyymmddHHMMSSmmm; captures of one job differ by some ms.
+_FIRST_STAMP, _STAMP_SPREAD = 20251127123436123, 2903
 _ENVIRONMENT = {"ASCEND_GLOBAL_LOG_LEVEL": "3", "HCCL_RDMA_TC": "", "HCCL_ALGO": ""}
 
 
@@ -145,9 +147,10 @@ def profiler_level(spec: JobSpec) -> str:
 
 
 def capture_name(captured: CapturedJob, rank: int) -> str:
-    """Return the name of a rank's capture directory."""
+    """Return the name of a rank's capture directory; processes start within three seconds."""
     host = rank // captured.job.spec.ranks_per_host
-    return f"{host_name(host)}_{21000 + rank}_20251127123436123_ascend_{captured.framework}"
+    stamp = _FIRST_STAMP + 7919 * rank % _STAMP_SPREAD
+    return f"{host_name(host)}_{21000 + rank}_{stamp}_ascend_{captured.framework}"
 
 
 def _csv(rows: Iterable[Iterable[object]]) -> bytes:

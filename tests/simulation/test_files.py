@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +120,70 @@ def test_the_r1_form_holds_the_same_job_by_device(tmp_path: Path) -> None:
         np.testing.assert_allclose(steps.forward_backward_us + steps.tail_us, whole, rtol=1e-4, atol=0.05)
         found = np.sort(read.collectives["elapse_us"].to_numpy())
         np.testing.assert_allclose(found, np.sort(expected.collectives["elapse_us"].to_numpy()), atol=0.011)
+
+
+def test_r1_averages_are_those_of_all_steps_but_the_first(tmp_path: Path) -> None:
+    write_run(simulate(VARIETY["plain"], (), 3), tmp_path / "run", "r1")
+    for path in (tmp_path / "run").rglob("step_trace_raw_*_detail_time.csv"):
+        table = pd.read_csv(path)
+        assert list(table.step_num) == ["1", "2", "3", "-"]
+        figures = table.drop(columns="step_num")
+        np.testing.assert_allclose(figures.iloc[3], figures.iloc[1:3].mean(), atol=0.5)
+        assert (table.iteration_interval[0], table.start_point[1]) == (0, table.end_point[0])
+
+
+def test_r1_splits_a_step_into_what_it_computed_and_what_it_waited_for(tmp_path: Path) -> None:
+    write_run(simulate(VARIETY["plain"], (), 3), tmp_path / "run", "r1")
+    paths = list((tmp_path / "run").rglob("ascend_cluster_analyse_pipeline-parallel_2_8_*.csv"))
+    assert len(paths) == 8
+    for path in paths:
+        table = pd.read_csv(path)
+        whole = table.computation_time + table.communication_alone_time
+        np.testing.assert_allclose(whole, table.stage_time + table.receive_alone_time, atol=2e-4)
+        collective = table.communication_alone_time - table.receive_alone_time
+        np.testing.assert_allclose(collective, table.collective_communication_alone_time, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("detail", "lacking"),
+    [
+        ("no_matrix", ["communication_matrix.json"]),
+        ("totals", ["communication.json", "communication_matrix.json"]),
+    ],
+)
+def test_less_detail_means_fewer_files_and_the_same_tables_without_them(
+    tmp_path: Path, detail: str, lacking: list[str]
+) -> None:
+    job = simulate(dataclasses.replace(VARIETY["plain"], detail=detail, declares_groups=False), (), 3)
+    write_run(job, tmp_path / "run")
+    names = {path.name for path in (tmp_path / "run").rglob("*")}
+    assert not names & set(lacking)
+    wanted = tables(job)
+    for source in discover(tmp_path / "run", None).sources:
+        read = read_rank(source)
+        assert_same(read, wanted[source.rank], list(SORTED_BY))
+        assert read.metadata.groups == wanted[source.rank].metadata.groups == ()
+
+
+def test_a_retransmission_is_marked_in_the_database(tmp_path: Path) -> None:
+    job = simulate(VARIETY["plain"], [parse_scenario("retransmission:4000@0-4")], 3)
+    write_run(job, tmp_path / "run", "db")
+    marked = {}
+    for path in (tmp_path / "run").rglob("ascend_pytorch_profiler_*.db"):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            (marked[path.stem],) = connection.execute("SELECT SUM(retry) FROM COMMUNICATION_OP").fetchone()
+    assert {name for name, count in marked.items() if count} >= {"ascend_pytorch_profiler_0"}
+    assert sum(marked.values()) <= 2
+
+
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_several_processes_write_the_same_bytes_as_one(tmp_path: Path, form: str) -> None:
+    job = simulate(VARIETY["data only"], (), 5)
+    for name, n_processes in (("one", 1), ("three", 3)):
+        write_run(job, tmp_path / name, form, "pt", n_processes)  # type: ignore[arg-type]
+    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    for path in files:
+        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "three" / path).read_bytes(), path
 
 
 @pytest.mark.parametrize("form", ["text", "db", "r1"])
