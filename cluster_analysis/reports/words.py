@@ -9,7 +9,8 @@ from importlib.resources import files
 
 from cluster_analysis.findings import FAULT_KINDS, Evidence, Finding, FindingsDocument
 from cluster_analysis.reports import wording
-from cluster_run.ids import format_number_ranges
+from cluster_analysis.result import AnalysisResult
+from cluster_run.ids import HostId, format_number_ranges
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,11 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
     parallel = " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
     plain = [text for text in (parallel, ", ".join(run.sources)) if text]
     return (*parts, *(Phrase(text, text) for text in plain))
+
+
+def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+    """Return `host 3`, with its address where that may be shown."""
+    return dictionary.say("map.host", host=wording.host_name(host, result).removeprefix("host "))
 
 
 def replay_phrase(name: str, dictionary: Dictionary) -> Phrase:

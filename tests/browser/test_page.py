@@ -246,13 +246,14 @@ def test_a_link_to_a_finding_opens_it(viewer):
     assert page.locator("#finding-slow_link-2-10 .drawn canvas").count() == 1
 
 
-def test_printing_opens_every_finding(viewer):
-    page = viewer.open(html.render(builder.degraded()))
+def test_printing_opens_every_finding_on_white_paper(viewer):
+    page = viewer.open(html.render(builder.degraded()), color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
 
     assert page.locator("details.finding[open]").count() == 2
     assert not page.locator(".bar").is_visible()
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
     content = page.pdf(path=SCREENSHOTS / "printed.pdf", format="A4", print_background=True)
     assert content.startswith(b"%PDF")
 

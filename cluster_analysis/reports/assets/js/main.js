@@ -27,10 +27,14 @@ async function start() {
   baselineWidget(run);
   openFromAddress();
   addEventListener("hashchange", openFromAddress);
+  let theme = root.dataset.theme;
   addEventListener("beforeprint", () => {
+    theme = root.dataset.theme;
+    setTheme("light");
     document.querySelectorAll("details.finding").forEach((details) => { details.open = true; openFinding(run, details); });
     showAll();
   });
+  addEventListener("afterprint", () => setTheme(theme));
   let resizing = 0;
   addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
   // For those who want the numbers: the browser's console, and the tests.
