@@ -70,7 +70,8 @@ _TIME_COLUMNS = {
     "idle_us": attrgetter("idle"),
 }
 _TRANSPORT_COLUMNS = {name: attrgetter(name.lower()) for name in TRANSPORTS}
-_SIZE, _TIME, _OF_OP = attrgetter("size"), attrgetter("time"), attrgetter("time")
+_SIZE, _TIME, _PACKETS = attrgetter("size"), attrgetter("time"), attrgetter("packets")
+_OF_OP = attrgetter("time")
 
 _LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, _Level]] = msgspec.json.Decoder(dict[str, _Level])
 _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -137,6 +138,7 @@ class _Rows:
         self.keys: list[str] = []
         self.steps: list[int] = []
         self.is_p2p: list[bool] = []
+        #: The digits of the time stamps, a line each, a text for each step and level.
         self.starts: list[bytes] = []
         self.times: dict[str, list[float | None]] = {name: [] for name in _TIME_COLUMNS}
         self.sizes: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
@@ -149,12 +151,14 @@ class _Rows:
             del ops[key]
         if None in map(_OF_OP, ops.values()):
             ops = {key: op for key, op in ops.items() if op.time is not None}
+        if not ops:
+            return
         first = len(self.keys)
         self.keys.extend(ops)
         self.steps.extend([step] * len(ops))
         self.is_p2p.extend([is_p2p] * len(ops))
         times: list[_Time] = list(map(_OF_OP, ops.values()))
-        self.starts.extend([bytes(time.start) for time in times])
+        self.starts.append(b"\n".join([time.start for time in times]))
         for name, take in _TIME_COLUMNS.items():
             self.times[name].extend(map(take, times))
         if None in self.times["idle_us"][first:]:
@@ -164,15 +168,14 @@ class _Rows:
             used: list[_Transport] = list(map(take, bandwidths))
             self.sizes[name].extend(map(_SIZE, used))
             self.transit[name].extend(map(_TIME, used))
-            with_packets = [(key, one.packets) for key, one in zip(ops, used, strict=True) if one.packets]
-            if with_packets:
-                self.packet_sums.add(step, name, with_packets)
+            self.packet_sums.add(step, name, zip(ops, map(_PACKETS, used), strict=True))
 
     def collectives(self, rank: int, remark: Remark) -> pa.Table:
         """Return COLLECTIVES of what was added."""
         op_names, groups = names.split_keys(pa.array(self.keys, pa.string()))
         op_types = names.operations(op_names)
-        starts, n_bad = numbers.to_ns(pa.array(self.starts, pa.binary()))
+        lines = pa.array(self.starts, pa.string())
+        starts, n_bad = numbers.to_ns(pc.split_pattern(lines, "\n").flatten())
         if n_bad:
             remark(f"{n_bad} of {len(self.keys)} start time stamps are no numbers, and were left out")
         columns: dict[str, pa.Array] = {

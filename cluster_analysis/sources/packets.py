@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -23,15 +24,14 @@ class PacketSums:
         self, step: int, transport: str, operators: Iterable[tuple[str, Mapping[str, tuple[float, float]]]]
     ) -> None:
         """Add the packets `{MB: (count, ms)}` of operators named `name@group`; no group without the `@`."""
-        pairs = self._pairs.setdefault((step, transport), {})
+        pairs = self._pairs.setdefault((step, transport), defaultdict(list))
         for key, packets in operators:
+            if not packets:
+                continue
             begin = key.rfind("@") + 1
             group = key[begin:] if begin else ""
             for size, pair in packets.items():
-                try:
-                    pairs[group, size].append(pair)
-                except KeyError:
-                    pairs[group, size] = [pair]
+                pairs[group, size].append(pair)
 
     def table(self, rank: int) -> pa.Table:
         """Return PACKETS, in order. The sums are exact, so the order of adding makes no difference."""

@@ -1,0 +1,143 @@
+"""How fast the communication file of a rank becomes columns, and how much memory that takes.
+
+    python benchmarks/decode.py [FILE…] [--ops 20000]
+
+Prints MB/s of processor time in a warm process, beside `json.loads` of the same bytes (which makes no
+columns yet), and the peak memory above the interpreter's as a multiple of the file. Without files, one
+of `--ops` operators of the real proportions is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cluster_analysis.sources.communication_json import read_communication
+
+MB = 1e6
+N_ROUNDS = 15
+GROUPS = 8
+STEPS = 5
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure the given files."""
+    parser = argparse.ArgumentParser(description="Measure the decoding of communication.json.")
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--ops", type=int, default=4000, help="operators of the file that is made")
+    parser.add_argument("--memory-of", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.memory_of:
+        print(peak_bytes_above_start(arguments.memory_of))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        files = arguments.files or [write_example(Path(folder) / "communication.json", arguments.ops)]
+        print(f"{'file':40} {'MB':>7} {'ours MB/s':>10} {'json.loads':>11} {'ratio':>6} {'memory':>7}")
+        for path in files:
+            print(line(path))
+    return 0
+
+
+def line(path: Path) -> str:
+    """Measure one file."""
+    size = path.stat().st_size
+    ours = megabytes_per_second(path, lambda: read_communication(path, 0, None, lambda _: None))
+    baseline = megabytes_per_second(path, lambda: json.loads(path.read_bytes()))
+    child = [sys.executable, __file__, "--memory-of", str(path)]
+    peak = int(subprocess.run(child, check=True, capture_output=True, text=True).stdout)
+    name = str(path)[-40:]
+    return (
+        f"{name:40} {size / MB:7.2f} {ours:10.0f} {baseline:11.0f} {ours / baseline:6.1f} {peak / size:6.1f}x"
+    )
+
+
+def megabytes_per_second(path: Path, work: Callable[[], object]) -> float:
+    """The best of several rounds, collector off as inside a task: others on the machine only slow it."""
+    gc.collect()
+    gc.disable()
+    try:
+        seconds = []
+        for _ in range(N_ROUNDS):
+            begin = time.process_time()
+            work()
+            seconds.append(time.process_time() - begin)
+    finally:
+        gc.enable()
+    return path.stat().st_size / MB / max(min(seconds), 1e-9)
+
+
+def peak_bytes_above_start(path: Path) -> int:
+    """Peak memory of reading the file, above what the process had before."""
+    gc.disable()
+    before = peak_bytes()
+    read_communication(path, 0, None, lambda _: None)
+    return peak_bytes() - before
+
+
+def peak_bytes() -> int:
+    """Peak resident memory of this process since it was started."""
+    # Not getrusage: its peak is inherited from the process that started this one.
+    status = Path("/proc/self/status").read_text()
+    return int(next(one for one in status.splitlines() if one.startswith("VmHWM")).split()[1]) * 1024
+
+
+def write_example(path: Path, n_ops: int) -> Path:
+    """Write a file of operators with the fields, digits and key lengths of real ones."""
+    document = {
+        f"step{step}": {
+            "p2p": {},
+            "collective": dict(example_op(step, index) for index in range(n_ops // STEPS)),
+        }
+        for step in range(STEPS)
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def example_op(step: int, index: int) -> tuple[str, dict[str, object]]:
+    """One operator: HCCS used, the other transports zero, as real files have it."""
+    zero = {
+        "Transit Size(MB)": 0,
+        "Transit Time(ms)": 0,
+        "Bandwidth(GB/s)": 0,
+        "Large Packet Ratio": 0,
+        "Size Distribution": {},
+    }
+    used = {
+        "Transit Size(MB)": 117.44051199999998,
+        "Transit Time(ms)": 9.08862159375 + index * 1e-6,
+        "Bandwidth(GB/s)": 12.9217,
+        "Large Packet Ratio": 0.0,
+        "Size Distribution": {"8.404992": [12, 7.850436843749999], "8.290304": [2, 1.23818475]},
+    }
+    group = 17522688603477080586 + index % GROUPS
+    time_info = {
+        "Start Timestamp(us)": 1736408883732241.5 + step * 1e6 + index * 977.25,
+        "Elapse Time(ms)": 2.2811055625,
+        "Transit Time(ms)": 1.2285845,
+        "Wait Time(ms)": 0.0724014375,
+        "Synchronization Time(ms)": 2e-05,
+        "Idle Time(ms)": 0.9801196250000002,
+        "Wait Time Ratio": 0.0557,
+        "Synchronization Time Ratio": 0.0,
+    }
+    bandwidth = {
+        "RDMA": zero,
+        "HCCS": used,
+        "PCIE": zero,
+        "SDMA": {**used, "Size Distribution": {}},
+        "SIO": zero,
+    }
+    name = f"hcom_allReduce__{group % 1000:03d}_{index}_1@{group}"
+    return name, {"Communication Time Info": time_info, "Communication Bandwidth Info": bandwidth}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
