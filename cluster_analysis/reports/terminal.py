@@ -23,6 +23,7 @@ _SEVERITY_SIGNS = {"critical": "■", "warning": "▲", "info": "·"}
 MAX_FINDINGS = 5
 MAX_PROBLEMS = 3
 MAX_CHANGES = 3
+MAX_NOTES = 4
 _MIN_WIDTH = 40
 
 
@@ -113,7 +114,5 @@ def _print_problems(result: AnalysisResult, console: Console) -> None:
             console.print(Padding(Text(wording.problem_line(result, index)), (0, 0, 0, 2)))
         if len(document.problems) > MAX_PROBLEMS:
             console.print(Text(f"  and {len(document.problems) - MAX_PROBLEMS} more", style="dim"))
-    # An unknown verdict already starts with the first note.
-    notes = document.notes[1:] if document.verdict == "unknown" else document.notes
-    for note in notes[:2]:
+    for note in document.notes[: MAX_NOTES if document.verdict == "unknown" else 2]:
         console.print(Text(f"Note: {wording.plain(note)}", style="dim"))

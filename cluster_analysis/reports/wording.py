@@ -111,8 +111,7 @@ def verdict_sentence(document: FindingsDocument) -> str:
     run = document.run
     step = f"a step takes {format_ms(run.step_ms)}" if run.step_ms is not None else "no step time"
     if document.verdict == "unknown":
-        reason = plain(document.notes[0]) if document.notes else _first_reason(document)
-        return f"Could not tell: {reason}"
+        return f"Could not tell: {_unknown_reason(document)}."
     if document.verdict == "healthy":
         where = f" on {count(run.hosts, 'host')}" if run.hosts else ""
         return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}."
@@ -182,10 +181,13 @@ def run_line(document: FindingsDocument) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _first_reason(document: FindingsDocument) -> str:
-    if document.problems:
-        return f"{plain(document.problems[0].reason)}."
-    return "there is not enough data to compare ranks."
+def _unknown_reason(document: FindingsDocument) -> str:
+    run = document.run
+    if run.ranks < run.expected_ranks:
+        return f"only {run.ranks:,} of {count(run.expected_ranks, 'rank')} could be read"
+    if not run.steps:
+        return "no step could be read"
+    return f"{count(run.ranks, 'rank')} and {count(len(run.steps), 'step')} are too little to judge by"
 
 
 def _listed(names: Sequence[str], limit: int = 3) -> str:
