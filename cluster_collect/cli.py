@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_collect.arguments import Arguments, parse_arguments
+from cluster_collect.interruption import interruptible
 from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError
 
 if TYPE_CHECKING:  # heavy modules are imported by the functions that need them: --help needs none
@@ -46,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):  # a login shell without UTF-8 must not cost the result
             stream.reconfigure(errors="replace")
     try:
-        return _run(argv, arguments)
+        with interruptible():
+            return _run(argv, arguments)
     except ClusterError as error:
         _say_error(error)
         if arguments.json:
@@ -60,10 +62,10 @@ def _run(argv: Sequence[str], arguments: Arguments) -> ExitCode:
     job = _prepare(argv, arguments)
     for warning in job.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    from cluster_collect.progress import display  # noqa: PLC0415
+    from cluster_collect.progress import COLLECTING, display  # noqa: PLC0415
     from cluster_collect.tracker import Verbosity  # noqa: PLC0415
 
-    verb = {"check": "checking", "dry-run": "listing", "collect": "collecting"}[arguments.mode]
+    verb = {"check": "checking", "dry-run": "listing", "collect": COLLECTING}[arguments.mode]
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
     with display(job.inventory.specs, verbosity, sys.stderr, verb) as shown:
         if arguments.mode == "check":
@@ -131,7 +133,10 @@ def _ask(option: str, prompt: str) -> str:
 
     if not sys.stdin.isatty():
         raise InputError(f"{option} needs a terminal", "without one, name an environment variable instead")
-    return getpass.getpass(prompt)
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        raise InputError(f"{option}: nothing was typed") from None
 
 
 def _collect(job: Job, shown: Display) -> _Finish:

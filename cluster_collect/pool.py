@@ -24,7 +24,7 @@ from cluster_collect.run_files import finish_run, prepare_run
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store import RunWriter
 from cluster_collect.watchdog import cancelled
-from cluster_run.manifest import HostOutcome, Manifest
+from cluster_run.manifest import HostOutcome, HostState, Manifest
 from cluster_run.version import VERSION
 
 _T = TypeVar("_T")
@@ -85,15 +85,17 @@ async def plan(
         async def one(spec: HostSpec) -> HostPlan:
             watch.host_started(spec.host)
             try:
-                return await plan_host(dialers.of(spec), spec, options)
+                answer = await plan_host(dialers.of(spec), spec, options)
             except HostError as error:
-                return HostPlan(
+                answer = HostPlan(
                     spec.host,
                     spec.server_id,
                     reason=error.message,
                     advice=error.advice,
                     failure=error.failure,
                 )
+            watch.host_finished(_looked_at(answer))
+            return answer
 
         return await _each(specs, one)
 
@@ -107,17 +109,25 @@ async def check(
         async def one(spec: HostSpec) -> HostCheck:
             watch.host_started(spec.host)
             try:
-                return await check_host(dialers.of(spec), spec, options)
+                answer = await check_host(dialers.of(spec), spec, options)
             except HostError as error:
-                return HostCheck(
+                answer = HostCheck(
                     spec.host,
                     spec.server_id,
                     reason=error.message,
                     advice=error.advice,
                     failure=error.failure,
                 )
+            watch.host_finished(_looked_at(answer))
+            return answer
 
         return await _each(specs, one)
+
+
+def _looked_at(answer: HostPlan | HostCheck) -> HostOutcome:
+    """Return what a watcher hears of a host that nothing was copied from."""
+    state: HostState = "failed" if answer.reason else "complete"
+    return HostOutcome(answer.host, answer.server_id, state, reason=answer.reason, failure=answer.failure)
 
 
 def _bounds(options: CollectOptions) -> Bounds:

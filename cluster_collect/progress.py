@@ -11,9 +11,12 @@ from typing import Protocol, TextIO
 from cluster_collect.spec import HostSpec
 from cluster_collect.tracker import Tracker, Verbosity
 from cluster_collect.wording import format_bytes
+from cluster_run.manifest import HostState
 
 #: Without a terminal, how often a line says how far it is.
 STATUS_INTERVAL_S = 10.0
+#: The verb of a collection; others only look, and end with a table that says it all.
+COLLECTING = "collecting"
 
 
 class Display(Protocol):
@@ -27,9 +30,9 @@ class Display(Protocol):
 
 @contextmanager
 def display(
-    specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str = "collecting"
+    specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str = COLLECTING
 ) -> Iterator[Display]:
-    """Show a collection on `stream` while the block runs."""
+    """Show a collection, or what else `verb` says, on `stream` while the block runs."""
     terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
     if verbosity > Verbosity.QUIET and terminal:
         with _Bar(specs, verbosity, stream, verb) as bar:
@@ -46,7 +49,8 @@ class _Lines:
         self._verb = verb
         self._quiet = verbosity == Verbosity.QUIET
         self._next_s = time.monotonic() + STATUS_INTERVAL_S
-        self.tracker = Tracker(specs, verbosity, self._say, time.monotonic)
+        lines_for: Sequence[HostState] = ("complete", "partial", "failed") if verb == COLLECTING else ()
+        self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
 
     def tick(self) -> None:
         now = time.monotonic()
@@ -77,7 +81,8 @@ class _Bar:
         )
         self._task = self._progress.add_task(verb, total=None, figures="")
         self._rate = _Rate()
-        self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, complete_hosts=False)
+        lines_for: Sequence[HostState] = ("partial", "failed") if verb == COLLECTING else ()
+        self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
 
     def __enter__(self) -> _Bar:
         self._progress.start()

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from cluster_collect.interruption import SIGNALS, is_ignored
 from cluster_run.errors import ExitCode, InterruptedRunError
 
 T = TypeVar("T")
 
 _TICK_S = 0.2
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_interruptibly(work: Coroutine[Any, Any, T], tick: Callable[[], None]) -> T:
@@ -42,9 +42,9 @@ async def _supervised(work: Coroutine[Any, Any, T], tick: Callable[[], None]) ->
         received.append(number)
         task.cancel()
 
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup SIGHUP stays ignored
-            loop.add_signal_handler(number, interrupt, number)
+    handled = [number for number in SIGNALS if not is_ignored(number)]
+    for number in handled:
+        loop.add_signal_handler(number, interrupt, number)
     ticker = loop.create_task(_tick_forever(tick))
     try:
         return await task
@@ -56,7 +56,7 @@ async def _supervised(work: Coroutine[Any, Any, T], tick: Callable[[], None]) ->
         ticker.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await ticker
-        for number in _SIGNALS:
+        for number in handled:
             loop.remove_signal_handler(number)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -11,7 +11,10 @@ from cluster_collect.inventory.nodesets import fold
 from cluster_collect.spec import HostSpec
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.ids import HostId
-from cluster_run.manifest import HostOutcome
+from cluster_run.manifest import HostOutcome, HostState
+
+#: So many hosts that are still at work are named.
+MAX_WAITING_NAMED = 5
 
 
 class Verbosity(IntEnum):
@@ -38,7 +41,8 @@ class Tally:
 class Tracker:
     """A ProgressListener that keeps sums and outcomes and says what is worth a line.
 
-    `complete_hosts` says whether a host that went well is worth one (a progress bar shows it already).
+    `lines_for` are the states of hosts that get one when they end: a progress bar shows the complete ones
+    already, and a mere look ends with a table of all.
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class Tracker:
         verbosity: Verbosity,
         say: Callable[[str], None],
         clock: Callable[[], float],
-        complete_hosts: bool = True,
+        lines_for: Collection[HostState] = ("complete", "partial", "failed"),
     ) -> None:
         self.tally = Tally(len(specs))
         self.outcomes: dict[HostId, HostOutcome] = {}
@@ -55,7 +59,7 @@ class Tracker:
         self._verbosity = verbosity
         self._say = say
         self._clock = clock
-        self._complete_hosts = complete_hosts
+        self._lines_for = lines_for
         self._started: dict[HostId, float] = {}
         self._begin_s = clock()
 
@@ -91,17 +95,21 @@ class Tracker:
         """Keep the outcome."""
         self.outcomes[outcome.host] = outcome
         self.tally.n_hosts_done += 1
+        if outcome.state not in self._lines_for:
+            return
         if outcome.state != "complete":
             reason = self._reason(outcome.host, outcome.reason)
             self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}: {reason}".removesuffix(": "))
-        elif self._complete_hosts or self._verbosity >= Verbosity.NOTES:
+        else:
             stored = f"{count(outcome.n_stored, 'file')}, {format_bytes(outcome.stored_bytes)}"
             self._line(
                 Verbosity.NORMAL, outcome.host, f"complete, {stored} in {format_seconds(outcome.seconds)}"
             )
 
     def waiting_for(self) -> str:
-        """Return the started but unfinished hosts, folded; empty when there are none."""
+        """Return the last few unfinished hosts, folded; empty while there are many."""
+        if self.tally.n_hosts - self.tally.n_hosts_done > MAX_WAITING_NAMED:
+            return ""
         return fold(self._name(host) for host in self._started if host not in self.outcomes)
 
     def status_line(self) -> str:
@@ -116,7 +124,7 @@ class Tracker:
             parts.append(f"{format_bytes(rate)}/s")
             if left := max(0, tally.n_bytes - tally.n_bytes_done):
                 parts.append(f"about {format_seconds(left / rate)} left")
-        if tally.n_hosts - tally.n_hosts_done <= 5 and (names := self.waiting_for()):
+        if names := self.waiting_for():
             parts.append(f"waiting for {names}")
         return ", ".join(parts)
 

@@ -73,6 +73,15 @@ def test_a_passphrase_is_asked_for_once_and_opens_the_key_of_all_hosts(hosts: Ho
     assert "Typed-passphra5e" not in terminal + stdout
 
 
+@pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 1)])
+def test_ctrl_c_and_ctrl_d_at_the_prompt_end_it_calmly(hosts: Hosts, typed: str, code: int) -> None:
+    hosts.add("alpha")
+    ended, terminal, stdout = answer_prompt(hosts, typed, "--ask-password", "--output", "run")
+    assert (ended, stdout) == (code, "")
+    assert "Traceback" not in terminal
+    assert "cluster-collect: " in terminal
+
+
 def test_a_key_with_a_passphrase_and_none_given_is_named(hosts: Hosts) -> None:
     hosts.add("alpha")
     key = str(hosts.lab.identity_file)

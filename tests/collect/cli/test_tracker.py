@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
@@ -12,7 +12,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import HostSpec
 from cluster_collect.tracker import Tracker, Verbosity
 from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import CollectedFile, HostOutcome
+from cluster_run.manifest import CollectedFile, HostOutcome, HostState
 
 SPECS = [
     HostSpec(HostId(str(number)), ServerId(f"node{number}"), address=f"10.0.0.{number}")
@@ -29,11 +29,13 @@ class Clock:
         return self.now_s
 
 
-def tracked(verbosity: Verbosity, complete_hosts: bool = True) -> tuple[Tracker, list[str], Clock]:
+def tracked(
+    verbosity: Verbosity, lines_for: Collection[HostState] = ("complete", "partial", "failed")
+) -> tuple[Tracker, list[str], Clock]:
     said: list[str] = []
     clock = Clock()
     say: Callable[[str], None] = said.append
-    return Tracker(SPECS, verbosity, say, clock, complete_hosts), said, clock
+    return Tracker(SPECS, verbosity, say, clock, lines_for), said, clock
 
 
 def work(watch: ProgressListener) -> None:
@@ -81,9 +83,15 @@ def test_each_verbosity_says_its_lines(verbosity: Verbosity, lines: list[str]) -
 
 
 def test_beside_a_bar_only_failures_get_a_line() -> None:
-    tracker, said, _ = tracked(Verbosity.NORMAL, complete_hosts=False)
+    tracker, said, _ = tracked(Verbosity.NORMAL, lines_for=("partial", "failed"))
     work(tracker)
     assert said == ALWAYS
+
+
+def test_a_look_gets_no_line_for_a_host() -> None:
+    tracker, said, _ = tracked(Verbosity.NORMAL, lines_for=())
+    work(tracker)
+    assert said == ALWAYS[:1]
 
 
 def test_the_status_line_has_hosts_files_bytes_rate_and_time_left() -> None:

@@ -1,0 +1,41 @@
+"""Signals that end a call: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a closed terminal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cluster_run.errors import InterruptedRunError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def is_ignored(number: signal.Signals) -> bool:
+    """Whether our caller wants us to live through this signal, as nohup does with SIGHUP."""
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Make signals raise InterruptedRunError where no event loop handles them: at a prompt, while reading.
+
+    Raises:
+        InterruptedRunError: a signal came.
+    """
+
+    def interrupt(number: int, _: object) -> None:
+        raise InterruptedRunError(f"interrupted by {signal.Signals(number).name}")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what signals do
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS if not is_ignored(number)}
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
