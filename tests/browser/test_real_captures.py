@@ -1,0 +1,47 @@
+"""Pages of real captures: little ranks, few steps, missing hosts; and the largest page that is promised."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.cli import main as analyse
+from cluster_analysis.reports import html
+from tests.analysis.reports import builder
+from tests.browser.conftest import SCREENSHOTS
+
+pytestmark = pytest.mark.slow
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+CAPTURES = [
+    "qwen3-4ranks-pt",
+    "gpt3-16ranks-pt",
+    "mindspore-r1-4ranks",
+    "resnet-2of8-pt-db",
+    "resnet-2of8-pt-text",
+]
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_page_of_a_real_capture_opens_and_draws_without_an_error(viewer, tmp_path, name):
+    if not (DATA / name).is_dir():
+        pytest.skip(f"the shared capture {name} is not beside the repository")
+    analyse([str(DATA / name), "--output", str(tmp_path), "-q"])
+    page = viewer.open((tmp_path / "report.html").read_bytes())
+    page.evaluate("clusterReport.showAll()")
+    for summary in page.locator("details.finding summary").all():
+        summary.click()
+
+    assert page.locator(".badge").inner_text().strip() == "Could not tell"
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def test_page_of_ten_thousand_ranks_draws_and_keeps_the_slow_rank_visible(viewer):
+    page = viewer.open(html.render(builder.degraded(builder.Job(tp=8, dp=160, pp=8, n_steps=10))))
+    page.evaluate("clusterReport.showAll()")
+    page.locator("details.finding summary").first.click()
+    page.locator("#bars-sort").select_option("compute_only")
+    page.locator("#bars-top").select_option("16")
+    page.locator("#bars canvas").hover(position={"x": 75, "y": 200})
+
+    assert page.locator("#tip").inner_text().startswith(f"rank {builder.SLOW_RANK}\n")
+    page.screenshot(path=SCREENSHOTS / "10240-ranks.png", full_page=True)
