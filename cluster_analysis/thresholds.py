@@ -41,6 +41,7 @@ class Thresholds:
     retransmission_us: float = 200_000.0
     #: Share of a rank's gaps that must be longer than its peers' when one or two steps are all there is.
     longer_share: float = 0.75
+    single_step_idle_factor: float = 3.0
     #: The same where experts could be the reason: their load reaches half of the gaps.
     everywhere_share: float = 0.85
     #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.

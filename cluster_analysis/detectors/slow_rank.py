@@ -55,6 +55,10 @@ def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -
         lost = view.gaps.lost_us(np.array([rank]), peers)
     if lost is None or longer_share(lost, np.ones(n_steps, bool)) < limits.longer_share:
         return replace(suspect, pattern="transient", confidence="low", is_alarm=False, summary=unconfirmed)
+    row = suspect.evidence[0]
+    # Idle time differs by a third from step to step on every rank: only a multiple of it is news.
+    if suspect.cause == "dispatch" and row.value < limits.single_step_idle_factor * row.peers_median:
+        return replace(suspect, confidence="low", is_alarm=False, summary=unconfirmed)
     return replace(suspect, confidence="medium")
 
 
