@@ -38,6 +38,7 @@ LAYOUTS: Mapping[str, JobSpec] = MappingProxyType(
         "tp8pp4dp4": JobSpec(tp=8, pp=4, dp=4, microbatches=8),
         "tp8pp4dp8": JobSpec(tp=8, pp=4, dp=8, microbatches=8),
         "tp4pp2dp4ep4": JobSpec(tp=4, pp=2, dp=4, ep=4, microbatches=4, segments=4),
+        "tp2pp1dp8ep8": JobSpec(tp=2, pp=1, dp=8, ep=8, microbatches=4, segments=4),
         "tp2pp2dp4cp2": JobSpec(tp=2, pp=2, dp=4, cp=2, microbatches=4),
         "tp4pp4dp2vpp2": JobSpec(tp=4, pp=4, dp=2, vpp=2, microbatches=8),
         "dp32zero3": JobSpec(tp=1, pp=1, dp=32, dp_mode="zero3", microbatches=2, segments=6),
@@ -154,6 +155,7 @@ def _harder(spec: JobSpec, rng: np.random.Generator) -> JobSpec:
         sequence_parallel=_one(rng, [False, False, True]),
         wait_fields=_one(rng, ["full", "idle", "mixed"]),
         tied_embeddings_mb=_one(rng, [0.0, 60.0]),
+        small_messages=_one(rng, [0, 0, 3]),
         noise=Noise(family=_one(rng, ["lognormal", "ar1"])),
         healthy=healthy,
     )

@@ -124,15 +124,17 @@ class _Run:
         self._n_passes[action.stage] += 1
         for segment in range(spec.segments):
             self._gather_parameters(action, segment, here)
-            self._segment(action, segment, here, compute[segment], free[segment])
+            self._segment(action, segment, here, compute[segment], free[segment], work.expert)
             self._reduce_gradients(action)
 
-    def _segment(self, action: Action, segment: int, here: slice, compute: Floats, free: Floats) -> None:
+    def _segment(
+        self, action: Action, segment: int, here: slice, compute: Floats, free: Floats, load: Floats
+    ) -> None:
         """Compute a segment between the collectives of its tensor, context and expert groups."""
         spec, layout, stage = self._spec, self._plant.layout, action.stage
         has_experts = layout.ep is not None and segment % 2 == 1
         if has_experts and layout.ep is not None:
-            self.streams.collective(layout.ep, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage)
+            self.streams.collective(layout.ep, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage, load=load)
         if layout.cp is not None and segment % 2 == 0:
             self.streams.collective(layout.cp, kinds.ALL_GATHER, spec.cp_mb * _MB, stage)
         if layout.tp is not None and spec.sequence_parallel:
@@ -176,7 +178,7 @@ class _Run:
         if layout.dp is not None and spec.dp_mode == "flat":
             for _ in range(spec.dp_buckets):
                 streams.collective(layout.dp, kinds.REDUCE_SCATTER, spec.dp_mb * _MB / spec.dp_buckets, -1)
-        if layout.world.size > 1:
+        for _ in range(1 + spec.small_messages if layout.world.size > 1 else 0):
             streams.collective(layout.world, kinds.ALL_REDUCE, 8.0, -1)
         everyone = slice(0, spec.n_ranks)
         streams.advance(everyone, spec.optimizer_ms * 1e3 * work.speed, OPTIMIZER_SPANS * work.free_us)

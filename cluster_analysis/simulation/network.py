@@ -1,6 +1,7 @@
 """How long data takes on each link, and so each operator: alpha + size / bandwidth, by transport and kind.
 
-Groups inside one host use the full mesh of its links, larger ones a ring in order of rank. An operator
+Groups inside one host use the full mesh of its links, larger ones a ring in order of rank (all-to-all: a
+mesh). An operator
 lasts as long as its slowest link; a link's own entry in the files shows its own time.
 Bandwidths are those measured on real captures of the 910B: 18.7 to 20.9 GB/s a HCCS link by kind of
 operator, 24.35 GB/s a RDMA line.
@@ -73,11 +74,11 @@ def transport_of(spec: JobSpec, src: Ints, dst: Ints) -> Ints:
     return chosen
 
 
-def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int) -> Wires:
-    """Return the links that the collectives of a set of groups use."""
+def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int, is_mesh: bool = False) -> Wires:
+    """Return the links that the collectives of a set of groups use: a mesh inside hosts, or where asked for."""
     n = groups.size
     hosts = groups.members // spec.ranks_per_host
-    is_ring = bool((hosts != hosts[:, :1]).any())
+    is_ring = not is_mesh and bool((hosts != hosts[:, :1]).any())
     if is_ring:
         src = np.arange(n, dtype=np.int64)
         dst = (src + 1) % n
@@ -123,8 +124,13 @@ class Network:
         self._rng = generator(seed, "network", step)
         self._factors: dict[int, Floats] = {}
 
-    def link_times(self, wires: Wires, rows: slice, kind: int, size_bytes: float, n: int) -> Floats:
-        """Return the µs of each [group, link] for one operator, faults included."""
+    def link_times(
+        self, wires: Wires, rows: slice, kind: int, size_bytes: float, n: int, load: Floats | float = 1.0
+    ) -> Floats:
+        """Return the µs of each [group, link] for one operator, faults included.
+
+        `load` multiplies what each link carries: all-to-all sends busy experts more.
+        """
         bytes_each = link_bytes(wires, kind, size_bytes, n)
         transport = wires.transport[rows]
         factor = self._factor(wires)[rows]
@@ -138,7 +144,7 @@ class Network:
         hit = self._rng.random((len(factor), 1)) < healthy.congestion_share / _LINKS_HIT
         busy = hit & (self._rng.random(factor.shape) < _LINKS_HIT)
         scatter *= np.where(busy, healthy.congestion_slowdown, 1.0)
-        moving = bytes_each / (_GBPS[transport, kind] * 1e3) * factor
+        moving = bytes_each * load / (_GBPS[transport, kind] * 1e3) * factor
         times: Floats = (_ALPHA_US[transport] + _MESSAGE_US[transport] * n_messages + moving) * scatter
         return times
 

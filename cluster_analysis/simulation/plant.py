@@ -43,7 +43,11 @@ def build_plant(spec: JobSpec, seed: int) -> Plant:
     """Return the plant of a job; `seed` gives links their quality."""
     layout = build_layout(spec)
     sets = [layout.tp, layout.dp, layout.cp, layout.ep, layout.embedding, layout.world]
-    wires = {one.first: wires_of_groups(spec, one, seed) for one in sets if one is not None and one.size > 1}
+    wires = {
+        one.first: wires_of_groups(spec, one, seed, is_mesh=one is layout.ep)
+        for one in sets
+        if one is not None and one.size > 1
+    }
     actions = ordered_actions(spec)
     stage_pairs = sorted({(action.stage, action.peer) for action in actions if action.verb == "send"})
     return Plant(

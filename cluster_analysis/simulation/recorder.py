@@ -49,12 +49,10 @@ class Recorder:
         self._n_ops += n
         return first
 
-    def add_links(self, op: Ints, dst: Ints, transport: Ints, bytes_each: float, time: Floats) -> None:
+    def add_links(self, op: Ints, dst: Ints, transport: Ints, size: Floats, time: Floats) -> None:
         """Add one use of a link to each of the operator rows `op`."""
-        packets = max(1.0, np.ceil(bytes_each / _PACKET_BYTES))
-        constant = np.ones(len(op))
-        whole_bytes = packets * np.rint(bytes_each / packets)
-        self._links.append((op, dst, transport, constant * whole_bytes, time, constant * packets))
+        packets = np.maximum(1.0, np.ceil(size / _PACKET_BYTES))
+        self._links.append((op, dst, transport, packets * np.rint(size / packets), time, packets))
 
     def arrays(self, n_groups: int) -> tuple[Ops, LinkUses]:
         """Return everything, ordered by rank and start; operators are numbered in program order."""

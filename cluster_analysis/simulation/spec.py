@@ -86,6 +86,7 @@ class JobSpec:
 
     `segments` is the number of (compute, tensor-parallel collective) pairs in a forward pass of one
     model chunk; a backward pass has as many, each twice as long. `dp_buckets` splits the gradients.
+    `small_messages` are all-reduces of 8 bytes over all ranks, beyond the one of the gradient norm.
     Without `declares_groups` the metadata says nothing of parallelism, as in many real captures.
     """
 
@@ -110,6 +111,7 @@ class JobSpec:
     ep_mb: float = 12.0
     dp_buckets: int = 1
     tied_embeddings_mb: float = 0.0
+    small_messages: int = 0
     sequence_parallel: bool = False
     p2p: P2pMode = "eager"
     dp_mode: DpMode = "flat"

@@ -72,9 +72,19 @@ class Streams:
     # ---- collectives
 
     def collective(
-        self, groups: GroupSet, kind: int, size_bytes: float, stage: int, is_side: bool = False
+        self,
+        groups: GroupSet,
+        kind: int,
+        size_bytes: float,
+        stage: int,
+        *,
+        is_side: bool = False,
+        load: Floats | None = None,
     ) -> None:
-        """Run one operator in all groups of a stage; stage -1 means everywhere."""
+        """Run one operator in all groups of a stage; stage -1 means everywhere.
+
+        `load`, by rank, multiplies what each rank is sent.
+        """
         per_stage = len(groups.members) // self._spec.pp
         rows = (
             slice(0, len(groups.members)) if stage < 0 else slice(stage * per_stage, (stage + 1) * per_stage)
@@ -83,7 +93,8 @@ class Streams:
         wires = self._plant.wires[groups.first]
         arrive = (np.maximum(self.clock, self.side) if is_side else self.clock)[members]
         begin = arrive.max(axis=1)
-        times = self._network.link_times(wires, rows, kind, size_bytes, n)
+        received = 1.0 if load is None else load[wires.dst_rank[rows]]
+        times = self._network.link_times(wires, rows, kind, size_bytes, n, received)
         if is_side:
             times = times * _CONTENTION
         times = times * self._network.crowding(wires, rows, begin, times.max(axis=1))[:, None]
@@ -102,7 +113,7 @@ class Streams:
         owner = first + np.arange(len(members))[:, None] * n + wires.src[None, :]
         self.recorder.add_links(
             owner.ravel(), wires.dst_rank[rows].ravel(), wires.transport[rows].ravel(),
-            link_bytes(wires, kind, size_bytes, n), times.ravel(),
+            (link_bytes(wires, kind, size_bytes, n) * received * np.ones_like(times)).ravel(), times.ravel(),
         )  # fmt: skip
 
     # ---- point to point
@@ -211,7 +222,7 @@ class Streams:
                 rows[mine],
                 wires.dst_rank[mine, 0],
                 wires.transport[mine, 0],
-                self._spec.pp_mb * _MB,
+                np.full(int(mine.sum()), self._spec.pp_mb * _MB),
                 times[mine],
             )
 

@@ -15,6 +15,10 @@ VARIETY = {
     "overlap": JobSpec(tp=2, pp=2, dp=2, microbatches=4, steps=2, dp_mode="overlap", segments=4),
     "zero3": JobSpec(tp=1, pp=1, dp=8, microbatches=2, steps=2, segments=4, dp_mode="zero3"),
     "experts": JobSpec(tp=1, pp=2, dp=4, ep=2, microbatches=4, steps=2, healthy=Healthy(expert_sigma=0.1)),
+    "wide experts": JobSpec(
+        tp=1, pp=1, dp=4, ep=4, microbatches=2, steps=2, ranks_per_host=2, small_messages=2,
+        healthy=Healthy(expert_sigma=0.2, expert_step_sigma=0.1),
+    ),
     "context": JobSpec(tp=2, pp=1, dp=2, cp=2, microbatches=2, steps=2, sequence_parallel=True),
     "halves": JobSpec(tp=8, pp=1, dp=1, microbatches=2, steps=2, healthy=Healthy(inner_halves=True)),
     "tensor only": JobSpec(tp=4, pp=1, dp=1, microbatches=2, steps=2),

@@ -94,6 +94,18 @@ def test_uneven_sequences_slow_a_replica_on_all_its_stages_alike() -> None:
     assert relative.std() > 0.03
 
 
+def test_busy_experts_are_sent_more_and_compute_longer() -> None:
+    spec = JobSpec(tp=1, pp=1, dp=4, ep=4, ranks_per_host=2, healthy=Healthy(expert_sigma=0.3))
+    job = simulate(spec, (), 4)
+    links = job.links
+    moved = job.ops.kind[links.op] == kinds.ALL_TO_ALL
+    received = np.bincount(links.dst[moved], links.size_bytes[moved])
+    pairs = set(zip(job.ops.rank[links.op[moved]].tolist(), links.dst[moved].tolist(), strict=True))
+    assert len(pairs) == 4 * 3
+    assert received.max() > 1.2 * received.min()
+    assert (np.argsort(received) == np.argsort(job.times.computing_us.mean(axis=0))).all()
+
+
 def test_the_second_family_has_memory_tails_and_gaps() -> None:
     spec = dataclasses.replace(SPEC, steps=60, microbatches=2, noise=Noise(family="ar1"))
     job = simulate(spec, (), 4)
