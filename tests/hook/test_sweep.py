@@ -96,6 +96,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(cluster, options)
 
 
+@pytest.mark.slow
 def test_a_job_that_ended_is_analysed_once_and_carries_the_verdict(site: Site, simulated: Path) -> None:
     site.add_data(simulated, "train")
     site.add_job("train")
@@ -108,6 +109,7 @@ def test_a_job_that_ended_is_analysed_once_and_carries_the_verdict(site: Site, s
     assert site.sweep() == []
 
 
+@pytest.mark.slow
 def test_nothing_is_written_to_the_profile_volume(site: Site, simulated: Path) -> None:
     data = site.add_data(simulated, "train")
     before = sorted(data.rglob("*"))
@@ -164,6 +166,7 @@ def test_an_empty_directory_is_no_data_either(site: Site) -> None:
     assert "no profiler data" in site.said("train", "summary")
 
 
+@pytest.mark.slow
 def test_half_written_data_are_analysed_as_far_as_they_go_and_the_rest_is_a_problem(
     site: Site, simulated: Path
 ) -> None:
@@ -180,6 +183,7 @@ def test_half_written_data_are_analysed_as_far_as_they_go_and_the_rest_is_a_prob
     assert "problem" in site.said("train", "summary")
 
 
+@pytest.mark.slow
 def test_data_that_still_grow_wait_for_the_next_sweep(site: Site, simulated: Path) -> None:
     data = site.add_data(simulated, "train")
     late = data / "late"
@@ -204,6 +208,7 @@ def test_data_that_never_stop_growing_are_read_in_the_end(site: Site) -> None:
     assert site.sweep() == [("jobs/train", "retried")], "it ended months ago"
 
 
+@pytest.mark.slow
 def test_of_two_sweeps_at_once_one_takes_the_job(site: Site, simulated: Path) -> None:
     site.add_data(simulated, "train")
     site.add_job("train")
@@ -265,6 +270,7 @@ def test_a_job_that_was_deleted_meanwhile_is_no_trouble(site: Site) -> None:
     assert site.sweep() == [("jobs/train", "elsewhere")]
 
 
+@pytest.mark.slow
 def test_the_verdict_never_lands_on_a_new_job_of_the_same_name(site: Site, simulated: Path) -> None:
     site.add_data(simulated, "train")
     site.add_job("train")
@@ -288,6 +294,7 @@ def test_a_job_cannot_point_outside_of_the_profile_volume(site: Site, profile_di
     assert PREFIX + "profile-dir" in site.said("train", "summary")
 
 
+@pytest.mark.slow
 def test_the_rank_table_is_kept_while_the_job_runs_and_used_when_its_config_map_is_gone(
     site: Site, simulated: Path
 ) -> None:
@@ -306,6 +313,7 @@ def test_the_rank_table_is_kept_while_the_job_runs_and_used_when_its_config_map_
     assert findings["findings"][0]["hosts"] == ["2"]
 
 
+@pytest.mark.slow
 def test_a_rank_table_that_is_not_completed_is_asked_for_again(site: Site, simulated: Path) -> None:
     early = {"data": {"hccl.json": '{"status": "initializing", "server_list": []}'}}
     config_map = site.cluster.add("/api/v1", "configmaps", "rings-config-train", **early)
@@ -317,6 +325,7 @@ def test_a_rank_table_that_is_not_completed_is_asked_for_again(site: Site, simul
     assert len(list(site.options.results.rglob("hccl.json"))) == 1
 
 
+@pytest.mark.slow
 def test_a_rank_that_left_no_data_is_a_problem_when_the_rank_table_knows_it(
     site: Site, simulated: Path
 ) -> None:
