@@ -85,6 +85,22 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
     return tuple(part for part in parts if part.mean_us > 0)
 
 
+def unusual_steps(result: AnalysisResult, factor: float = 1.5) -> tuple[int, ...]:
+    """Return the steps that took `factor` times the median step or more: they weigh on every mean."""
+    table = result.tables.get("steps")
+    if table is None or table.num_rows == 0:
+        return ()
+    spent = sum(
+        _zero_for_missing(table[column]) for column in ("computing_us", "communication_not_overlapped_us")
+    )
+    step = table["step"].to_numpy()
+    steps, position = np.unique(step, return_inverse=True)
+    means = np.bincount(position, spent) / np.bincount(position)
+    return (
+        tuple(int(one) for one in steps[means >= factor * np.median(means)]) if np.median(means) > 0 else ()
+    )
+
+
 def _dense(
     table: pa.Table,
     column: str,
@@ -109,6 +125,11 @@ def _dense(
 def _distinct(columns: list[pa.ChunkedArray], more: tuple[int, ...]) -> np.ndarray[Any, Any]:
     parts = [column.unique().to_numpy() for column in columns]
     return np.unique(np.concatenate([*parts, np.asarray(more, dtype=np.int64)]).astype(np.int64))
+
+
+def _zero_for_missing(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    values: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.nan_to_num(values)
 
 
 def _mean(column: pa.ChunkedArray) -> float:

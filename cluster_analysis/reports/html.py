@@ -18,7 +18,7 @@ from markupsafe import Markup
 from cluster_analysis.baseline import Comparison
 from cluster_analysis.findings import document_to_json
 from cluster_analysis.reports import wording, words
-from cluster_analysis.reports.cube import build_cube, step_parts
+from cluster_analysis.reports.cube import build_cube, step_parts, unusual_steps
 from cluster_analysis.reports.packing import pack
 from cluster_analysis.reports.traffic import build_traffic
 from cluster_analysis.result import AnalysisResult
@@ -65,6 +65,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
         dictionary=dictionary,
         baseline=baseline,
         parts=parts,
+        unusual_steps=unusual_steps(result),
         parts_us=sum(part.mean_us for part in parts),
         payload=_payload(result, baseline, dictionary),
         scripts=[_trusted(text) for text in scripts],

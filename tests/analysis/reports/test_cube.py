@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis import schema
-from cluster_analysis.reports.cube import METRICS, build_cube, step_parts
+from cluster_analysis.reports.cube import METRICS, build_cube, step_parts, unusual_steps
 from tests.analysis.reports import builder
 
 
@@ -64,6 +64,19 @@ def test_parts_of_a_step_add_up_to_the_whole():
     )
 
     assert sum(part.mean_us for part in step_parts(result)) == pytest.approx(whole)
+
+
+def test_a_step_far_longer_than_the_others_is_named():
+    result = builder.healthy()
+    steps = result.tables["steps"]
+    exposed = steps["communication_not_overlapped_us"].to_numpy().copy()
+    exposed[steps["step"].to_numpy() == 11] *= 4
+    position = steps.schema.get_field_index("communication_not_overlapped_us")
+    longer = steps.set_column(position, steps.schema.field(position), pa.array(exposed))
+
+    assert unusual_steps(result) == ()
+    assert unusual_steps(builder.with_tables(result, {"steps": longer})) == (11,)
+    assert unusual_steps(builder.with_tables(result, {})) == ()
 
 
 def test_an_empty_step_table_has_no_parts():
