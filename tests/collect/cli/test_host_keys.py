@@ -6,9 +6,13 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from demo.sshd import make_key
 
 from .conftest import Hosts
+
+pytestmark = pytest.mark.slow
 
 
 def fingerprint(public_key: Path) -> str:

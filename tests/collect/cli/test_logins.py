@@ -17,6 +17,8 @@ from demo.sshd import make_key
 
 from .conftest import Hosts
 
+pytestmark = pytest.mark.slow
+
 #: Makes the terminal on its stdin its own, as a login does, so that the prompt appears there.
 _ON_TERMINAL = """
 import os, sys

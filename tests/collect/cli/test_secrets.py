@@ -14,6 +14,8 @@ import pytest
 
 from .conftest import Hosts, run_collect
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "Planted-pa55word"
 PASSPHRASE = "Planted-passphra5e"
 
@@ -103,7 +105,6 @@ def test_a_crash_shows_no_password(hosts: Hosts) -> None:
     assert_clean(result, hosts.directory)
 
 
-@pytest.mark.slow
 def test_no_password_is_in_any_command_line_while_it_runs(hosts: Hosts) -> None:
     hosts.add("alpha", n_files=10, size_bytes=200_000)
     hosts.defaults |= {"password_env": "NODE_PASSWORD"}

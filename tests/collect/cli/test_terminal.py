@@ -9,7 +9,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+import pytest
+
 from .conftest import Hosts
+
+pytestmark = pytest.mark.slow
 
 
 def run_on_terminal(hosts: Hosts, arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:

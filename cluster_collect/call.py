@@ -1,0 +1,200 @@
+"""Carries out one call of cluster-collect: resolves what is asked for, does it, and words the result."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cluster_collect.arguments import Arguments
+from cluster_collect.inventory.build import Inventory
+from cluster_collect.inventory.limit import limit
+from cluster_collect.inventory.load import InventoryRequest, load_inventory
+from cluster_collect.inventory.ranks import compare_hosts, read_rank_table
+from cluster_collect.json_result import check_json, collection_json, plan_json
+from cluster_collect.plan import HostCheck, HostPlan
+from cluster_collect.pool import check, collect, plan
+from cluster_collect.progress import COLLECTING, Display, display
+from cluster_collect.runner import run_interruptibly
+from cluster_collect.summary import check_text, collection_text, plan_text
+from cluster_collect.surroundings import Surroundings
+from cluster_collect.tracker import Verbosity
+from cluster_run.errors import ExitCode, InputError, InterruptedRunError
+from cluster_run.manifest import HostOutcome
+
+_VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call prints on stdout, its exit code, and the command that comes next."""
+
+    text: str
+    code: ExitCode
+    next_step: str = ""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be done, with everything resolved.
+
+    `missing` says which hosts of the rank table the inventory does not list; empty when it lists all.
+    """
+
+    argv: Sequence[str]
+    arguments: Arguments
+    inventory: Inventory
+    run: Path
+    warnings: tuple[str, ...]
+    missing: str
+
+
+def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
+    """Do what the command line asks for; progress and warnings go to stderr.
+
+    Raises:
+        ClusterError: it could not be done, or was interrupted.
+    """
+    job = _resolve(argv, arguments)
+    for warning in job.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
+    work = {"check": _check, "dry-run": _plan, "collect": _collect}[arguments.mode]
+    with display(job.inventory.specs, verbosity, sys.stderr, _VERBS[arguments.mode]) as shown:
+        return work(job, shown)
+
+
+def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
+    request = InventoryRequest(
+        arguments.inventory, arguments.hosts, arguments.rank_table, arguments.host_defaults
+    )
+    inventory = load_inventory(request, os.environ)
+    warnings = inventory.warnings
+    missing = ""
+    if inventory.rank_table is not None:
+        table = read_rank_table(inventory.rank_table)
+        comparison = compare_hosts(inventory, table, str(inventory.rank_table))
+        warnings += comparison.warnings
+        missing = comparison.missing if arguments.limit is None else ""
+    if arguments.limit is not None:
+        inventory = limit(inventory, arguments.limit)
+    inventory = _with_secrets(inventory, arguments)
+    run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
+    return _Job(argv, arguments, inventory, run, warnings, missing)
+
+
+def _with_secrets(inventory: Inventory, arguments: Arguments) -> Inventory:
+    """Ask for what the command line wants to be asked for; what the inventory says wins."""
+    specs = inventory.specs
+    if arguments.ask_password:
+        password = _ask("--ask-password", "password for the hosts without one of their own: ")
+        specs = tuple(
+            spec if spec.local or spec.password else replace(spec, password=password) for spec in specs
+        )
+    if arguments.ask_passphrase:
+        passphrase = _ask("--ask-passphrase", "passphrase for the identity files: ")
+        specs = tuple(
+            replace(spec, passphrase=spec.passphrase or passphrase) if spec.identity_file else spec
+            for spec in specs
+        )
+    return replace(inventory, specs=specs)
+
+
+def _ask(option: str, prompt: str) -> str:
+    if not sys.stdin.isatty():
+        raise InputError(f"{option} needs a terminal", "without one, name an environment variable instead")
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        raise InputError(f"{option}: nothing was typed") from None
+
+
+def _collect(job: _Job, shown: Display) -> Result:
+    begin_s = time.monotonic()
+    inventory, options = job.inventory, job.arguments.options
+    work = collect(inventory.specs, job.run, options, inventory.rank_table, shown.tracker)
+    try:
+        outcomes = run_interruptibly(work, shown.tick).hosts
+    except InterruptedRunError as error:
+        raise _interrupted(job, shown, error) from error
+    around = _surroundings(job, time.monotonic() - begin_s)
+    code = _code_of_outcomes(job, outcomes)
+    next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
+    if job.arguments.json:
+        return Result(collection_json(outcomes, around, code), code, next_step)
+    return Result(collection_text(outcomes, around), code, next_step)
+
+
+def _plan(job: _Job, shown: Display) -> Result:
+    work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
+    plans = run_interruptibly(work, shown.tick)
+    code, around = _code_of_answers(job, plans), _surroundings(job)
+    return Result(plan_json(plans, around, code) if job.arguments.json else plan_text(plans, around), code)
+
+
+def _check(job: _Job, shown: Display) -> Result:
+    work = check(job.inventory.specs, job.arguments.options, shown.tracker)
+    checks = run_interruptibly(work, shown.tick)
+    code, around = _code_of_answers(job, checks), _surroundings(job)
+    return Result(
+        check_json(checks, around, code) if job.arguments.json else check_text(checks, around), code
+    )
+
+
+def _surroundings(job: _Job, seconds: float = 0.0) -> Surroundings:
+    return Surroundings(
+        run=job.run,
+        seconds=seconds,
+        free_bytes=_free_bytes(job.run),
+        min_free_bytes=job.arguments.options.min_free_bytes,
+        specs={spec.host: spec for spec in job.inventory.specs},
+        missing=job.missing,
+        warnings=job.warnings,
+    )
+
+
+def _free_bytes(run: Path) -> int | None:
+    """Return the free space where the run directory is, or will be."""
+    for directory in (run, *run.absolute().parents):
+        try:
+            return shutil.disk_usage(directory).free
+        except OSError:
+            continue
+    return None
+
+
+def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome]) -> ExitCode:
+    """Return the code for this call's hosts and for those that earlier calls left in the run directory."""
+    asked = {spec.host for spec in job.inventory.specs}
+    if all(outcome.state == "failed" for outcome in outcomes if outcome.host in asked):
+        return ExitCode.FAILED
+    whole = all(
+        outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
+        for outcome in outcomes
+    )
+    return ExitCode.DONE if whole and not job.missing else ExitCode.INCOMPLETE
+
+
+def _code_of_answers(job: _Job, answers: Sequence[HostPlan] | Sequence[HostCheck]) -> ExitCode:
+    n_failed = sum(bool(answer.reason) for answer in answers)
+    if n_failed == len(answers):
+        return ExitCode.FAILED
+    return ExitCode.INCOMPLETE if n_failed or job.missing else ExitCode.DONE
+
+
+def _interrupted(job: _Job, shown: Display, error: InterruptedRunError) -> InterruptedRunError:
+    """Return the error that says how far it came, and the command that goes on from there."""
+    tally = shown.tracker.tally
+    argv = list(job.argv)
+    if job.arguments.output is None and job.inventory.output is None:
+        argv += ["--output", str(job.run)]
+    return InterruptedRunError(
+        f"{error.message}: {tally.n_hosts_done} of {tally.n_hosts} hosts done, what was collected is kept",
+        f"go on with: cluster-collect {shlex.join(argv)}",
+    )
