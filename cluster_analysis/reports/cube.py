@@ -90,15 +90,12 @@ def unusual_steps(result: AnalysisResult, factor: float = 1.5) -> tuple[int, ...
     table = result.tables.get("steps")
     if table is None or table.num_rows == 0:
         return ()
-    spent = sum(
-        _zero_for_missing(table[column]) for column in ("computing_us", "communication_not_overlapped_us")
-    )
-    step = table["step"].to_numpy()
-    steps, position = np.unique(step, return_inverse=True)
+    spent = _zero_for_missing(table["computing_us"])
+    spent = spent + _zero_for_missing(table["communication_not_overlapped_us"])
+    steps, position = np.unique(table["step"].to_numpy(), return_inverse=True)
     means = np.bincount(position, spent) / np.bincount(position)
-    return (
-        tuple(int(one) for one in steps[means >= factor * np.median(means)]) if np.median(means) > 0 else ()
-    )
+    limit = factor * np.median(means)
+    return tuple(int(one) for one in steps[means >= limit]) if limit > 0 else ()
 
 
 def _dense(
@@ -129,7 +126,8 @@ def _distinct(columns: list[pa.ChunkedArray], more: tuple[int, ...]) -> np.ndarr
 
 def _zero_for_missing(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     values: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False).astype(np.float64)
-    return np.nan_to_num(values)
+    values[np.isnan(values)] = 0.0
+    return values
 
 
 def _mean(column: pa.ChunkedArray) -> float:
