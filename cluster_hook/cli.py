@@ -18,7 +18,9 @@ from cluster_run.version import VERSION
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    argv, script_arguments = split_script_arguments(argv)
     arguments = build_parser().parse_args(argv)
+    arguments.script_arguments = script_arguments
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         code: ExitCode = arguments.run(arguments)
@@ -31,6 +33,16 @@ def main(argv: Sequence[str]) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     return code
+
+
+def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Take off what follows `--` for slurm-submit: arguments of the job's script, which argparse would mix
+    with those of sbatch.
+    """
+    if "--" not in argv or argv[0] != "slurm-submit":
+        return argv, ()
+    split = list(argv).index("--")
+    return argv[:split], argv[split + 1 :]
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

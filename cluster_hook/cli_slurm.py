@@ -56,19 +56,17 @@ def add_slurm_submit(commands: Commands) -> None:
     add_collect_arguments(parser)
     add_tell_arguments(parser)
     parser.add_argument("script", help="the job's script")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="SBATCH-OPTION … [-- ARGUMENT …]")
+    parser.add_argument("sbatch", nargs=argparse.REMAINDER, metavar="SBATCH-OPTION … [-- ARGUMENT …]")
     parser.set_defaults(run=_slurm_submit)
 
 
 def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
-    rest: list[str] = arguments.rest
-    split = rest.index("--") if "--" in rest else len(rest)
     comment = [f"--comment=profile_dir={arguments.profile_dir}"] if arguments.profile_dir else []
     # Read now, so that a mistake in them is an error here and not in the night.
     follow_options(arguments)
     tell_options(arguments)
     submission = submit_with_post_job(
-        [*comment, *rest[:split], arguments.script, *rest[split + 1 :]],
+        [*comment, *arguments.sbatch, arguments.script, *arguments.script_arguments],
         SubmitOptions(
             tuple(arguments.post_arg),
             forwarded_work_arguments(arguments) + forwarded_tell_arguments(arguments),

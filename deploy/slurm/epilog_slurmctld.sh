@@ -25,5 +25,6 @@ printf '%s\0' \
   "uid=$SLURM_JOB_UID" "nodes=$SLURM_JOB_NODELIST" "work_dir=$SLURM_JOB_WORK_DIR" \
   "comment=$SLURM_JOB_COMMENT" "exit=$SLURM_JOB_EXIT_CODE2" "array_job=$SLURM_ARRAY_JOB_ID" \
   "array_task=$SLURM_ARRAY_TASK_ID" end= 2>/dev/null >"$SPOOL/pending/.$name.$$" &&
-  mv -f "$SPOOL/pending/.$name.$$" "$SPOOL/pending/$name.job" 2>/dev/null
+  mv -f "$SPOOL/pending/.$name.$$" "$SPOOL/pending/$name.job" 2>/dev/null ||
+  rm -f "$SPOOL/pending/.$name.$$" 2>/dev/null # a full disk: leave nothing half-written behind
 exit 0

@@ -103,6 +103,7 @@ def test_the_epilog_ends_well_when_it_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "pending" / "7-0.job" / "x").touch()
     ended = run_epilog(tmp_path)
     assert (ended.returncode, ended.stderr) == (0, b"")
+    assert [path.name for path in (tmp_path / "pending").iterdir()] == ["7-0.job"]
 
 
 def test_a_requeued_job_is_a_request_of_its_own(spool: Path) -> None:

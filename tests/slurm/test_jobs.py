@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from cluster_hook.job import FinishedJob
+from cluster_hook.knownjob import job_to_text
 from demo.sshd import SshLab, find_sshd
 from tests.slurm.jobs import Pair, SimulatedJob, expect_findings, slow_ranks, submit, write_script
 from tests.slurm.lab import SlurmLab
@@ -136,6 +139,16 @@ def test_a_job_that_slurm_does_not_know_is_named(lab: SlurmLab) -> None:
     assert ended.returncode == 1
     assert "99999" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_job_that_slurm_has_forgotten_is_followed_with_what_was_known_at_its_submission(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    shutil.copytree(simulated.run / "cluster_profiler", tmp_path / "prof")
+    known = FinishedJob("99998", "train", "ada", "PENDING", (), tmp_path, "profile_dir=prof")
+    command = (sys.executable, "-m", "cluster_hook", "slurm-post", "--slurm-job=99998")
+    ended = lab.run(*command, f"--known-job={job_to_text(known)}")
+    assert ended.stdout.splitlines()[-1].startswith("job 99998 train: degraded:")
 
 
 def test_nothing_of_this_leaves_a_node_drained(lab: SlurmLab, followed: Mapping[str, Pair]) -> None:

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_hook.cli import build_parser, main, split_script_arguments
+from cluster_hook.options import (
+    follow_options,
+    forwarded_tell_arguments,
+    forwarded_work_arguments,
+    tell_options,
+)
+
+_ECHO = "#!/bin/sh\nprintf '%s\\n' \"$@\" >&2; exit 1\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        (["t.sh"], ["t.sh"]),
+        (["t.sh", "--nodes", "2"], ["--nodes", "2", "t.sh"]),
+        (["t.sh", "--", "a", "--b"], ["t.sh", "a", "--b"]),
+        (["t.sh", "-N2", "--", "a", "--", "b"], ["-N2", "t.sh", "a", "--", "b"]),
+        (["--profile-dir", "p", "t.sh", "-N2"], ["--comment=profile_dir=p", "-N2", "t.sh"]),
+        (["t.sh", "--deadline", "2020-01-01"], ["--deadline", "2020-01-01", "t.sh"]),
+    ],
+)
+def test_sbatch_gets_its_options_and_the_script_its_arguments(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    passed_on: list[str],
+) -> None:
+    (tmp_path / "sbatch").write_text(_ECHO)
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert main(["slurm-submit", *given]) == 1
+    assert capsys.readouterr().err.splitlines()[:-1] == ["--parsable", *passed_on]
+
+
+def test_only_slurm_submit_has_a_script() -> None:
+    assert split_script_arguments(["drain", "--", "x"]) == (["drain", "--", "x"], ())
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["drain", "--at-once", "0"],
+        ["drain", "--retry-after", "-1"],
+        ["drain", "--keep", "inf"],
+        ["drain", "--spo", "x"],
+        ["sweep"],
+        ["slurm-post"],
+        ["slurm-submit"],
+        [],
+        ["none-such"],
+    ],
+)
+def test_a_command_line_that_cannot_be_meant_is_usage(argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+
+
+def test_the_options_for_another_process_say_the_same_and_hold_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLUSTER_HOOK_WEBHOOK_URL", "https://chat.example/s3cret")
+    (tmp_path / "site.yaml").write_text("defaults: {user: ada}")
+    (tmp_path / "webhook").write_text("https://chat.example/s3cret")
+    monkeypatch.chdir(tmp_path)
+    given = ["slurm-post", "--slurm-job=1", "--scheduler=srun", "--dask-interface=ib0", "--fail-on=critical"]
+    given += ["--what=full", "--what=*.csv", "--host-defaults=site.yaml", "--deadline=7", "--show-addresses"]
+    given += ["--tell=never", "--webhook-file=webhook", "--webhook-format=slack", "--prometheus-dir=."]
+    parsed = build_parser().parse_args(given)
+    forwarded = (*forwarded_work_arguments(parsed), *forwarded_tell_arguments(parsed))
+    assert "s3cret" not in " ".join(forwarded)
+    monkeypatch.chdir("/")
+    again = build_parser().parse_args(["slurm-post", "--slurm-job=1", *forwarded])
+    assert follow_options(again).what == ("full", "*.csv")
+    assert follow_options(again).host_defaults == {"user": "ada"}
+    assert (follow_options(again).scheduler, follow_options(again).deadline_s) == ("srun", 7)
+    assert follow_options(again).shows_addresses
+    assert tell_options(again).when == "never"
+    assert tell_options(again).webhook is not None
+    assert tell_options(again).prometheus_dir == tmp_path
+
+
+def test_a_mistake_is_one_line_and_no_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={tmp_path}/none"]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=50, check=False, env=dict(os.environ)
+    )
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "docs/hooks.md" in ended.stderr
+
+
+def test_a_webhook_file_that_is_missing_is_said_before_anything_is_submitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["slurm-submit", f"--webhook-file={tmp_path}/none", "t.sh"]) == 1
+    assert "none" in capsys.readouterr().err
