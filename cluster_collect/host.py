@@ -24,7 +24,7 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store import RunWriter
 from cluster_collect.survey import Survey, chosen, profiler_root, run_prepare, survey_host
 from cluster_collect.tar_fetch import fetch_by_tar
-from cluster_collect.transport import Dialer, HostConnection
+from cluster_collect.transport import Dialer, HostConnection, RunningCommand
 from cluster_collect.walker import fetch_by_walker
 from cluster_collect.watchdog import Watchdog
 from cluster_run.files import write_bytes_whole
@@ -70,6 +70,7 @@ class HostCollection:
         self._one_by_one = False
         self._is_prepared = False
         self._findings = Findings()
+        self._shell: RunningCommand | None = None
 
     async def run(self) -> HostOutcome:
         """Collect, with as many attempts as make sense.
@@ -120,6 +121,7 @@ class HostCollection:
             survey = await survey_host(connection, self._spec, self._options, one_by_one=self._one_by_one)
             selection = chosen(survey, self._spec, self._options.what)
             self._findings.look(survey, selection)
+            self._shell = survey.shell
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))
             await self._fetch_missing(connection, survey, selection)
         finally:
@@ -202,6 +204,7 @@ class HostCollection:
             return pause_s
 
         root = profiler_root(self._spec)
+        shell, self._shell = self._shell, None  # it takes one program
         if survey.codec is not None:
             return await watchdog.guard(
                 fetch_by_tar(
@@ -212,6 +215,7 @@ class HostCollection:
                     options=self._options,
                     intake=self._intake,
                     book=book,
+                    shell=shell,
                 ),
                 "waiting for its files",
             )

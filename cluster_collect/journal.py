@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -87,7 +87,7 @@ class Journal:
 
     def record(self, server_id: ServerId, file: CollectedFile) -> None:
         """Write down a file that now has its final name."""
-        line = json.dumps({"server_id": server_id, **asdict(file)}) + "\n"
+        line = json.dumps({"server_id": server_id, **vars(file)}) + "\n"
         try:
             if not self._is_begun:
                 self._begin()

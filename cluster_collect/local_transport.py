@@ -14,6 +14,7 @@ from cluster_collect.faults import RemoteFailureError
 from cluster_collect.spec import HostSpec
 from cluster_collect.threads import in_thread
 from cluster_collect.transport import CommandResult, Receive, RemoteFiles
+from cluster_collect.watchdog import cancelled
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -35,17 +36,12 @@ class LocalDialer:
 class LocalConnection:
     """Runs commands and reads files here."""
 
-    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
-        """Run a command with `sh`."""
+    async def start(self, command: str, receive: Receive) -> LocalCommand:
+        """Start a command with `sh`."""
         process = await asyncio.create_subprocess_exec(
             "sh", "-c", command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        try:
-            return await _talk(process, stdin, receive)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+        return LocalCommand(process, receive)
 
     async def open_files(self) -> RemoteFiles:
         """Return the local file system."""
@@ -55,20 +51,55 @@ class LocalConnection:
         """Nothing is open."""
 
 
-async def _talk(process: asyncio.subprocess.Process, stdin: bytes, receive: Receive) -> CommandResult:
-    if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise RemoteFailureError("the command has no pipes")
-    errors = asyncio.ensure_future(process.stderr.read(_MAX_ERROR_BYTES))
-    try:
-        process.stdin.write(stdin)
-        process.stdin.close()
-        while data := await process.stdout.read(_PIECE_BYTES):
-            pause_s = receive(data)
+class LocalCommand:
+    """A command of this machine."""
+
+    def __init__(self, process: asyncio.subprocess.Process, receive: Receive) -> None:
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise RemoteFailureError("the command has no pipes")
+        self._process = process
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+        self._receive = receive
+        self._errors = asyncio.ensure_future(process.stderr.read(_MAX_ERROR_BYTES))
+        self._ended = asyncio.ensure_future(self._listen())
+
+    @property
+    def errors(self) -> bytes:
+        """What it has said on its error output, once that has ended."""
+        return self._errors.result() if self._errors.done() else b""
+
+    def redirect(self, receive: Receive) -> None:
+        """Give its further output to `receive`."""
+        self._receive = receive
+
+    def send(self, data: bytes) -> None:
+        """Give it more input."""
+        self._stdin.write(data)
+
+    def end_input(self) -> None:
+        """Tell it that no more input comes."""
+        self._stdin.close()
+
+    async def wait(self) -> CommandResult:
+        """Wait for its end."""
+        return CommandResult(await asyncio.shield(self._ended), self.errors)
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await cancelled(self._ended)
+        await cancelled(self._errors)
+        await self._process.wait()
+
+    async def _listen(self) -> int:
+        while data := await self._stdout.read(_PIECE_BYTES):
+            pause_s = self._receive(data)
             if pause_s > 0:
                 await asyncio.sleep(pause_s)
-        return CommandResult(await process.wait(), await errors)
-    finally:
-        errors.cancel()
+        await self._errors
+        return await self._process.wait()
 
 
 class LocalFiles:

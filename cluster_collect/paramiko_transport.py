@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import socket
 import threading
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ class ParamikoDialer:
         self._open(spec, Jump(spec.user, spec.address, spec.port), config, through, opened, spec.password)
         return ParamikoConnection(opened)
 
-    def _open(  # noqa: PLR0917 - one step of a chain, private
+    def _open(
         self,
         spec: HostSpec,
         place: Jump,
@@ -214,28 +215,18 @@ class ParamikoConnection:
 
     def __init__(self, opened: list[paramiko.Transport]) -> None:
         self._opened = opened
+        self._commands: list[ParamikoCommand] = []
 
-    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
-        """Run a command; its output crosses from a thread into the loop piece by piece."""
-        loop = asyncio.get_running_loop()
+    async def start(self, command: str, receive: Receive) -> ParamikoCommand:
+        """Start a command; its output crosses from a thread into the loop piece by piece."""
         try:
             channel = await in_thread(self._start, command)
         except (OSError, EOFError, paramiko.SSHException) as error:
             if not self._opened[-1].is_active():
                 raise translated(error) from None
             raise NoShellError("the host runs no commands for us") from None
-
-        async def deliver(data: bytes) -> None:
-            pause_s = receive(data)
-            if pause_s > 0:
-                await asyncio.sleep(pause_s)
-
-        try:
-            return await in_thread(_pump, channel, stdin, lambda data: _in_loop(loop, deliver, data))
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise translated(error) from None
-        finally:
-            channel.close()
+        self._commands.append(ParamikoCommand(channel, receive))
+        return self._commands[-1]
 
     def _start(self, command: str) -> paramiko.Channel:
         channel = self._opened[-1].open_session(window_size=_WINDOW_BYTES)
@@ -258,38 +249,92 @@ class ParamikoConnection:
 
     async def close(self) -> None:
         """Close the connection and those it went through."""
+        for command in self._commands:
+            command.forget()
         for transport in reversed(self._opened):
             await in_thread(transport.close)
 
 
+class ParamikoCommand:
+    """A command that runs on a host: one thread sends, another receives."""
+
+    def __init__(self, channel: paramiko.Channel, receive: Receive) -> None:
+        self._channel = channel
+        self._receive = receive
+        self._errors = bytearray()
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        # A long list of names is sent while the answer already comes, or both ends could wait for each other.
+        threading.Thread(target=self._send_all, daemon=True).start()
+        self._ended = asyncio.ensure_future(in_thread(self._receive_all))
+        # Fetched when nobody waits for it, or asyncio would report it as forgotten.
+        self._ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+    @property
+    def errors(self) -> bytes:
+        """What it has said on its error output."""
+        return bytes(self._errors)
+
+    def redirect(self, receive: Receive) -> None:
+        """Give its further output to `receive`."""
+        self._receive = receive
+
+    def send(self, data: bytes) -> None:
+        """Give it more input."""
+        self._outgoing.put(data)
+
+    def end_input(self) -> None:
+        """Tell it that no more input comes."""
+        self._outgoing.put(None)
+
+    async def wait(self) -> CommandResult:
+        """Wait for its end."""
+        try:
+            status = await asyncio.shield(self._ended)
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise translated(error) from None
+        return CommandResult(status if status >= 0 else None, self.errors)
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+        self.forget()
+        await in_thread(self._channel.close)
+        await asyncio.wait((self._ended,))
+
+    def forget(self) -> None:
+        """Let the sending thread go, and drop whatever still arrives."""
+        self._outgoing.put(None)
+        self._receive = lambda _: 0.0
+
+    async def _deliver(self, data: bytes) -> None:
+        pause_s = self._receive(data)
+        if pause_s > 0:
+            await asyncio.sleep(pause_s)
+
+    def _send_all(self) -> None:
+        try:
+            while (data := self._outgoing.get()) is not None:
+                self._channel.sendall(data)
+            self._channel.shutdown_write()
+        except (OSError, EOFError, paramiko.SSHException):
+            return  # the receiver meets the same end and reports it
+
+    def _receive_all(self) -> int:
+        channel = self._channel
+        while data := channel.recv(_READ_BYTES):
+            _in_loop(self._loop, self._deliver, data)
+            while channel.recv_stderr_ready():
+                self._errors += channel.recv_stderr(_READ_BYTES)[: _MAX_ERROR_BYTES - len(self._errors)]
+        while more := channel.recv_stderr(_READ_BYTES):
+            self._errors += more[: _MAX_ERROR_BYTES - len(self._errors)]
+        transport = channel.get_transport()
+        if not channel.exit_status_ready() and not transport.is_active():
+            raise EOFError
+        return channel.recv_exit_status()
+
+
 def _in_loop(loop: asyncio.AbstractEventLoop, deliver: Any, data: bytes) -> None:
     asyncio.run_coroutine_threadsafe(deliver(data), loop).result()
-
-
-def _pump(channel: paramiko.Channel, stdin: bytes, deliver: Any) -> CommandResult:
-    """Send the input, take the output, wait for the end."""
-    # A long list of names is sent while the answer already comes, or both ends could wait for each other.
-    threading.Thread(target=_send, args=(channel, stdin), daemon=True).start()
-    errors = bytearray()
-    while data := channel.recv(_READ_BYTES):
-        deliver(data)
-        while channel.recv_stderr_ready():
-            errors += channel.recv_stderr(_READ_BYTES)[: _MAX_ERROR_BYTES - len(errors)]
-    while more := channel.recv_stderr(_READ_BYTES):
-        errors += more[: _MAX_ERROR_BYTES - len(errors)]
-    transport = channel.get_transport()
-    if not channel.exit_status_ready() and not transport.is_active():
-        raise EOFError
-    status = channel.recv_exit_status()
-    return CommandResult(status if status >= 0 else None, bytes(errors))
-
-
-def _send(channel: paramiko.Channel, stdin: bytes) -> None:
-    try:
-        channel.sendall(stdin)
-        channel.shutdown_write()
-    except (OSError, EOFError, paramiko.SSHException):
-        return  # the reader meets the same end and reports it
 
 
 class ParamikoFiles:

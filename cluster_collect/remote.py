@@ -38,6 +38,8 @@ if enter; then
   # Another find would print its complaints, or not know -printf at all.
   case $(find --version </dev/null 2>/dev/null) in *GNU*) list ;; *) say "end 0" ;; esac
 else say missing; fi
+# One more program may follow: a login shell costs more than all the rest.
+read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
 """
 
 _FETCH = rb"""
@@ -71,20 +73,34 @@ def quoted(value: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class RemoteProgram:
-    """A command and its standard input. `marker` stands before the answer on standard output."""
+    """A program and the data for its standard input. `marker` stands before the answer on standard output."""
 
-    command: str
-    stdin: bytes
+    text: bytes
+    data: bytes
     marker: bytes
+
+    @property
+    def command(self) -> str:
+        """The command line: it names the length of the program and nothing else."""
+        # dd takes exactly the program's bytes: a shell that reads its script from a pipe may take more.
+        return f"sh -c 'eval \"$(dd bs=1 count={len(self.text)} 2>/dev/null)\"'"
+
+    @property
+    def stdin(self) -> bytes:
+        """What `command` reads."""
+        return self.text + self.data
+
+    @property
+    def follow_up(self) -> bytes:
+        """What a probe that is still running reads to become this program."""
+        return b"%d\n" % len(self.text) + self.text + self.data
 
 
 def _program(script: bytes, settings: dict[bytes, bytes], data: bytes = b"") -> RemoteProgram:
     marker = secrets.token_hex(16).encode()
     assignments = b"".join(name + b"=" + value + b"\n" for name, value in settings.items())
     program = b"marker=" + marker + b"\n" + assignments + _FUNCTIONS + script
-    # dd takes exactly the program's bytes: a shell that reads its script from a pipe may take more.
-    command = f"sh -c 'eval \"$(dd bs=1 count={len(program)} 2>/dev/null)\"'"
-    return RemoteProgram(command, program + data, marker)
+    return RemoteProgram(program, data, marker)
 
 
 def _root(profiler_root: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Sequence
@@ -14,16 +15,19 @@ from cluster_collect.remote import ListingReader, MarkerFilter, Tools, prepare_p
 from cluster_collect.select import Selection, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.tar_fetch import last_line
-from cluster_collect.transport import HostConnection, RemoteFiles
+from cluster_collect.transport import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.walker import walk
-from cluster_collect.watchdog import Watchdog
+from cluster_collect.watchdog import Watchdog, cancelled
 
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Survey:
-    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read."""
+    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read.
+
+    `shell` still runs and takes one more program; it ends with the connection.
+    """
 
     entries: Sequence[RemoteEntry]
     codec: Codec | None
@@ -31,6 +35,7 @@ class Survey:
     clock_offset_ms: float | None = None
     free_bytes: int | None = None
     problem: str = ""
+    shell: RunningCommand | None = field(default=None, repr=False, compare=False)
 
     def method(self, spec: HostSpec) -> str:
         """Say how the files would travel."""
@@ -71,6 +76,7 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
     noise = MarkerFilter(program.marker)
     listing = ListingReader(options.max_entries_per_host)
     watchdog = Watchdog(options.listing_deadline_s)
+    listed = asyncio.Event()
     arrived_s: list[float] = []
 
     def receive(data: bytes) -> float:
@@ -80,11 +86,25 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
             arrived_s.append(time.time())
         if answer:
             listing.feed(answer)
+        if listing.complete:
+            listed.set()
         return 0.0
 
-    result = await watchdog.guard(
-        connection.run(program.command, program.stdin, receive), "listing its profiler data"
-    )
+    async def probed() -> RunningCommand:
+        shell = await connection.start(program.command, receive)
+        shell.send(program.stdin)
+        ended = asyncio.ensure_future(shell.wait())
+        told = asyncio.ensure_future(listed.wait())
+        try:
+            await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                ended.result()
+        finally:
+            await cancelled(told)
+            await cancelled(ended)
+        return shell
+
+    shell = await watchdog.guard(probed(), "listing its profiler data")
     if not noise.found:
         raise NoShellError("the host runs no commands for us")
     listing.require_root(profiler_root(spec))
@@ -93,12 +113,14 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
         raise NoShellError("find or tar on the host is not GNU's")
     if not listing.complete:
         raise LostConnectionError("the connection broke while the host listed its files")
-    offset_ms = None if listing.clock_s is None else (listing.clock_s - arrived_s[0]) * 1000
-    problem = ""
-    if listing.find_status:
-        problem = f"not everything could be listed: {last_line(result.errors)}"
     return Survey(
-        listing.entries, tools.codec(options.compression), tools, offset_ms, listing.free_bytes, problem
+        entries=listing.entries,
+        codec=tools.codec(options.compression),
+        tools=tools,
+        clock_offset_ms=None if listing.clock_s is None else (listing.clock_s - arrived_s[0]) * 1000,
+        free_bytes=listing.free_bytes,
+        problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
+        shell=shell,
     )
 
 
@@ -142,7 +164,7 @@ async def run_prepare(
 
     watchdog = Watchdog(options.prepare_deadline_s)
     result = await watchdog.guard(
-        connection.run(program.command, program.stdin, receive), "running its prepare command"
+        run(connection, program.command, program.stdin, receive), "running its prepare command"
     )
     printed = bytes(output[-_MAX_PREPARE_OUTPUT_BYTES:])
     if not noise.found:

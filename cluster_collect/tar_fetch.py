@@ -13,7 +13,7 @@ from cluster_collect.remote import ListingReader, MarkerFilter, RemoteProgram, f
 from cluster_collect.select import PlacedFile
 from cluster_collect.spec import CollectOptions
 from cluster_collect.tar_stream import TarParser
-from cluster_collect.transport import HostConnection
+from cluster_collect.transport import HostConnection, RunningCommand, run
 
 #: Blocking factor 20: an archive ends with zero blocks up to this size.
 _MAX_ARCHIVE_PADDING = 64 * 1024
@@ -63,9 +63,11 @@ async def fetch_by_tar(
     options: CollectOptions,
     intake: Intake,
     book: Callable[[int], float],
+    shell: RunningCommand | None,
 ) -> tuple[dict[bytes, RemoteEntry], bytes]:
     """Fetch `files` into `intake`; return what the host lists afterwards, and tar's messages.
 
+    `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
     `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for.
 
     Raises:
@@ -87,11 +89,19 @@ async def fetch_by_tar(
         return pause_s
 
     try:
-        result = await connection.run(program.command, program.stdin, receive)
+        if shell is None:
+            result = await run(connection, program.command, program.stdin, receive)
+        else:
+            shell.redirect(receive)
+            shell.send(program.follow_up)
+            shell.end_input()
+            result = await shell.wait()
     finally:
         sink.close()
         intake.report()
     if not noise.found:
+        if shell is not None:
+            raise LostConnectionError("the shell on the host ended while it waited for its turn")
         raise NoShellError("the host did not run our program")
     listing = stream.listing
     if not listing.complete:

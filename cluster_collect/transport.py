@@ -43,17 +43,51 @@ class RemoteFiles(Protocol):
         """Free the channel."""
 
 
+class RunningCommand(Protocol):
+    """A command on a host that may be talked to. Errors are HostErrors, and whatever `receive` raises."""
+
+    @property
+    def errors(self) -> bytes:
+        """What it has said on its error output so far, cut at 64 KiB."""
+
+    def redirect(self, receive: Receive) -> None:
+        """Give its further output to `receive`."""
+
+    def send(self, data: bytes) -> None:
+        """Give it more input."""
+
+    def end_input(self) -> None:
+        """Tell it that no more input comes."""
+
+    async def wait(self) -> CommandResult:
+        """Wait for its end."""
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+
+
 class HostConnection(Protocol):
     """One logged-in connection. Methods raise HostErrors only, and let through what `receive` raises."""
 
-    async def run(self, command: str, stdin: bytes, receive: Receive) -> CommandResult:
-        """Run a command, give it `stdin`, and its standard output to `receive`."""
+    async def start(self, command: str, receive: Receive) -> RunningCommand:
+        """Start a command whose standard output goes to `receive`."""
 
     async def open_files(self) -> RemoteFiles:
         """Open the files without a shell."""
 
     async def close(self) -> None:
         """Close the connection; never raises, never hangs."""
+
+
+async def run(connection: HostConnection, command: str, stdin: bytes, receive: Receive) -> CommandResult:
+    """Run a command to its end; errors are those of `RunningCommand`."""
+    running = await connection.start(command, receive)
+    try:
+        running.send(stdin)
+        running.end_input()
+        return await running.wait()
+    finally:
+        await running.close()
 
 
 class Dialer(Protocol):

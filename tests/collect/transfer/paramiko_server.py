@@ -27,6 +27,7 @@ def run_command(command: str, channel: paramiko.Channel) -> int:
         assert process.stdin is not None
         while data := channel.recv(65536):
             process.stdin.write(data)
+            process.stdin.flush()
         process.stdin.close()
 
     threading.Thread(target=feed, daemon=True).start()
@@ -142,6 +143,7 @@ class ParamikoServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts; close alone would not
         self._listener.close()
         for transport in self._transports:
             transport.close()

@@ -30,6 +30,7 @@ def made(kind: type[Exception]) -> Exception:
         ("name", [], []),
         ("host", {}),
         ("a", "b", "c"),
+        (None, "true", None, 1, None, 1, "", ""),
     )
     for filling in fillings:
         try:

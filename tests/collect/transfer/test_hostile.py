@@ -28,6 +28,16 @@ _ZSTD = b"tool zstd v1.5\0"
 LISTING = b"f 4 1700000000.5 a_ascend_pt/good.json\0f 4 1700000000.5 a_ascend_pt/bad.json\0"
 
 
+def read_exactly(channel: paramiko.Channel, n_bytes: int) -> bytes:
+    data = b""
+    while len(data) < n_bytes:
+        more = channel.recv(n_bytes - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
 @dataclass
 class Liar:
     """Answers the probe with `listing` and the fetch with what `fetch` writes."""
@@ -38,16 +48,18 @@ class Liar:
 
     def __call__(self, command: str, channel: paramiko.Channel) -> int:
         length = int(re.findall(r"count=(\d+)", command)[0])
-        program = b""
-        while len(program) < length:
-            program += channel.recv(length - len(program))
-        marker = re.findall(rb"^marker=(\w+)", program)[0]
-        channel.sendall(marker + b"\0")
-        if b"codec=" in program:
-            self.fetch(channel, marker)
-        else:
+        while True:
+            program = read_exactly(channel, length)
+            marker = re.findall(rb"^marker=(\w+)", program)[0]
+            channel.sendall(marker + b"\0")
+            if b"codec=" in program:
+                self.fetch(channel, marker)
+                return 0
             self.answer(channel, marker)
-        return 0
+            digits = b""
+            while not digits.endswith(b"\n"):
+                digits += read_exactly(channel, 1)
+            length = int(digits)
 
     def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
         tools = _TOOLS + (_ZSTD if self.has_zstd else b"")
