@@ -59,7 +59,7 @@ def _spec(arguments: argparse.Namespace) -> JobSpec:
     from cluster_run.ids import parse_number_ranges  # noqa: PLC0415
 
     healthy = Healthy(
-        stage_work=tuple(arguments.stage_work or ()),
+        stage_work=arguments.stage_work,
         sequence_sigma=arguments.sequence_sigma,
         expert_sigma=arguments.expert_sigma,
         silicon_sigma=arguments.silicon_sigma,
@@ -156,6 +156,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _weights(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
 def _add_layout(group: argparse._ArgumentGroup) -> None:
     for name, default, text in (
         ("tp", 4, "tensor-parallel ranks"),
@@ -197,7 +201,7 @@ def _add_variations(group: argparse._ArgumentGroup) -> None:
         "--noise", choices=("lognormal", "ar1"), default="lognormal", help="family of the noise"
     )
     group.add_argument(
-        "--stage-work", type=float, nargs="+", metavar="X", help="work of each stage, 1 is normal"
+        "--stage-work", type=_weights, default=(), metavar="X,X,…", help="work of each stage, 1 is normal"
     )
     group.add_argument(
         "--detail", choices=("full", "no_matrix", "totals"), default="full", help="which files there are"

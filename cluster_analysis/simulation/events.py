@@ -152,8 +152,10 @@ class _Run:
         if dp is None or spec.dp_mode != "zero3":
             return
         size = spec.dp_mb * _MB / 2.0 / (spec.segments * spec.vpp)
-        for wanted in {segment, min(segment + 1, spec.segments - 1)}:
-            if wanted == 0 or wanted > segment:
+        # The first segment has nothing before it to hide behind; the others were asked for one early.
+        wanted_now = [0, 1] if segment == 0 else [segment + 1]
+        for wanted in wanted_now:
+            if wanted < spec.segments:
                 streams.collective(dp, kinds.ALL_GATHER, size, action.stage, is_side=True)
                 self._gathered[action.stage, wanted] = streams.side[here].copy()
         streams.clock[here] = np.maximum(streams.clock[here], self._gathered[action.stage, segment])

@@ -75,7 +75,7 @@ def transport_of(spec: JobSpec, src: Ints, dst: Ints) -> Ints:
 
 
 def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int, is_mesh: bool = False) -> Wires:
-    """Return the links that the collectives of a set of groups use: a mesh inside hosts, or where asked for."""
+    """Return the links that the collectives of groups use: a mesh inside hosts, or where asked for."""
     n = groups.size
     hosts = groups.members // spec.ranks_per_host
     is_ring = not is_mesh and bool((hosts != hosts[:, :1]).any())

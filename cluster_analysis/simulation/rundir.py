@@ -149,12 +149,14 @@ def _rank_files(captured: CapturedJob, rank: int, form: Form) -> Mapping[str, by
     if form == "r1":
         return legacy_files(captured, rank)
     name = capture_text.capture_name(captured, rank)
-    files = {f"{name}/profiler_info_{rank}.json": capture_text.profiler_info_json(captured, rank, form)}
+    files = {
+        f"{name}/profiler_info_{rank}.json": capture_text.profiler_info_json(captured, rank, form),
+        f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
+    }
     if form == "db":
         databases = database_files(captured, rank)
         return files | {f"{name}/{_OUTPUT}/{path}": content for path, content in databases.items()}
     files |= {
-        f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
         f"{name}/{_OUTPUT}/step_trace_time.csv": capture_text.step_trace_csv(captured, rank),
         f"{name}/{_OUTPUT}/op_statistic.csv": capture_text.op_statistic_csv(captured, rank),
         f"{name}/{_OUTPUT}/api_statistic.csv": capture_text.api_statistic_csv(captured, rank),

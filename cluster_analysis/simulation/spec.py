@@ -25,6 +25,7 @@ Detail = Literal["full", "no_matrix", "totals"]
 #: How profilers fill the wait fields of communication.json: all of them, everything in Idle, or both.
 WaitFields = Literal["full", "idle", "mixed"]
 
+_LARGEST_SPREAD = 1e6
 _HICCUP_SHARE, _HICCUP_RANKS = 0.004, 64
 _MISSING_RECORDS: dict[NoiseFamily, float] = {"lognormal": 0.0, "ar1": 0.05}
 
@@ -78,6 +79,22 @@ class Healthy:
     missing_steps: tuple[int, ...] = ()
     missing_records: float | None = None
     uneven_counts: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse spreads and shares that are none."""
+        for name in (
+            "sequence_sigma",
+            "expert_sigma",
+            "expert_step_sigma",
+            "silicon_sigma",
+            "clock_sigma_ms",
+        ):
+            if not 0.0 <= getattr(self, name) < _LARGEST_SPREAD:
+                raise UsageError(f"--{name.replace('_', '-')} is {getattr(self, name)}", "give 0 or more")
+        if self.missing_records is not None and not 0.0 <= self.missing_records < 1.0:
+            raise UsageError(f"--missing-records is {self.missing_records}", "give a share between 0 and 1")
+        if any(not 0.0 < work < _LARGEST_SPREAD for work in self.stage_work):
+            raise UsageError("--stage-work has a weight that is not above 0", "1 is a normal stage")
 
 
 @dataclass(frozen=True)
