@@ -61,6 +61,8 @@ class Tracker:
         self._clock = clock
         self._lines_for = lines_for
         self._started: dict[HostId, float] = {}
+        self._listed: set[HostId] = set()
+        self._has_said_sizes = False
         self._begin_s = clock()
 
     def host_started(self, host: HostId) -> None:
@@ -72,6 +74,8 @@ class Tracker:
         self.tally.n_files += n_files
         self.tally.n_bytes += n_bytes
         self._line(Verbosity.NOTES, host, f"{count(n_files, 'file')}, {format_bytes(n_bytes)} to fetch")
+        self._listed.add(host)
+        self._say_sizes()
 
     def bytes_received(self, host: HostId, n_bytes: int) -> None:
         """Add to what has come."""
@@ -95,6 +99,7 @@ class Tracker:
         """Keep the outcome."""
         self.outcomes[outcome.host] = outcome
         self.tally.n_hosts_done += 1
+        self._say_sizes()
         if outcome.state not in self._lines_for:
             return
         if outcome.state != "complete":
@@ -132,6 +137,16 @@ class Tracker:
         """Return the mean rate since the beginning."""
         elapsed = self._clock() - self._begin_s
         return self.tally.n_bytes_done / elapsed if elapsed > 0 else 0.0
+
+    def _say_sizes(self) -> None:
+        """Say once, when no host is unlisted any more, how much there is; a bar shows it all the time."""
+        known = self._listed | set(self.outcomes)
+        if self._has_said_sizes or len(known) < self.tally.n_hosts or "complete" not in self._lines_for:
+            return
+        self._has_said_sizes = True
+        if self.tally.n_files and self._verbosity >= Verbosity.NORMAL:
+            what = f"{count(self.tally.n_files, 'file')}, {format_bytes(self.tally.n_bytes)}"
+            self._say(f"to fetch: {what} from {count(len(self._listed), 'host')}")
 
     def _line(self, least: Verbosity, host: HostId, text: str) -> None:
         if self._verbosity >= least:

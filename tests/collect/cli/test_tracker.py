@@ -88,6 +88,17 @@ def test_beside_a_bar_only_failures_get_a_line() -> None:
     assert said == ALWAYS
 
 
+def test_how_much_there_is_is_said_once_when_all_hosts_are_listed() -> None:
+    tracker, said, _ = tracked(Verbosity.NORMAL)
+    for spec in SPECS[:7]:
+        tracker.plan_known(spec.host, 10, 1_000_000)
+    assert said == []
+    tracker.host_finished(HostOutcome(SPECS[7].host, ServerId("node8"), "failed", reason="down"))
+    assert said == ["to fetch: 70 files, 7.0 MB from 7 hosts", "node8: failed: down"]
+    tracker.plan_known(SPECS[0].host, 1, 1)
+    assert len(said) == 2
+
+
 def test_a_look_gets_no_line_for_a_host() -> None:
     tracker, said, _ = tracked(Verbosity.NORMAL, lines_for=())
     work(tracker)
