@@ -63,15 +63,18 @@ class _Level(msgspec.Struct, gc=False, frozen=True):
 
 
 _TIME_COLUMNS = {
-    "elapse_us": attrgetter("elapse"),
-    "transit_us": attrgetter("transit"),
-    "wait_us": attrgetter("wait"),
-    "synchronization_us": attrgetter("synchronization"),
-    "idle_us": attrgetter("idle"),
+    "elapse_us": "time.elapse",
+    "transit_us": "time.transit",
+    "wait_us": "time.wait",
+    "synchronization_us": "time.synchronization",
+    "idle_us": "time.idle",
 }
-_TRANSPORT_COLUMNS = {name: attrgetter(name.lower()) for name in TRANSPORTS}
-_SIZE, _TIME, _PACKETS = attrgetter("size"), attrgetter("time"), attrgetter("packets")
-_OF_OP = attrgetter("time")
+_FIELDS = (
+    "time.start",
+    *_TIME_COLUMNS.values(),
+    *(f"bandwidth.{name.lower()}.{field}" for name in TRANSPORTS for field in ("size", "time", "packets")),
+)
+_NUMBERS, _IDEL, _OF_OP = attrgetter(*_FIELDS), attrgetter("time.idel"), attrgetter("time")
 
 _LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, _Level]] = msgspec.json.Decoder(dict[str, _Level])
 _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -153,22 +156,22 @@ class _Rows:
             ops = {key: op for key, op in ops.items() if op.time is not None}
         if not ops:
             return
-        first = len(self.keys)
         self.keys.extend(ops)
         self.steps.extend([step] * len(ops))
         self.is_p2p.extend([is_p2p] * len(ops))
-        times: list[_Time] = list(map(_OF_OP, ops.values()))
-        self.starts.append(b"\n".join([time.start for time in times]))
-        for name, take in _TIME_COLUMNS.items():
-            self.times[name].extend(map(take, times))
-        if None in self.times["idle_us"][first:]:
-            self.times["idle_us"][first:] = [time.idel if time.idle is None else time.idle for time in times]
-        bandwidths = [op.bandwidth for op in ops.values()]
-        for name, take in _TRANSPORT_COLUMNS.items():
-            used: list[_Transport] = list(map(take, bandwidths))
-            self.sizes[name].extend(map(_SIZE, used))
-            self.transit[name].extend(map(_TIME, used))
-            self.packet_sums.add(step, name, zip(ops, map(_PACKETS, used), strict=True))
+        # All numbers of an operator at once, while it is in the processor's cache.
+        columns = dict(zip(_FIELDS, zip(*map(_NUMBERS, ops.values()), strict=True), strict=True))
+        self.starts.append(b"\n".join(columns["time.start"]))
+        if None in columns["time.idle"]:
+            pairs = zip(columns["time.idle"], map(_IDEL, ops.values()), strict=True)
+            columns["time.idle"] = tuple(idel if idle is None else idle for idle, idel in pairs)
+        for name, field in _TIME_COLUMNS.items():
+            self.times[name].extend(columns[field])
+        for name in TRANSPORTS:
+            used = f"bandwidth.{name.lower()}"
+            self.sizes[name].extend(columns[f"{used}.size"])
+            self.transit[name].extend(columns[f"{used}.time"])
+            self.packet_sums.add(step, name, zip(ops, columns[f"{used}.packets"], strict=True))
 
     def collectives(self, rank: int, remark: Remark) -> pa.Table:
         """Return COLLECTIVES of what was added."""
