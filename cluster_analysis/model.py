@@ -114,6 +114,8 @@ class RankTables:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
+    apis: pa.Table = field(default_factory=schema.APIS.empty_table)
+    counters: pa.Table = field(default_factory=schema.COUNTERS.empty_table)
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,30 @@ ITERATIONS = pa.schema(
     ]
 )
 
+#: One row a rank and call of the host into the runtime, as api_statistic.csv has it.
+APIS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("level", _TEXT),
+        ("api", pa.string()),
+        ("n_calls", pa.int64()),
+        ("total_us", pa.float64()),
+        ("avg_us", pa.float64()),
+        ("min_us", pa.float64()),
+        ("max_us", pa.float64()),
+    ]
+)
+
+#: One row a figure of the capture as a whole; `metric` ends in its unit, `label` says of what.
+COUNTERS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("metric", _TEXT),
+        ("label", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
+
 
 def empty(schema: pa.Schema) -> pa.Table:
     """Return a table of `schema` without rows."""
