@@ -27,8 +27,9 @@ from cluster_analysis.stats import group_medians, median
 from cluster_analysis.thresholds import Thresholds
 from cluster_analysis.whatif import Saving, WhatIf
 
-#: Healthy ranks that are "repaired" to see what that alone seems to save, and findings that get a chain.
+#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to save, and findings that get a chain.
 _N_PLACEBOS = 3
+_MAX_SUSPECTS = 24
 _N_CHAINS = 5
 
 
@@ -77,6 +78,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if seen is not None:
         suspects += link_suspects(evidence, view, seen, limits)
     suspects += retransmissions(evidence, view, limits)
+    suspects = _dearest(suspects)
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
@@ -94,6 +96,15 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay, step_us / 1e3 if step_us > 0 else None,
         evidence.matched, evidence.rank_times, link_summary(seen),
     )  # fmt: skip
+
+
+def _dearest(suspects: list[Suspect]) -> list[Suspect]:
+    """The suspects with the most time to lose; in a job of thousands the list of tiny ones is long."""
+
+    def most_us(one: Suspect) -> float:
+        return np.inf if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
+
+    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:_MAX_SUSPECTS]
 
 
 def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> dict[str, float]:

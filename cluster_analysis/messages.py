@@ -16,6 +16,7 @@ from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.model import Topology
 from cluster_analysis.schedules import BatchCall, Message, StageCalls, batched, candidates, single
+from cluster_run.ids import Rank
 
 #: Clocks aligned at the ends of collectives agree to about this.
 _TOLERANCE_US = 1000.0
@@ -60,11 +61,12 @@ def pair_messages(calls: Calls, is_p2p: BoolArray, offset_us: FloatArray, topolo
     sender = np.full(len(calls), -1, np.int64)
     receiver = np.full(len(calls), -1, np.int64)
     by_signature: dict[Signature, list[_Pipeline]] = {}
+    directions = calls.is_send, calls.is_receive
     members = np.flatnonzero(is_p2p)
     order = members[np.argsort(calls.group[members], kind="stable")]
     cuts = np.flatnonzero(np.diff(calls.group[order])) + 1
     for own in np.split(order, cuts) if len(order) else []:
-        pipeline = _pipeline(calls, own, topology)
+        pipeline = _pipeline(calls, own, directions, topology)
         signature = tuple(
             (len(a), len(b), len(c))
             for a, b, c in zip(pipeline.sends, pipeline.receives, pipeline.batches, strict=True)
@@ -92,18 +94,23 @@ def pair_messages(calls: Calls, is_p2p: BoolArray, offset_us: FloatArray, topolo
     return Ends(sender, receiver, int(unpaired.sum()))
 
 
-def _pipeline(calls: Calls, own: IntArray, topology: Topology) -> _Pipeline:
+def _pipeline(
+    calls: Calls, own: IntArray, directions: tuple[BoolArray, BoolArray], topology: Topology
+) -> _Pipeline:
     group = topology.groups.get(calls.groups[int(calls.group[own[0]])])
-    present = np.unique(calls.rank[own])
+    global_rank = calls.ranks[calls.rank[own]]
     if group is None:
-        ranks: Sequence[int] = [int(calls.ranks[position]) for position in present]
+        ranks = sorted(set(global_rank.tolist()))
     else:
-        ranks = sorted(group.ranks, key=lambda rank: (topology.stages.get(rank, 0), group.ranks.index(rank)))
-    send, receive = calls.is_send[own], calls.is_receive[own]
-    parts = []
-    for chosen in (send, receive, ~send & ~receive):
-        parts.append(tuple(own[chosen & (calls.ranks[calls.rank[own]] == rank)] for rank in ranks))
-    return _Pipeline(*parts)
+        place = {int(rank): number for number, rank in enumerate(group.ranks)}
+        ranks = sorted(place, key=lambda rank: (topology.stages.get(Rank(rank), 0), place[rank]))
+    send, receive = directions[0][own], directions[1][own]
+    by_rank = [global_rank == rank for rank in ranks]
+    return _Pipeline(
+        tuple(own[send & here] for here in by_rank),
+        tuple(own[receive & here] for here in by_rank),
+        tuple(own[~send & ~receive & here] for here in by_rank),
+    )
 
 
 def _pair_two(pipeline: _Pipeline, sender: IntArray, receiver: IntArray) -> None:

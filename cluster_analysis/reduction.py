@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.calls import Calls, calls_of, numbers
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
@@ -38,7 +37,8 @@ def reduce_step(
     """
     own_steps = _of_step(steps, step)
     own_links = _usable_links(_of_step(links, step), topology)
-    calls = calls_of(_of_step(collectives, step))
+    own_collectives = _of_step(collectives, step)
+    calls = calls_of(own_collectives)
     if not len(calls):
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
@@ -49,7 +49,7 @@ def reduce_step(
     filled = with_missing_calls(calls, operator, is_p2p, offset_us, topology)
     if filled is not calls:
         whole = _matched(filled, *match_calls(filled), offset_us, own_steps, topology)
-    names = _of_step(collectives, step)["op_name"]
+    names = own_collectives["op_name"]
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
@@ -77,7 +77,8 @@ class _Matched:
 def _of_step(table: pa.Table, step: Step) -> pa.Table:
     if not table.num_rows:
         return table
-    return table.filter(pc.equal(table["step"], step))
+    inside = table["step"].to_numpy() == step
+    return table if inside.all() else table.take(pa.array(np.flatnonzero(inside)))
 
 
 def _matched(

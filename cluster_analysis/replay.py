@@ -20,6 +20,8 @@ LongArray = npt.NDArray[np.int64]
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
 #: makes the second round exact.
 _CARRY_ROUNDS = 3
+#: Leads that change by less from round to round change no step time that anybody quotes.
+_SETTLED_US = 20.0
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,14 @@ class Graph:
     @property
     def begins(self) -> BoolArray:
         """Visits of the main stream without a predecessor: the gap before them is the begin of the step."""
-        return (self.after == len(self.rank)) & ~self.is_side
+        return np.asarray((self.after == len(self.rank)) & ~self.is_side)
 
-    def replay(self, gap_us: FloatArray | None = None, transfer_us: FloatArray | None = None) -> FloatArray:
+    def replay(
+        self,
+        gap_us: FloatArray | None = None,
+        transfer_us: FloatArray | None = None,
+        lead: FloatArray | None = None,
+    ) -> FloatArray:
         """Return the step times in µs, (n_steps,), or (K, n_steps) for K scenarios at once.
 
         A step's time is from the last rank's end of the step before to the last rank's end. Ranks that
@@ -86,33 +93,45 @@ class Graph:
         Args:
             gap_us: local times (V,) or (K, V); None for the measured ones.
             transfer_us: transfer times (O,) or (K, O); None for the measured ones.
+            lead: a first guess of the ranks' leads (steps, ranks).
         """
         gap = self.gap_us if gap_us is None else gap_us
         transfer = self.transfer_us if transfer_us is None else transfer_us
-        times = self.rank_ends(np.atleast_2d(gap), np.atleast_2d(transfer)).max(axis=2)
+        times: FloatArray = self.rank_ends(np.atleast_2d(gap), np.atleast_2d(transfer), lead).max(axis=2)
         is_single = gap.ndim == 1 and transfer.ndim == 1
         return times[0] if is_single else times
 
-    def rank_ends(self, gap: FloatArray, transfer: FloatArray) -> FloatArray:
-        """Return each rank's end of each step, µs after the last rank's end of the step before: (K, steps, ranks)."""
+    def rank_ends(self, gap: FloatArray, transfer: FloatArray, lead: FloatArray | None = None) -> FloatArray:
+        """Return each rank's end of each step, (K, steps, ranks), µs after the last rank's end of the step before.
+
+        Args:
+            gap: local times (K or 1, V).
+            transfer: transfer times (K or 1, O).
+            lead: a first guess of the ranks' leads (steps, ranks), see `leads`.
+        """
         n_scenarios = max(len(gap), len(transfer))
-        lead = np.zeros((n_scenarios, self.n_steps, len(self.ranks)))
+        shape = (n_scenarios, self.n_steps, len(self.ranks))
         begins = np.flatnonzero(self.after == len(self.rank))
         cell = self.step * len(self.ranks) + self.rank
         order = np.argsort(cell, kind="stable")
         present, begin_of = np.unique(cell[order], return_index=True)
-        ends = np.full(lead.shape, -np.inf)
+        now = np.zeros(shape) if lead is None else np.broadcast_to(lead, shape)
+        ends = np.full((n_scenarios, self.n_steps * len(self.ranks)), -np.inf)
         for _ in range(_CARRY_ROUNDS):
             moved = np.repeat(gap, n_scenarios // len(gap), axis=0)
-            moved[:, begins] += lead[:, self.step[begins], self.rank[begins]]
+            moved[:, begins] += now[:, self.step[begins], self.rank[begins]]
             by_visit = self.visit_ends(moved, transfer)[:, order]
-            flat = ends.reshape(n_scenarios, -1)
-            flat[:, present] = np.maximum.reduceat(by_visit, begin_of, axis=1)
-            ends = flat.reshape(lead.shape)
-            late = np.where(np.isfinite(ends), ends - ends.max(axis=2, keepdims=True), 0.0)
-            first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
-            lead = np.concatenate([first, late[:, :-1]], axis=1)
-        return ends
+            ends[:, present] = np.maximum.reduceat(by_visit, begin_of, axis=1)
+            before, now = now, self.leads(ends.reshape(shape))
+            if float(np.abs(now - before).max(initial=0.0)) < _SETTLED_US:
+                break
+        return ends.reshape(shape)
+
+    def leads(self, ends: FloatArray) -> FloatArray:
+        """Return how early each rank begins each step, from its end of the step before; not above 0."""
+        late = np.where(np.isfinite(ends), ends - ends.max(axis=2, keepdims=True), 0.0)
+        first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
+        return np.concatenate([first, late[:, :-1]], axis=1)
 
     def visit_ends(self, gap: FloatArray, transfer: FloatArray) -> FloatArray:
         """Return when each visit ends, µs since the begin of its step: (K, V) for gaps (K or 1, V)."""

@@ -22,6 +22,8 @@ from cluster_analysis.stats import median
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
+#: Suspects that are repaired one after the other; the rest costs less than these.
+_GREEDY = 5
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class WhatIf:
 
     def __init__(self, view: JobView) -> None:
         self._view = view
-        self._graph, self.replay = _validated(view.graph)
+        self._graph, self.replay, self._lead = _validated(view.graph)
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
         """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
@@ -96,25 +98,23 @@ class WhatIf:
             batch = sets[begin : begin + _BATCH]
             gaps = np.stack([self._gaps(graph, one) for one in batch])
             transfers = np.stack([self._transfers(graph, one) for one in batch])
-            times = graph.replay(gaps, transfers)
+            times = graph.replay(gaps, transfers, self._lead)
             saved += [base - float(np.mean(row)) for row in times]
         return saved
 
     def _greedy(self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
-        cumulative = [0.0] * len(suspects)
-        left = sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))
-        fixed: list[Suspect] = []
-        best_so_far = 0.0
+        """Savings one after the other: the dearest first, then what is dearest once that is repaired."""
+        cumulative = [max(alone, default=0.0)] * len(suspects)
+        order = sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))
+        left, fixed, best = order[:_GREEDY], list[Suspect](), 0.0
         while left:
-            if not fixed:
-                gains = [alone[i] for i in left]
-            else:
-                gains = self._saved(graph, [[*fixed, suspects[i]] for i in left])
+            gains = self._saved(graph, [[*fixed, suspects[i]] for i in left]) if fixed else [alone[i] for i in left]
             pick = int(np.argmax(gains))
-            best_so_far = max(best_so_far, gains[pick])
-            chosen = left.pop(pick)
-            cumulative[chosen] = best_so_far
-            fixed.append(suspects[chosen])
+            best = max(best, gains[pick])
+            cumulative[left[pick]] = best
+            fixed.append(suspects[left.pop(pick)])
+        for i in order[_GREEDY:]:
+            cumulative[i] = best
         return cumulative
 
     def _gaps(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
@@ -195,28 +195,31 @@ def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
     )
 
 
-def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None]:
+def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatArray | None]:
     """Replay the job as it was, and hold every rank's steps against the measured ones.
 
     Whether the ranks began the first step together is not in the files; the measured first step tells.
     """
     if graph is None:
-        return None, None
+        return None, None, None
     choices = []
+    guess: FloatArray | None = None
     for leads in (True, False):
         one = replace(graph, first_step_leads=leads)
-        ends = one.rank_ends(one.gap_us[None], one.transfer_us[None])[0]
+        ends = one.rank_ends(one.gap_us[None], one.transfer_us[None], guess)[0]
+        guess = one.leads(ends[None])[0]
         latest = ends.max(axis=1)
         lead = np.vstack([ends[:1] if leads else np.full_like(ends[:1], latest[0]), ends[:-1]])
         own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
         with np.errstate(invalid="ignore"):
             error = np.abs(np.where(np.isfinite(own), own, np.nan) / graph.measured_us - 1.0)
         if np.isfinite(error).any():
-            choices.append((float(median(error[0])), one, Replay(float(latest.mean()), float(median(error)))))
+            quality = Replay(float(latest.mean()), float(median(error)))
+            choices.append((float(median(error[0])), one, quality, guess))
     if not choices:
-        return graph, None
-    _, chosen, replayed = min(choices, key=lambda choice: choice[0])
-    return chosen, replayed
+        return graph, None, None
+    _, chosen, replayed, lead = min(choices, key=lambda choice: choice[0])
+    return chosen, replayed, lead
 
 
 def _bound(view: JobView, suspect: Suspect) -> float | None:
@@ -232,7 +235,7 @@ def _bound(view: JobView, suspect: Suspect) -> float | None:
         return float(cells.reshape(len(graph.ranks), graph.n_steps).max(axis=0).mean())
     if suspect.excess_us is None:
         return None
-    local = sum(np.nan_to_num(part) for part in (view.computing_us, view.free_us, view.preparing_us))
+    local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
     members = (suspect.excess_us > 0).any(axis=1)
     peers = ~members & np.isin(view.role, view.role[members])
     if not members.any() or not peers.any():

@@ -19,7 +19,7 @@ from cluster_analysis.detectors.wording import host_summary, local_next_check
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
 from cluster_analysis.profile import longer_share
-from cluster_analysis.stats import MAD_TO_SIGMA, median, sigma, student_tail
+from cluster_analysis.stats import MAD_TO_SIGMA, group_medians, median, sigma, student_tail
 from cluster_analysis.thresholds import Thresholds
 
 #: Idle time differs between healthy hosts by this share of itself (CPU load, NUMA): no fault below.
@@ -47,11 +47,8 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
     out = np.zeros(len(view.ranks), bool)
     while len(found) < len(hosts) - 1:
         level = median(np.where(out[:, None], np.nan, values), 1)
-        judged = [
-            _judge(view, metric, level, int(host), values)
-            for host in hosts
-            if not out[view.host == host].all()
-        ]
+        worth = _worth_judging(view, metric, level, hosts[~np.isin(hosts, view.host[out])])
+        judged = [_judge(view, metric, level, host, values) for host in worth]
         slow = [
             one
             for one in judged
@@ -66,6 +63,13 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
         found.append(_suspect(view, metric, values, worst, out))
         out |= view.host == worst.host
     return found
+
+
+def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntArray) -> list[int]:
+    """Hosts that lie above the middle of their roles at all; most do not, and need no closer look."""
+    above = level - group_medians(level[:, None], view.role)[:, 0]
+    by_host = np.array([float(median(above[view.host == host])) for host in hosts])
+    return [int(host) for host in hosts[np.nan_to_num(by_host) >= 0.3 * metric.effect]]
 
 
 def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
