@@ -30,6 +30,10 @@ def main(argv: Sequence[str]) -> int:
     except ClusterError as error:
         print(f"cluster-hook: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        # A full disk, or a file that was taken away meanwhile.
+        print(f"cluster-hook: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return ExitCode.FAILED
     finally:
         signal.signal(signal.SIGTERM, before)
     return code

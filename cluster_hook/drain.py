@@ -145,23 +145,24 @@ def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Req
 def _run_worker(
     spool: Spool, key: str, request: Request, options: DrainOptions, stop: threading.Event
 ) -> CommandEnd:
-    try:
-        identity = find_identity(request)
-    except InputError as error:
-        return CommandEnd("the worker", 1, "", (str(error),), 0)
     log_path = spool.path("log", key, ".log")
-    with spool.worker_lock(key) as lock, log_path.open("a") as log:
-        return run_command(
-            our_command("cluster_hook", "slurm-post", "--job-file=-", "--json", *options.worker_arguments),
-            name="the worker",
-            deadline_s=2 * options.deadline_s + _WORKER_MARGIN_S,
-            capture=True,
-            stdin=job_to_text(request.job) + "\n",
-            log=log,
-            held=lock,
-            identity=identity,
-            stop=stop,
-        )
+    try:
+        with spool.worker_lock(key) as lock, log_path.open("a") as log:
+            return run_command(
+                our_command(
+                    "cluster_hook", "slurm-post", "--job-file=-", "--json", *options.worker_arguments
+                ),
+                name="the worker",
+                deadline_s=2 * options.deadline_s + _WORKER_MARGIN_S,
+                capture=True,
+                stdin=job_to_text(request.job) + "\n",
+                log=log,
+                held=lock,
+                identity=find_identity(request),
+                stop=stop,
+            )
+    except (InputError, OSError) as error:
+        return CommandEnd("the worker", 1, "", (str(error),), 0)
 
 
 def find_identity(request: Request) -> Identity | None:

@@ -24,7 +24,8 @@ OutcomeState = Literal["analysed", "nothing", "failed"]
 class Outcome:
     """How following one job ended.
 
-    `job_state` is the scheduler's word for how the job itself ended, `metrics` the text for Prometheus.
+    `job_state` is the scheduler's word for how the job itself ended. `reason` says why there is no verdict,
+    or why it may rest on less than all data. `metrics` is the text for Prometheus.
     """
 
     job: str
@@ -43,8 +44,9 @@ class Outcome:
         name = f" {self.job_name}" if self.job_name else ""
         ended = f" ({self.job_state})" if self.job_state else ""
         said = self.verdict.headline if self.verdict is not None else _without_verdict(self)
+        missing = f" Not all was collected: {self.reason}" if self.verdict is not None and self.reason else ""
         where = f" See {self.results / REPORT_NAME}" if self.verdict is not None and self.results else ""
-        return f"job {self.job}{name}{ended}: {said}{where}"
+        return f"job {self.job}{name}{ended}: {said}{missing}{where}"
 
 
 def _without_verdict(outcome: Outcome) -> str:

@@ -29,7 +29,6 @@ from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TRE
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.
 IN_ALLOCATION = "srun"
 INVENTORY_NAME = "hosts.yaml"
-_KNOWN_CODES = frozenset(int(code) for code in ExitCode)
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,10 @@ def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
     profile_dir = Path(request.profile_dir.partition("%N")[0])
     if profile_dir.is_relative_to(job.work_dir):
         return True
+    # A misspelt directory is looked for beside the others, not on the nodes.
+    nearest = next(path for path in (profile_dir, *profile_dir.parents) if path.exists())
     with contextlib.suppress(OSError):
-        return os.stat(profile_dir).st_dev == os.stat(job.work_dir).st_dev
+        return os.stat(nearest).st_dev == os.stat(job.work_dir).st_dev
     return False
 
 
@@ -126,14 +127,15 @@ def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
 
 
 def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outcome:
-    collected = ExitCode.DONE
+    collected, missing = ExitCode.DONE, ""
     if plan.inventory:
         end = _collect(plan, options)
-        # Hosts that failed cost only themselves: what the others gave is analysed.
-        is_collected = (plan.run / PROFILER_TREE_NAME).is_dir()
-        if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE) and not is_collected:
-            return failed(job, plan.results, end.reason)
-        collected = _exit_code(end)
+        if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
+            # What was collected before it failed is analysed all the same.
+            if not (plan.run / PROFILER_TREE_NAME).is_dir():
+                return failed(job, plan.results, end.reason)
+            missing = end.reason
+        collected = ExitCode.DONE if end.code == ExitCode.DONE else ExitCode.INCOMPLETE
     elif plan.view is not None:
         write_view(plan.view, plan.run)
     elif not plan.run.is_dir():
@@ -143,17 +145,26 @@ def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outco
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)
-    code = worst(_exit_code(end), ExitCode.INCOMPLETE if collected != ExitCode.DONE else ExitCode.DONE)
     return Outcome(
         job.job,
         job.name,
         job.state,
         "analysed",
-        code,
+        worst(ExitCode(end.code), collected),
         plan.results,
         verdict,
-        metrics=write_metrics(plan.results),
+        missing,
+        _metrics(plan.results),
     )
+
+
+def _metrics(results: Path) -> str:
+    # Findings without metrics are better than neither.
+    try:
+        return write_metrics(results)
+    except (ClusterError, OSError) as error:
+        print(f"cluster-hook: no metrics: {error}", file=sys.stderr)
+        return ""
 
 
 def _analyse(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> CommandEnd:
@@ -192,10 +203,6 @@ def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
         deadline_s=options.deadline_s,
         capture=True,
     )
-
-
-def _exit_code(end: CommandEnd) -> ExitCode:
-    return ExitCode(end.code) if end.code in _KNOWN_CODES else ExitCode.FAILED
 
 
 def failed(job: FinishedJob, results: Path | None, reason: str) -> Outcome:

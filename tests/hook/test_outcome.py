@@ -54,6 +54,11 @@ def test_healthy_and_could_not_tell_do_not_look_alike() -> None:
     assert "too little to judge" in an_outcome(unknown).line
 
 
+def test_a_verdict_on_a_part_of_the_data_says_so() -> None:
+    line = an_outcome(_HEALTHY, reason="cluster-collect did not end within 5 s and was stopped").line
+    assert "Not all was collected: cluster-collect did not end within 5 s" in line
+
+
 def test_a_failed_outcome_says_why() -> None:
     assert an_outcome(None, "failed", "no data").line == "job 12 train (FAILED): not analysed: no data"
 

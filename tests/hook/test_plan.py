@@ -63,6 +63,14 @@ def test_a_directory_on_another_file_system_is_collected_from_the_nodes(tmp_path
     assert made.run == tmp_path / "cluster-run-12"
 
 
+def test_a_misspelt_directory_on_the_shared_file_system_is_not_looked_for_on_the_nodes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "work").mkdir()
+    made = plan(a_job(work_dir=tmp_path / "work", comment=f"profile_dir={tmp_path}/porf/x"))
+    assert made.run == tmp_path / "porf" / "x"
+
+
 def test_the_comment_decides_where_it_says_how(tmp_path: Path) -> None:
     assert plan(a_job(work_dir=tmp_path, comment="profile_dir=p,profile_via=ssh")).inventory
     assert not plan(a_job(work_dir=tmp_path, comment="profile_dir=/proc,profile_via=shared")).inventory
