@@ -45,9 +45,19 @@ picture: setup   ## take the README's picture anew, from the demo's job
 	@bash tools/system_packages.sh browser
 	$(BIN)/python -m tools.renew_picture
 
+bench: setup     ## the whole analysis against the peer's script, at 64 and 256 ranks
+	@$(BIN)/python -m benchmarks.engine
+
+bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
+	@$(BIN)/python -m benchmarks.scale
+
 bench-report: setup ## size and load time of report.html, against other ways to draw the same
 	@bash tools/system_packages.sh browser
 	@$(BIN)/python -m benchmarks.report
+
+bench-collect: setup ## collecting against scp, sftp, rsync, ssh tar and paramiko, over real servers
+	@bash tools/system_packages.sh ssh bench
+	@$(BIN)/python -m benchmarks.collect
 
 clean:           ## remove what setup, the demo and the tests made
 	rm -rf .venv build demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
