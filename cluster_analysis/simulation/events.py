@@ -18,6 +18,7 @@ from cluster_analysis.simulation.schedule import Action
 from cluster_analysis.simulation.spec import JobSpec
 from cluster_analysis.simulation.streams import Streams
 from cluster_analysis.simulation.work import OPTIMIZER_SPANS, StepWork, segment_scatter, step_work
+from cluster_run.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,8 +31,10 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1, run: in
     Runs of one seed have the same machines and links, with the same traits, but noise of their own.
 
     Raises:
-        UsageError: a fault that this job cannot have.
+        UsageError: a fault that this job cannot have, or a negative seed.
     """
+    if seed < 0 or run < 0:
+        raise UsageError(f"--seed {seed} --run {run}", "both are numbers from 0")
     effective = with_workload(spec, tuple(faults))
     plant = build_plant(effective, seed)
     placed = place_faults(effective, tuple(faults), seed, plant.used_links())

@@ -25,7 +25,6 @@ Detail = Literal["full", "no_matrix", "totals"]
 #: How profilers fill the wait fields of communication.json: all of them, everything in Idle, or both.
 WaitFields = Literal["full", "idle", "mixed"]
 
-_LARGEST_SPREAD = 1e6
 _HICCUP_SHARE, _HICCUP_RANKS = 0.004, 64
 _MISSING_RECORDS: dict[NoiseFamily, float] = {"lognormal": 0.0, "ar1": 0.05}
 
@@ -82,18 +81,12 @@ class Healthy:
 
     def __post_init__(self) -> None:
         """Refuse spreads and shares that are none."""
-        for name in (
-            "sequence_sigma",
-            "expert_sigma",
-            "expert_step_sigma",
-            "silicon_sigma",
-            "clock_sigma_ms",
-        ):
-            if not 0.0 <= getattr(self, name) < _LARGEST_SPREAD:
-                raise UsageError(f"--{name.replace('_', '-')} is {getattr(self, name)}", "give 0 or more")
-        if self.missing_records is not None and not 0.0 <= self.missing_records < 1.0:
-            raise UsageError(f"--missing-records is {self.missing_records}", "give a share between 0 and 1")
-        if any(not 0.0 < work < _LARGEST_SPREAD for work in self.stage_work):
+        spreads = ("sequence_sigma", "expert_sigma", "expert_step_sigma", "silicon_sigma")
+        _refuse_outside(self, spreads, 0.0, 2.0)
+        _refuse_outside(self, ("hiccup_share", "missing_records", "congestion_share"), 0.0, 1.0)
+        counts = ("gc_every", "checkpoint_every", "uneven_counts", "clock_sigma_ms", "drift_ppm")
+        _refuse_outside(self, counts, 0.0, 1e6)
+        if any(not 0.0 < work < 1e3 for work in self.stage_work):
             raise UsageError("--stage-work has a weight that is not above 0", "1 is a normal stage")
 
 
@@ -140,22 +133,11 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         """Refuse layouts that cannot be run."""
-        for name in (
-            "tp",
-            "pp",
-            "dp",
-            "cp",
-            "ep",
-            "vpp",
-            "microbatches",
-            "steps",
-            "ranks_per_host",
-            "segments",
-        ):
-            if getattr(self, name) < 1:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} is {getattr(self, name)}", "it has to be 1 or more"
-                )
+        degrees = ("tp", "pp", "dp", "cp", "ep", "vpp", "ranks_per_host")
+        _refuse_outside(self, degrees, 1, 1e6)
+        _refuse_outside(self, ("microbatches", "steps", "segments", "dp_buckets"), 1, 1e5)
+        _refuse_outside(self, ("first_step", "small_messages", "optimizer_ms", "free_share"), 0, 1e9)
+        _refuse_outside(self, ("forward_ms", "tp_mb", "pp_mb", "dp_mb", "cp_mb", "ep_mb"), 1e-3, 1e7)
         if self.dp % self.ep:
             raise UsageError(
                 f"--ep {self.ep} does not divide --dp {self.dp}",
@@ -208,3 +190,10 @@ class JobSpec:
             + self.optimizer_ms
             + self.dp_mb / 12.0
         )
+
+
+def _refuse_outside(owner: object, names: tuple[str, ...], low: float, high: float) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if value is not None and not low <= value <= high:
+            raise UsageError(f"--{name.replace('_', '-')} is {value}", f"it has to be {low:g} to {high:g}")

@@ -39,6 +39,24 @@ def test_a_bad_scenario_is_a_usage_error_in_one_line(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--seed=-1",
+        "--tp=0",
+        "--missing-records=2",
+        "--forward-ms=nan",
+        "--stage-work=1,0",
+        "--sequence-sigma=-1",
+    ],
+)
+def test_a_number_that_cannot_be_is_a_usage_error_that_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert main([str(tmp_path / "run"), "--pp", "2", option]) == 2
+    assert option.partition("=")[0] in capsys.readouterr().err
+
+
 def test_an_existing_run_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "run"), *SMALL, "-q"]) == 0
     assert main([str(tmp_path / "run"), *SMALL, "-q"]) == 1
