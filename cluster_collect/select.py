@@ -155,15 +155,16 @@ def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[by
 
 def _apart(taken: Iterable[tuple[RemoteEntry, bytes]]) -> tuple[PlacedFile, ...]:
     """Give every file a place of its own. Of several for one place the last in natural order gets it."""
-    winners: dict[bytes, RemoteEntry] = {}
+    claims: dict[bytes, list[RemoteEntry]] = {}
+    for entry, target in taken:
+        claims.setdefault(target, []).append(entry)
     placed: list[PlacedFile] = []
-    for entry, target in sorted(taken, key=lambda pair: natural_order(pair[0].path)):
-        loser = winners.get(target)
-        if loser is not None:
-            placed.append(PlacedFile(loser, COLLIDED_NAME + b"/" + loser.path))
-        winners[target] = entry
-    placed += [PlacedFile(entry, target) for target, entry in winners.items()]
-    return tuple(sorted(placed, key=lambda file: natural_order(file.entry.path)))
+    for target, rivals in claims.items():
+        if len(rivals) > 1:
+            rivals.sort(key=lambda entry: natural_order(entry.path))
+        placed += [PlacedFile(loser, COLLIDED_NAME + b"/" + loser.path) for loser in rivals[:-1]]
+        placed.append(PlacedFile(rivals[-1], target))
+    return tuple(sorted(placed, key=lambda file: file.entry.path))
 
 
 def natural_order(path: bytes) -> tuple[tuple[int, bytes], ...]:

@@ -17,6 +17,8 @@ from demo.sshd import SshLab, make_key
 from .helpers import FULL, Recorder, collected, host_tree, make_capture, only_host, spec_for, tree
 from .paramiko_server import ParamikoServer
 
+pytestmark = pytest.mark.slow  # many servers are started
+
 SFTP = "/usr/lib/openssh/sftp-server"
 BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 

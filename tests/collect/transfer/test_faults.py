@@ -38,6 +38,8 @@ from .helpers import (
     tree,
 )
 
+pytestmark = pytest.mark.slow  # many servers are started
+
 PLAIN = replace(FULL, compression="none")
 REPOSITORY = Path(__file__).parents[3]
 
@@ -51,7 +53,6 @@ def no_leftovers(run: Path) -> bool:
     return not [path for path in run.rglob("*") if ".part" in path.name]
 
 
-@pytest.mark.slow
 def test_a_connection_cut_at_20_points_loses_nothing_and_fetches_nothing_twice(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
@@ -161,7 +162,6 @@ def test_an_unreachable_host_and_an_unknown_name_are_named_with_advice(
     assert len(watch.retries) == QUICK.n_attempts - 1  # the refused one; a wrong name stays wrong
 
 
-@pytest.mark.slow
 def test_a_server_that_drops_handshakes_at_random_still_gives_every_host(
     own_lab: SshLab, tmp_path: Path
 ) -> None:
@@ -292,7 +292,6 @@ def test_a_cancelled_collection_leaves_no_manifest_and_goes_on_from_there(
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
-@pytest.mark.slow
 def test_kill_9_at_any_moment_leaves_no_wrong_file_and_nothing_is_fetched_twice(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:

@@ -23,6 +23,8 @@ from demo.sshd import SshLab, SshServer, make_key
 from .helpers import FULL, QUICK, collected, make_capture, only_host, spec_for
 from .paramiko_server import Files, ParamikoServer
 
+pytestmark = pytest.mark.slow  # many servers are started
+
 _TOOLS = b"tool tar tar (GNU tar) 1.34\0tool find find (GNU findutils) 4.9\0"
 _ZSTD = b"tool zstd v1.5\0"
 LISTING = b"f 4 1700000000.5 a_ascend_pt/good.json\0f 4 1700000000.5 a_ascend_pt/bad.json\0"

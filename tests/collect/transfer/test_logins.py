@@ -20,6 +20,8 @@ from demo.tcp_proxy import Mischief, TcpProxy
 from .helpers import QUICK, Recorder, collected, make_capture, only_host, spec_for
 from .paramiko_server import ParamikoServer
 
+pytestmark = pytest.mark.slow  # many servers are started
+
 BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 TRUSTING = replace(QUICK, accept_new_host_keys=True)
 

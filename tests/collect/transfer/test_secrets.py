@@ -17,6 +17,8 @@ from demo.sshd import SshLab, make_key
 from .helpers import FULL, QUICK, Recorder, collected, make_capture, only_host, spec_for
 from .paramiko_server import ParamikoServer
 
+pytestmark = pytest.mark.slow  # many servers are started
+
 PASSWORD = "pa55word-that-nobody-may-see"
 PASSPHRASE = "pa55phrase-that-nobody-may-see"
 

@@ -1,0 +1,260 @@
+"""Collecting from eight hosts, against scp, sftp, rsync, ssh tar and paramiko: `make bench-collect`.
+
+All servers are real OpenSSH on loopback addresses of this machine and share its processors with the
+clients; every host serves the same tree. Targets lie on a memory file system where there is one, so
+that nobody's disk is measured (cluster-collect alone flushes what it stored before its manifest).
+Wall time is the best of the runs, processor seconds are the mean. Rivals take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from benchmarks.collect_rivals import OURS, RIVALS, SCP, SSH_TAR, Cost, Rival, run_once
+from cluster_collect.spec import HostSpec
+from cluster_run.ids import HostId, ServerId
+from demo.sshd import SshLab, SshServer
+from demo.tcp_proxy import TcpProxy
+
+_STACK = ";\\r\\n".join(
+    f"/usr/lib/python3.9/site-packages/torch/nn/modules/module_{depth}.py({depth * 37}): forward_{depth}"
+    for depth in range(9)
+)
+
+
+def write_ranks(root: Path, n_ranks: int, host_mib: float) -> None:
+    """Write captures like those of torch_npu at level 1: the trace is nearly everything, as in real ones."""
+    trace_bytes = int(host_mib * 2**20 / n_ranks * 0.9)
+    for rank in range(n_ranks):
+        output = root / f"worker-{rank}_2024010100000{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output.parent / f"profiler_info_{rank}.json").write_text("{}")
+        (output / "step_trace_time.csv").write_text("Step,Computing\n1,2\n")
+        chance = random.Random(rank)
+        with (output / "trace_view.json").open("w") as stream:
+            stream.write("[")
+            ts = 1_736_408_883_688_177.0
+            while stream.tell() < trace_bytes:
+                events = []
+                for _ in range(1000):
+                    ts += chance.expovariate(0.05)
+                    name = f"aten::op_{chance.randrange(60)}"
+                    events.append(
+                        f'{{"ph": "X", "name": "{name}", "pid": 3096504, "tid": {chance.randrange(4)}, '
+                        f'"ts": "{ts:.3f}", "dur": {chance.random() * 200:.2f}, "cat": "cpu_op", "args": '
+                        f'{{"Sequence number": -1, "Call stack": "{_STACK}"}}}}'
+                    )
+                stream.write(",".join(events) + ",")
+            stream.write("{}]")
+        for name in ("communication.json", "kernel_details.csv"):
+            with (output / name).open("w") as stream:
+                while stream.tell() < trace_bytes / 18:
+                    lines = (f"{chance.random():.4f},MatMul_{n % 40},AI_CORE,{n * 7}" for n in range(2000))
+                    stream.write("\n".join(lines))
+
+
+def write_small(root: Path, n_files: int, n_bytes: int = 10_000) -> None:
+    """Write one capture of many small files."""
+    directory = root / "worker_1_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    directory.mkdir(parents=True)
+    chance = random.Random(1)
+    for number in range(n_files):
+        text = "".join(f"{chance.random():.6f},op_{n % 30},{n}\n" for n in range(n_bytes // 16))
+        (directory / f"part_{number:05d}.csv").write_text(text[:n_bytes].ljust(n_bytes))
+
+
+def compare(
+    rivals: Sequence[Rival], specs: Sequence[HostSpec], place: Path, servers: Sequence[SshServer], n_runs: int
+) -> dict[str, Cost]:
+    """Run the rivals in turns; return the best wall time and the mean processor time of each."""
+    costs: dict[str, list[Cost]] = {rival.name: [] for rival in rivals}
+    pids = [server.process_id for server in servers]
+    for _ in range(n_runs):
+        for rival in rivals:
+            costs[rival.name].append(run_once(rival, specs, place / "target", place, pids))
+            print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return {
+        name: Cost(
+            min(cost.wall_s for cost in runs),
+            sum(cost.client_cpu_s for cost in runs) / len(runs),
+            sum(cost.server_cpu_s for cost in runs) / len(runs),
+        )
+        for name, runs in costs.items()
+    }
+
+
+def show(title: str, costs: dict[str, Cost], n_bytes: int) -> None:
+    """Print one comparison. CPU is of both ends together: other load disturbs it less than wall time."""
+    print(f"\n{title}")
+    columns = ("wall s", "MB/s", "client CPU s", "server CPU s", "wall / ours", "CPU / ours")
+    print(" " * 32 + "".join(f"{column:>14}" for column in columns))
+    ours = costs[OURS]
+    for name, cost in costs.items():
+        both = (cost.client_cpu_s + cost.server_cpu_s) / (ours.client_cpu_s + ours.server_cpu_s)
+        print(
+            f"{name:32}{cost.wall_s:14.2f}{n_bytes / 1e6 / cost.wall_s:14.0f}{cost.client_cpu_s:14.2f}"
+            f"{cost.server_cpu_s:14.2f}{cost.wall_s / ours.wall_s:14.2f}{both:14.2f}"
+        )
+
+
+def tree_bytes(root: Path) -> int:
+    """Return the size of all files below a directory."""
+    return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+
+
+def bytes_on_the_wire(
+    rivals: Sequence[Rival], lab: SshLab, server: SshServer, root: Path, place: Path
+) -> None:
+    """Count what the server sends to fetch one host, through a proxy that only counts."""
+    n_bytes = tree_bytes(root)
+    print(f"\nBytes on the wire, one host, {n_bytes / 1e6:.0f} MB of profiler text")
+    for rival in rivals:
+        with TcpProxy(server.address, server.port) as proxy:
+            lab.trust("127.0.0.1", proxy.port, server.host_key)
+            spec = replace(spec_of(lab, server, root, 1), address="127.0.0.1", port=proxy.port)
+            run_once(rival, [spec], place / "target", place, [])
+            print(f"{rival.name:32}{proxy.n_bytes / 1e6:8.1f} MB  1/{n_bytes / proxy.n_bytes:.1f}")
+
+
+@contextmanager
+def delayed(server: SshServer, delay_ms: float) -> Iterator[int]:
+    """A port that leads to the server with a delay each way; the proxy has a process of its own."""
+    command = [sys.executable, "-m", "demo.tcp_proxy", f"{server.address}:{server.port}"]
+    process = subprocess.Popen([*command, "--delay-ms", str(delay_ms)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def spec_of(lab: SshLab, server: SshServer, root: Path, number: int) -> HostSpec:
+    """Return the host that a server plays."""
+    return HostSpec(
+        host=HostId(str(number)),
+        server_id=ServerId(f"host-{number}"),
+        address=server.address,
+        port=server.port,
+        user=lab.user,
+        identity_file=str(lab.identity_file),
+        known_hosts=str(lab.known_hosts),
+        profiler_root=str(root),
+        ssh_config=os.devnull,
+    )
+
+
+def verdict(what: str, value: float, target: float, at_least: bool = True) -> None:
+    """Print one target and whether it is met."""
+    good = value >= target if at_least else value <= target
+    sign = "at least" if at_least else "at most"
+    print(f"  {'met   ' if good else 'MISSED'} {what}: {value:.2f} ({sign} {target:g})")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--hosts", type=int, default=8)
+    parser.add_argument("--ranks", type=int, default=8, help="a host")
+    parser.add_argument("--host-mib", type=float, default=340.0, help="size of a host's profiler data")
+    parser.add_argument("--small-files", type=int, default=2000, help="files of 10 KB a host")
+    parser.add_argument("--delayed-files", type=int, default=300, help="files of 10 KB over the slow link")
+    parser.add_argument("--delay-ms", type=float, default=20.0, help="round trip of the slow link")
+    parser.add_argument("--held", type=int, default=500, help="connections held at once")
+    parser.add_argument("--runs", type=int, default=2)
+    arguments = parser.parse_args()
+    memory = Path("/dev/shm")
+    directory = tempfile.mkdtemp(prefix="bench-collect-", dir=memory if memory.is_dir() else None)
+    try:
+        benchmark(arguments, Path(directory))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def benchmark(arguments: argparse.Namespace, place: Path) -> None:
+    """Make the data, run all comparisons, print figures and targets."""
+    write_ranks(place / "big", arguments.ranks, arguments.host_mib)
+    write_small(place / "small", arguments.small_files)
+    write_small(place / "few", arguments.delayed_files)
+    rivals = [rival for rival in RIVALS if "rsync" not in rival.name or shutil.which("rsync")]
+    n_hosts = arguments.hosts
+    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; data in {place}")
+    with SshLab(place / "lab") as lab:
+        servers = [
+            lab.start(f"127.0.0.{10 + n}", settings={"MaxStartups": "1000", "MaxSessions": "100"})
+            for n in range(n_hosts)
+        ]
+
+        def specs(root: Path) -> list[HostSpec]:
+            return [spec_of(lab, server, root, number) for number, server in enumerate(servers, 1)]
+
+        n_big, n_small = (tree_bytes(place / name) * n_hosts for name in ("big", "small"))
+        big = compare(rivals, specs(place / "big"), place, servers, arguments.runs)
+        show(f"{n_hosts} hosts, {arguments.ranks} ranks each, {n_big / 1e6:.0f} MB in all", big, n_big)
+        one = compare(rivals[:6], specs(place / "big")[:1], place, servers, arguments.runs)
+        show(f"1 host of them, {n_big / n_hosts / 1e6:.0f} MB", one, n_big // n_hosts)
+        small = compare(rivals, specs(place / "small"), place, servers, arguments.runs)
+        show(f"{n_hosts} hosts, {arguments.small_files} files of 10 KB each", small, n_small)
+        with delayed(servers[0], arguments.delay_ms / 2) as port:
+            lab.trust("127.0.0.1", port, servers[0].host_key)
+            far = replace(spec_of(lab, servers[0], place / "few", 1), address="127.0.0.1", port=port)
+            slow = compare(rivals, [far], place, servers, 1)
+        title = f"1 host at {arguments.delay_ms:g} ms round trip, {arguments.delayed_files} files of 10 KB"
+        show(title, slow, tree_bytes(place / "few"))
+        wire = [rival for rival in rivals if rival.name in (OURS, SSH_TAR, "rsync -az", SCP)]
+        bytes_on_the_wire(wire, lab, servers[0], place / "big", place)
+        held = _held(specs(place / "few"), place, arguments.held)
+    start_s = _start_up_s()
+    print(f"\nload after: {os.getloadavg()[0]:.1f}\nTargets")
+    verdict("throughput, 8 hosts, over ssh tar's", big[SSH_TAR].wall_s / big[OURS].wall_s, 0.9)
+    verdict("throughput, 1 host, over ssh tar's", one[SSH_TAR].wall_s / one[OURS].wall_s, 0.9)
+    verdict("small files, times scp -r", small[SCP].wall_s / small[OURS].wall_s, 5)
+    verdict("over the slow link, times scp -r", slow[SCP].wall_s / slow[OURS].wall_s, 10)
+    print(f"  the same without {start_s:.2f} s for Python and imports:", end="")
+    print(f" {small[SCP].wall_s / (small[OURS].wall_s - start_s):.2f} times for small files,", end="")
+    print(f" {slow[SCP].wall_s / (slow[OURS].wall_s - start_s):.2f} at {arguments.delay_ms:g} ms")
+    ratio = big[OURS].client_cpu_s / big[SSH_TAR].client_cpu_s
+    verdict("client CPU for all hosts, of ssh tar's", ratio, 0.5, at_least=False)
+    verdict(f"MiB of memory with {held['n']} connections", held["rss_mib"], 150, at_least=False)
+
+
+def _start_up_s() -> float:
+    """Return the time until a collection could begin: the interpreter and all imports."""
+    imports = "import cluster_collect.cli, cluster_collect.pool, cluster_collect.asyncssh_transport"
+    times_s = []
+    for _ in range(3):
+        began_s = time.monotonic()
+        subprocess.run([sys.executable, "-c", imports], check=True)
+        times_s.append(time.monotonic() - began_s)
+    return min(times_s)
+
+
+def _held(specs: Sequence[HostSpec], place: Path, n_held: int) -> dict[str, float]:
+    path = place / "held.json"
+    path.write_text(json.dumps([asdict(spec) for spec in specs]))
+    command = [sys.executable, "-m", "benchmarks.collect_driver", "hold", str(path), str(n_held)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    print(
+        f"\n{result['n']} connections held by one process: {result['rss_mib']:.0f} MiB resident, "
+        f"{result['kib_each']:.0f} KiB each, logged in within {result['seconds']:.1f} s"
+    )
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What `make bench-collect` runs in processes of their own: `python -m benchmarks.collect_driver MODE …`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from cluster_collect.spec import CollectOptions, HostSpec
+
+
+def _specs(path: str) -> list[HostSpec]:
+    return [HostSpec(**fields) for fields in json.loads(Path(path).read_text())]
+
+
+def collect(specs: list[HostSpec], target: Path, options: CollectOptions) -> None:
+    """Collect with options that the command line does not have."""
+    from cluster_collect.pool import collect as collect_all  # noqa: PLC0415 - counted as start-up
+    from cluster_collect.progress_events import SilentListener  # noqa: PLC0415
+
+    manifest = asyncio.run(collect_all(specs, target, options, None, SilentListener()))
+    failed = [host.reason for host in manifest.hosts if host.state != "complete"]
+    if failed:
+        raise SystemExit(failed[0])
+
+
+def paramiko_sftp(specs: list[HostSpec], target: Path) -> None:
+    """The usual script with paramiko: a thread a host, `get` for each file, only the key checked."""
+    import paramiko  # noqa: PLC0415
+
+    def get(client: paramiko.SFTPClient, remote: str, local: Path) -> None:
+        local.mkdir(parents=True, exist_ok=True)
+        for attributes in client.listdir_attr(remote):
+            source, copy = f"{remote}/{attributes.filename}", local / attributes.filename
+            if stat.S_ISDIR(attributes.st_mode or 0):
+                get(client, source, copy)
+            else:
+                client.get(source, str(copy))
+
+    def host(spec: HostSpec) -> None:
+        ssh = paramiko.SSHClient()
+        ssh.load_host_keys(str(spec.known_hosts))
+        ssh.connect(
+            spec.address, spec.port or 22, spec.user, key_filename=spec.identity_file, look_for_keys=False
+        )
+        get(ssh.open_sftp(), spec.profiler_root, target / spec.host)
+        ssh.close()
+
+    threads = [threading.Thread(target=host, args=(spec,)) for spec in specs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def hold(specs: list[HostSpec], n_hosts: int) -> None:
+    """Log in to `n_hosts` hosts, hold all connections, and print the time and the memory that takes."""
+    from cluster_collect.asyncssh_transport import AsyncsshDialer  # noqa: PLC0415
+    from cluster_collect.bounds import Bounds  # noqa: PLC0415
+    from cluster_collect.progress_events import SilentListener  # noqa: PLC0415
+
+    async def work() -> None:
+        options = CollectOptions(login_deadline_s=120.0, connect_deadline_s=60.0)
+        bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
+        dialer = AsyncsshDialer(options, bounds, SilentListener())
+        before_kib = _rss_kib()
+        began_s = time.monotonic()
+        chosen = [specs[number % len(specs)] for number in range(n_hosts)]
+        held = await asyncio.gather(*(dialer.dial(spec) for spec in chosen))
+        result = {"n": len(held), "seconds": time.monotonic() - began_s, "rss_mib": _rss_kib() / 1024}
+        result["kib_each"] = (_rss_kib() - before_kib) / n_hosts
+        print(json.dumps(result), flush=True)
+        await asyncio.gather(*(connection.close() for connection in held))
+        await dialer.close()
+
+    asyncio.run(work())
+
+
+def _rss_kib() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+def main() -> None:
+    """Run one mode."""
+    mode, specs = sys.argv[1], _specs(sys.argv[2])
+    options = CollectOptions(what=("full",))
+    if mode == "hold":
+        hold(specs, int(sys.argv[3]))
+        return
+    target = Path(sys.argv[3])
+    if mode == "paramiko-sftp":
+        paramiko_sftp(specs, target)
+    elif mode == "paramiko":
+        collect([replace(spec, transport="paramiko") for spec in specs], target, options)
+    elif mode == "uncompressed":
+        collect(specs, target, replace(options, compression="none", remote_niceness=0))
+    else:
+        collect(specs, target, replace(options, remote_niceness=0))
+
+
+if __name__ == "__main__":
+    main()
