@@ -27,6 +27,13 @@ KIND_NAMES = {
     "host_bound": "host bound",
 }
 
+#: Kinds whose name needs an article after "lost to".
+KIND_SUBJECTS = {
+    "periodic_pause": "a periodic pause",
+    "input_bound": "late input",
+    "host_bound": "slow dispatch",
+}
+
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -133,11 +140,11 @@ def subject(finding: Finding) -> str:
         "slow_rank": f"slow {format_ranks(finding.ranks)}",
         "slow_host": f"slow host {hosts}",
         "slow_link": f"the slow link {link}" if link else "a slow link",
-        "slow_nic": f"a slow network card of host {hosts}",
+        "slow_nic": f"the slow network card of {format_ranks(finding.ranks) or 'host ' + hosts}",
         "slow_host_pair": f"the slow connection of hosts {hosts}",
         "slow_uplink": f"a slow uplink of host {hosts}",
     }
-    return subjects.get(finding.kind, KIND_NAMES[finding.kind])
+    return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, KIND_NAMES[finding.kind]))
 
 
 def is_nothing(finding: Finding) -> bool:

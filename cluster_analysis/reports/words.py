@@ -106,7 +106,8 @@ def finding_title(finding: Finding, dictionary: Dictionary) -> Phrase:
     first = Phrase(english[:1].upper() + english[1:], what.zh)
     if finding.kind not in ("slow_rank", "slow_host"):
         return first
-    cause = dictionary.say(f"cause.{finding.cause}")
+    is_host_feeding = finding.kind == "slow_host" and finding.cause == "dispatch"
+    cause = dictionary.say("cause.host.dispatch" if is_host_feeding else f"cause.{finding.cause}")
     return Phrase(f"{first.en}: {cause.en}", f"{first.zh}：{cause.zh}")
 
 
@@ -114,8 +115,10 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return what a finding blames."""
     ranks = format_number_ranges(finding.ranks)
     who = wording.format_link_ends(finding) if finding.links else ranks
-    if finding.kind in ("slow_host", "slow_nic", "slow_host_pair", "slow_uplink"):
+    if finding.kind in ("slow_host", "slow_host_pair", "slow_uplink"):
         who = ", ".join(map(wording.plain, finding.hosts))
+    if finding.kind == "slow_nic":
+        return dictionary.say("subject.slow_nic", who=_where(finding, dictionary))
     return dictionary.say(f"subject.{finding.kind}", who=who)
 
 
@@ -146,7 +149,7 @@ def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
     hosts = ", ".join(map(wording.plain, finding.hosts))
     if finding.kind == "slow_link" and finding.links:
         return dictionary.say("where.link", link=wording.format_link(finding.links[0]))
-    if finding.kind == "slow_rank" and hosts:
+    if finding.kind in ("slow_rank", "slow_nic") and finding.ranks and hosts:
         ranks = wording.format_ranks(finding.ranks)
         return dictionary.say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
     return dictionary.say("where.hosts", hosts=hosts)

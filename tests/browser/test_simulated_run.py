@@ -51,7 +51,7 @@ def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(
     assert "slow rank 13" in page.locator("h1").inner_text()
     for summary in page.locator("details.finding summary").all():
         summary.click()
-    assert page.locator(".waiting tr").first.inner_text().startswith("TP · ranks 12-15")
+    assert page.locator(".waiting tr").first.text_content().startswith("TP · ranks 12-15")
     page.screenshot(path=SCREENSHOTS / "simulated-32-ranks.png", full_page=True)
 
 

@@ -145,8 +145,10 @@ function waitedFigure(run, finding, holder) {
     el("td", {}, t("chain.for", { rank: row.last_rank })),
     el("td", { class: "n" }, formatUs(row.wait_us)),
     el("td", { class: "wide" }, inlineBar([[row.wait_us, "exposed"]], most))));
-  holder.append(el("h3", {}, t("finding.waited")), el("p", { class: "note" }, t("finding.waited.note")),
-    el("div", { class: "table" }, el("table", { class: "waiting" }, el("tbody", {}, ...body))));
+  // Where the detector tells the chain in words, the groups one by one are for doubters.
+  holder.append(el("details", { class: "groups-waited", open: finding.chain.length ? null : "" },
+    el("summary", {}, t("finding.waited")), el("p", { class: "note" }, t("finding.waited.note")),
+    el("div", { class: "table" }, el("table", { class: "waiting" }, el("tbody", {}, ...body)))));
 }
 
 function groupName(group, id) {

@@ -2,6 +2,9 @@
 
 const HEAT_METRICS = ["computing", "exposed", "wait", "transfer", "gap", "bubble", "free", "preparing", "total"];
 
+// For these, more is not worse: they are what the others spend on a late rank.
+const WAITING_METRICS = ["wait", "exposed"];
+
 function metricOptions(run) {
   return HEAT_METRICS.filter((metric) => run.metrics[metric]).map((metric) => [metric, metricName(metric)]);
 }
@@ -58,7 +61,7 @@ function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
     place: ([i, bin]) => [left + (i + 0.5) * pitch, (bin + 0.5) * rowHeight],
   });
   dragRange(canvas, index, zoom);
-  legendHeat(holder, scale, kind, Math.ceil(ranks.length / columns.length), run);
+  legendHeat(holder, { scale, kind, metric, perPixel: Math.ceil(ranks.length / columns.length) }, run);
 }
 
 function mostDeviating(cells, from, to, bin, nBins, kind) {
@@ -87,12 +90,13 @@ function cellText(run, metric, rank, bin) {
   ].filter(Boolean).join("\n");
 }
 
-function legendHeat(holder, scale, kind, perPixel, run) {
+function legendHeat(holder, { scale, kind, metric, perPixel }, run) {
   holder.querySelectorAll(".legend, .binned").forEach((old) => old.remove());
   const words = kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""];
   holder.append(scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, words));
   const notes = [];
   if (perPixel > 1) notes.push(t("ranks.binned", { n: perPixel }));
   if (run.bins.some((steps) => steps.length > 1)) notes.push(t("heat.binnedsteps", { n: run.bins[0].length }));
+  if (kind === "deviation" && WAITING_METRICS.includes(metric)) notes.push(t("heat.waiting"));
   if (notes.length) holder.append(el("p", { class: "note binned" }, notes.join(" ")));
 }

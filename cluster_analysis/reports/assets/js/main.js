@@ -32,6 +32,7 @@ async function start() {
     theme = root.dataset.theme;
     setTheme("light");
     document.querySelectorAll("details.finding").forEach((details) => { details.open = true; openFinding(run, details); });
+    document.querySelectorAll("details.groups-waited").forEach((details) => { details.open = true; });
     showAll();
   });
   addEventListener("afterprint", () => setTheme(theme));

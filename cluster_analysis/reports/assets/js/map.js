@@ -82,6 +82,7 @@ function drawMap(run, holder, blocks, metric, kind, arrange) {
     place: (cell) => [cell.x + size / 2, cell.y + size / 2],
   });
   holder.append(scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""]));
+  if (kind === "deviation" && WAITING_METRICS.includes(metric)) holder.append(el("p", { class: "note binned" }, t("heat.waiting")));
   if (arrange === "grid") holder.append(el("p", { class: "note binned" }, t("map.axes")));
 }
 
