@@ -35,6 +35,7 @@ OUTPUT_FILES = {
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
 _INFO = re.compile(r"^profiler_info(?:_(\d+))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d+))?\.db$")
+_QUEUES = re.compile(r"^minddata_pipeline_raw(?:_\d+)?\.csv$")
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
 _WORKER = re.compile(r"^(?P<host>.+)_\d+_\d{14,17}_ascend_(?:pt|ms)$")
 #: What MindSpore itself names a capture (`rank-3_…_ascend_ms`) or the directory around it.
@@ -54,6 +55,9 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         )
     names = sorted(entry.name for entry in os.scandir(output) if entry.is_file())
     files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
+    queues = sorted(name for name in names if _QUEUES.match(name))
+    if queues:
+        files["minddata_pipeline"] = output / queues[-1]
     database = next((match for match in map(_DATABASE.match, names) if match), None)
     if database:
         files["profiler_db"] = output / database.string

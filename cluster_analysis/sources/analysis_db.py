@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.matrix_json import describe_links
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database
@@ -156,7 +156,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     starts = [repr(value) if isinstance(value, float) else str(value) for value in given[4]]
     start_ns, n_bad = numbers.to_ns(pa.array(starts, pa.string()))
     if n_bad:
-        remark(f"{n_bad} start time stamps are no numbers, and were left out")
+        remark(left_out(n_bad, "start time stamp", "without a number"))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
         "step": _steps(given[2], remark),
@@ -206,7 +206,7 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
         packets = {repr(float(size)): (float(count), float(total))}
         sums.add(number, transport, [(f"@{group}", packets)])
     if n_bad:
-        remark(f"{n_bad} packet sizes are no numbers, and were left out")
+        remark(left_out(n_bad, "packet size", "without a number"))
     return sums.table(rank)
 
 
@@ -270,7 +270,7 @@ def _steps(values: Sequence[Any], remark: Remark) -> pa.Array:
     steps = [0 if value is None else numbers.parse_step(str(value)) for value in values]
     n_bad = sum(step is None for step in steps)
     if n_bad:
-        remark(f"{n_bad} rows have no step number, and were left out")
+        remark(left_out(n_bad, "row", "without a step number"))
     return pa.array(steps, pa.int64())
 
 
@@ -281,7 +281,7 @@ def _floats(values: Sequence[Any], remark: Remark) -> pa.Array:
     ]
     n_bad = sum(number is None and value is not None for number, value in zip(numeric, values, strict=True))
     if n_bad:
-        remark(f"{n_bad} values are no numbers, and were left out")
+        remark(left_out(n_bad, "value", "that is no number"))
     return pa.array(numeric, pa.float64())
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 
@@ -127,7 +127,7 @@ def _other_forms(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, di
     for key, raw in document.items():
         step = numbers.parse_step(key)
         if step is None:
-            remark(f"{key!r} is not a step, and was passed over")
+            remark(f"left out: {key!r}, which is no step")
             continue
         level = decode_part(content, raw, _LEVELS, key)
         yield step, True, level.p2p
@@ -180,7 +180,7 @@ class _Rows:
         lines = pa.array(self.starts, pa.string())
         starts, n_bad = numbers.to_ns(pc.split_pattern(lines, "\n").flatten())
         if n_bad:
-            remark(f"{n_bad} of {len(self.keys)} start time stamps are no numbers, and were left out")
+            remark(left_out(n_bad, "start time stamp", f"of {len(self.keys)}, without a number"))
         columns: dict[str, pa.Array] = {
             "rank": numbers.constant(rank, len(self.keys), pa.int32()),
             "step": pa.array(self.steps, pa.int64()),

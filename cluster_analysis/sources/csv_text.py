@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
 
 #: Between a name and the number of its repetition in the header.
@@ -69,7 +69,7 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
             return pa.table({name: pa.array([], pa.string()) for name in columns})
         raise BadFileError(f"not a readable CSV file: {_first_line(error)}") from error
     if skipped:
-        remark(f"{len(skipped)} lines have another number of cells than the header, and were left out")
+        remark(left_out(len(skipped), "line", "with another number of cells than the header"))
     return table.combine_chunks()
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 
 #: Variant of an entry that is one operator, not a sample or a sum.
@@ -73,7 +73,7 @@ def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, 
     for key, raw in document.items():
         step = numbers.parse_step(key)
         if step is None:
-            remark(f"{key!r} is not a step, and was passed over")
+            remark(f"left out: {key!r}, which is no step")
             continue
         level = decode_part(content, raw, _LEVELS, key)
         yield step, True, level.p2p
@@ -107,9 +107,7 @@ class _Rows:
                 self._links.append(link)
         self._places.append((step, filed_p2p, len(self._keys) - n_before))
         if n_bad:
-            self._remark(
-                f"{n_bad} links of step {step} are not named `source-destination`, and were passed over"
-            )
+            self._remark(left_out(n_bad, "link", f"of step {step} that is not named source-destination"))
 
     def table(self, rank: int) -> pa.Table:
         """Return all rows as LINKS."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from cluster_analysis import schema
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.csv_text import read_columns
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 
 _TEXT = schema.OPERATORS.field("op_type").type
 _TIMES = {
@@ -45,5 +45,5 @@ def read_op_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
         else:
             columns[name] = pa.nulls(text.num_rows, pa.float64())
     if n_bad:
-        remark(f"{n_bad} cells are no numbers, and were left out")
+        remark(left_out(n_bad, "cell", "without a number"))
     return pa.table(columns, schema=schema.OPERATORS)

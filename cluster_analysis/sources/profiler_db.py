@@ -18,6 +18,7 @@ import pyarrow as pa
 from cluster_analysis import schema
 from cluster_analysis.model import RankMetadata
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.metadata_json import parse_metadata
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database
@@ -218,6 +219,27 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         "max_us": pa.array([row[5] / _NS_PER_US for row in rows], pa.float64()),
     }
     return pa.table(columns, schema=schema.OPERATORS)
+
+
+def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
+    """Return the clock of the AI cores, and operators that were sent again or went another way.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    found: list[Counter] = []
+    with open_database(path, remark) as database:
+        if database.has("AICORE_FREQ", "freq"):
+            row = database.rows("SELECT MIN(freq), AVG(freq), MAX(freq) FROM AICORE_FREQ WHERE freq > 0")[0]
+            labels = ("min", "mean", "max")
+            found += [
+                ("aicore_frequency_mhz", label, value) for label, value in zip(labels, row, strict=True)
+            ]
+        for column in ("retry", "relay"):
+            if database.has(_OPERATOR, column):
+                (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
+                found.append((f"{column}_operators_count", "", float(number)))
+    return found
 
 
 def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:

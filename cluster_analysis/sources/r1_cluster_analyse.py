@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.csv_text import read_all_columns
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 
 #: Columns of STEPS in the order of the file's columns.
 _COLUMNS = (
@@ -44,7 +44,7 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
         milliseconds, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.multiply(milliseconds, numbers.US_PER_MS).slice(0, n_steps)
         if n_bad:
-            remark(f"{n_bad} cells of column {column} are no numbers, and were left out")
+            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
     return columns
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.csv_text import read_lines
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.matrix_json import OPERATOR_VARIANT
 from cluster_analysis.sources.r1_step_trace import AVERAGE_ROW, graph_groups
 
@@ -60,7 +60,7 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
                 continue
             rows.extend((step, operator, *link) for link in _links(entry[-1]))
     if n_bad:
-        remark(f"{n_bad} entries are not readable, and were left out")
+        remark(left_out(n_bad, "unreadable entry"))
     return _table(rows, rank)
 
 

@@ -6,8 +6,10 @@ import re
 
 from cluster_analysis import schema
 from cluster_analysis.model import ParallelSizes, RankMetadata, RankTables
+from cluster_analysis.sources import counters
 from cluster_analysis.sources.r1_cluster_analyse import read_r1_cluster_analyse, steps_of_iterations
 from cluster_analysis.sources.r1_hccl import read_r1_hccl
+from cluster_analysis.sources.r1_operators import read_r1_operators
 from cluster_analysis.sources.r1_step_trace import read_r1_step_trace
 from cluster_analysis.sources.reading import Reading, or_empty
 
@@ -41,15 +43,25 @@ def read_r1_rank(reading: Reading) -> RankTables:
     links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
     if trace is None and "r1_step_trace" not in reading.source.files:
         reading.problem("no step times", "step_trace_raw_*_detail_time.csv", "collect it from its host")
+    operators = reading.first(
+        ("r1_aicore", lambda path, remark: read_r1_operators(path, rank, remark)),
+        ("r1_gpu_operators", lambda path, remark: read_r1_operators(path, rank, remark)),
+    )
+    figures = [
+        *(reading.first(("r1_flops", counters.read_flops)) or []),
+        *(reading.first(("r1_memory", counters.read_memory_usage)) or []),
+        *(reading.first(("minddata_pipeline", counters.read_minddata_pipeline)) or []),
+    ]
     return RankTables(
         rank=rank,
         steps=steps,
         collectives=or_empty(collectives, schema.COLLECTIVES),
         links=or_empty(links, schema.LINKS),
-        operators=schema.empty(schema.OPERATORS),
+        operators=or_empty(operators, schema.OPERATORS),
         packets=schema.empty(schema.PACKETS),
         metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,
+        counters=counters.counter_table(rank, figures),
     )
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.csv_text import REPEAT_MARK, read_all_columns
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 
 AVERAGE_ROW = "-"
 _START, _END = "_start_point", "_end_point"
@@ -70,7 +70,7 @@ def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
         ticks, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.divide(ticks, numbers.TICKS_PER_US)
         if n_bad:
-            remark(f"{n_bad} cells of column {column} are no numbers, and were left out")
+            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
     return pa.table(columns, schema=schema.ITERATIONS)
 
 
@@ -83,7 +83,7 @@ def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
     damaged = pc.and_(pc.fill_null(off, True), pc.is_valid(iterations["step"]))
     n_damaged = pc.sum(damaged).as_py() or 0
     if n_damaged:
-        remark(f"{n_damaged} steps are not the sum of their parts, and were left out")
+        remark(left_out(n_damaged, "step", "that is not the sum of its parts"))
     return iterations.filter(pc.invert(damaged))
 
 

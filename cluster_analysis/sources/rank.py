@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.model import RankMetadata, RankSource, RankTables, Selection
+from cluster_analysis.sources import counters
 from cluster_analysis.sources.analysis_db import read_db_communication, read_db_matrix, read_db_steps
+from cluster_analysis.sources.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.communication_json import read_communication
+from cluster_analysis.sources.kernel_details_csv import read_kernel_details
 from cluster_analysis.sources.matrix_json import read_matrix
 from cluster_analysis.sources.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.op_statistic_csv import read_op_statistic
@@ -21,6 +24,7 @@ from cluster_analysis.sources.profiler_db import (
     read_db_metadata,
     read_step_times,
     read_task_communication,
+    read_task_counters,
     read_task_operators,
     read_task_steps,
 )
@@ -81,8 +85,10 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
     )
     operators = reading.first(
         ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),
+        ("kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)),
         ("profiler_db", lambda path, remark: read_task_operators(path, rank, remark)),
     )
+    apis = reading.first(("api_statistic", lambda path, remark: read_api_statistic(path, rank, remark)))
     _tell_what_is_missing(reading, metadata, step_table, communication is not None, links is not None)
     return RankTables(
         rank=rank,
@@ -92,6 +98,8 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication[1] if communication else None, schema.PACKETS),
         metadata=metadata,
+        apis=or_empty(apis, schema.APIS),
+        counters=counters.counter_table(rank, _counters(reading)),
     )
 
 
@@ -115,6 +123,21 @@ def _metadata(reading: Reading) -> RankMetadata:
     if info is None:
         return metadata
     return replace(metadata, profiler_level=info[0], versions=info[1])
+
+
+def _counters(reading: Reading) -> list[counters.Counter]:
+    """Return the figures of the capture as a whole; each file adds its own."""
+    found: list[counters.Counter] = []
+    for role, read in (
+        ("memory_record", counters.read_memory_record),
+        ("npu_module_mem", counters.read_module_memory),
+        ("operator_memory", counters.read_operator_memory),
+        ("dataset", counters.read_dataset),
+        ("minddata_pipeline", counters.read_minddata_pipeline),
+        ("profiler_db", read_task_counters),
+    ):
+        found += reading.first((role, read)) or []
+    return found
 
 
 def _without_packets(collectives: pa.Table | None) -> tuple[pa.Table, pa.Table] | None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.csv_text import read_columns
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 
 #: Column of the file for each column of STEPS.
 COLUMNS = {
@@ -52,7 +52,7 @@ def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
             continue
         columns[name], n_bad = numbers.to_float64(text[column])
         if n_bad:
-            remark(f"{n_bad} cells of column {column} are no numbers, and were left out")
+            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
     table = pa.table(columns, schema=schema.STEPS)
     return table.filter(pc.is_valid(table["step"]))
 
@@ -64,5 +64,5 @@ def _steps(text: pa.Table, remark: Remark) -> pa.Array:
     steps = [numbers.parse_step(cell) for cell in cells]
     bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
     if bad:
-        remark(f"{len(bad)} rows have no step number ({bad[0][:40]!r}), and were left out")
+        remark(left_out(len(bad), "row", f"without a step number ({bad[0][:40]!r})"))
     return pa.array(steps, pa.int64())

@@ -153,7 +153,7 @@ def test_only_selected_steps_are_read(tmp_path: Path) -> None:
 def test_a_key_that_is_no_step_is_remarked(tmp_path: Path) -> None:
     rows, _, remarks = read(tmp_path, {**communication_json({"step1": OPS}), "warmup": {}})
     assert len(rows) == 3
-    assert remarks == ["'warmup' is not a step, and was passed over"]
+    assert remarks == ["left out: 'warmup', which is no step"]
 
 
 def test_a_file_of_100_000_empty_groups_is_read(tmp_path: Path) -> None:

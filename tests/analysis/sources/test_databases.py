@@ -225,7 +225,7 @@ def test_text_in_a_number_column_is_null_and_told(tmp_path: Path) -> None:
     )
     tables = read(output)
     assert tables.steps["computing_us"].to_pylist() == [None]
-    assert [problem.reason for problem in tables.problems] == ["1 values are no numbers, and were left out"]
+    assert [problem.reason for problem in tables.problems] == ["left out: 1 value that is no number"]
 
 
 def test_a_database_stands_in_for_a_damaged_text_file_which_is_still_told(tmp_path: Path) -> None:

@@ -85,4 +85,4 @@ def test_a_link_whose_ends_are_not_named_is_remarked(tmp_path: Path) -> None:
     document["step50"]["collective"][LINKS[0].key]["zero-one"] = {}  # type: ignore[index]
     rows, remarks = read(tmp_path, document)
     assert len(rows) == 3
-    assert remarks == ["1 links of step 50 are not named `source-destination`, and were passed over"]
+    assert remarks == ["left out: 1 link of step 50 that is not named source-destination"]

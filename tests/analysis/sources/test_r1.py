@@ -145,7 +145,7 @@ def test_a_step_that_is_not_the_sum_of_its_parts_is_left_out_and_told(tmp_path: 
     tables = read(tmp_path, trace(STEP_1, STEP_2.replace("1800000", "8800000"), STEP_3))
     assert tables.steps["step"].to_pylist() == [1, 3]
     assert [problem.reason for problem in tables.problems] == [
-        "1 steps are not the sum of their parts, and were left out"
+        "left out: 1 step that is not the sum of its parts"
     ]
 
 
@@ -190,7 +190,7 @@ def test_a_row_of_hccl_raw_that_is_neither_json_nor_python_is_told(tmp_path: Pat
     tables = read(tmp_path, trace(STEP_1), r1_hccl=broken)
     assert set(tables.links["step"].to_pylist()) == {1}
     assert [(problem.file, problem.reason) for problem in tables.problems] == [
-        ("hccl_raw_2.csv", "1 entries are not readable, and were left out")
+        ("hccl_raw_2.csv", "left out: 1 unreadable entry")
     ]
 
 

@@ -52,13 +52,13 @@ def test_a_cell_that_is_no_number_is_null_and_remarked(tmp_path: Path, cell: str
     rows, remarks = read(tmp_path, step_csv({"50": (cell, *STEP_ROW[1:])}))  # type: ignore[dict-item]
     assert rows[0]["computing_us"] is None
     assert rows[0]["free_us"] == 25744.05
-    assert remarks == ["1 cells of column Computing are no numbers, and were left out"]
+    assert remarks == ["left out: 1 cell of column Computing without a number"]
 
 
 def test_a_row_without_a_step_number_is_left_out_and_remarked(tmp_path: Path) -> None:
     rows, remarks = read(tmp_path, step_csv({"fifty": STEP_ROW, "51": STEP_ROW}))
     assert [row["step"] for row in rows] == [51]
-    assert remarks == ["1 rows have no step number ('fifty'), and were left out"]
+    assert remarks == ["left out: 1 row without a step number ('fifty')"]
 
 
 def test_a_last_line_without_its_end_was_cut_off_and_is_left_out(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_last_line_without_its_end_was_cut_off_and_is_left_out(tmp_path: Path)
 def test_a_line_with_another_number_of_cells_costs_that_line(tmp_path: Path) -> None:
     rows, remarks = read(tmp_path, step_csv({"50": STEP_ROW, "51": STEP_ROW[:4], "52": STEP_ROW}))
     assert [row["step"] for row in rows] == [50, 52]
-    assert remarks == ["1 lines have another number of cells than the header, and were left out"]
+    assert remarks == ["left out: 1 line with another number of cells than the header"]
 
 
 @pytest.mark.parametrize(

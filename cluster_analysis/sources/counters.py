@@ -1,0 +1,165 @@
+"""Figures of a capture as a whole: memory, input pipeline, FLOPs; each file gives rows of COUNTERS.
+
+| file | metric | label |
+| --- | --- | --- |
+| memory_record.csv (MB = 2^20 bytes) | memory_peak_allocated_bytes, memory_peak_reserved_bytes | component |
+| npu_module_mem.csv | module_peak_reserved_bytes | module |
+| operator_memory.csv (KB = 2^10 bytes) | operator_memory_largest_bytes | operator |
+| dataset.csv (µs) | input_operation_avg_us, input_operation_count | operation, stage |
+| minddata_pipeline_raw_*.csv | input_queue_usage_share | operation |
+| flops_summary_*.json (MFLOP, GFLOP/s, percent) | flops_count, flops_per_s, flops_utilization_share | |
+| memory_usage_summary_*.json (GiB) | memory_theoretical_peak_bytes, memory_capacity_bytes | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from cluster_analysis import schema
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.csv_text import read_columns
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.json_text import decode, read_bytes
+
+_KIB, _MIB, _GIB = 2.0**10, 2.0**20, 2.0**30
+_MEGA, _GIGA, _PERCENT = 1e6, 1e9, 100.0
+
+Counter = tuple[str, str, float | None]
+
+
+def counter_table(rank: int, counters: Iterable[Counter]) -> pa.Table:
+    """Return COUNTERS of `(metric, label, value)`; without those whose value is not known."""
+    known = [one for one in counters if one[2] is not None]
+    columns = {
+        "rank": numbers.constant(rank, len(known), pa.int32()),
+        "metric": numbers.encoded([metric for metric, _, _ in known]),
+        "label": pa.array([label for _, label, _ in known], pa.string()),
+        "value": pa.array([value for _, _, value in known], pa.float64()),
+    }
+    return pa.table(columns, schema=schema.COUNTERS)
+
+
+def read_memory_record(path: Path, remark: Remark) -> list[Counter]:
+    """Return the peaks of memory_record.csv.
+
+    Raises:
+        BadFileError: nothing of the file can be used; so do all readers below.
+    """
+    columns = {
+        "Total Allocated(MB)": "memory_peak_allocated_bytes",
+        "Total Reserved(MB)": "memory_peak_reserved_bytes",
+    }
+    return _peaks(path, "Component", columns, _MIB, remark)
+
+
+def read_module_memory(path: Path, remark: Remark) -> list[Counter]:
+    """Return the peaks of npu_module_mem.csv."""
+    return _peaks(path, "Component", {"Total Reserved(MB)": "module_peak_reserved_bytes"}, _MIB, remark)
+
+
+def read_operator_memory(path: Path, remark: Remark) -> list[Counter]:
+    """Return the largest allocation of each operator in operator_memory.csv."""
+    return _peaks(path, "Name", {"Size(KB)": "operator_memory_largest_bytes"}, _KIB, remark)
+
+
+def read_dataset(path: Path, remark: Remark) -> list[Counter]:
+    """Return how often and how long each operation of the input pipeline ran: dataset.csv."""
+    text = read_columns(path, ("Operation", "Stage", "Occurrences", "Avg. time (us)"), remark)
+    if text.num_columns < 4:
+        raise BadFileError("it lacks one of the columns Operation, Stage, Occurrences, Avg. time (us)")
+    times, n_bad = numbers.to_float64(text["Avg. time (us)"])
+    counts, n_bad_counts = numbers.to_float64(text["Occurrences"])
+    if n_bad + n_bad_counts:
+        remark(left_out(n_bad + n_bad_counts, "cell", "without a number"))
+    labels = [
+        f"{operation} {stage}".strip()
+        for operation, stage in zip(text["Operation"].to_pylist(), text["Stage"].to_pylist(), strict=True)
+    ]
+    return [
+        (metric, label, value)
+        for metric, values in (("input_operation_avg_us", times), ("input_operation_count", counts))
+        for label, value in zip(labels, values.to_pylist(), strict=True)
+    ]
+
+
+def read_minddata_pipeline(path: Path, remark: Remark) -> list[Counter]:
+    """Return how full the queue behind each operation was on average, 0 to 1; the last one has no queue."""
+    text = read_columns(path, ("op_id", "op_type", "output_queue_usage_rate"), remark)
+    if text.num_columns < 3:
+        raise BadFileError("it lacks one of the columns op_id, op_type, output_queue_usage_rate")
+    shares, n_bad = numbers.to_float64(text["output_queue_usage_rate"])
+    if n_bad:
+        remark(left_out(n_bad, "cell", "without a number"))
+    names = zip(text["op_id"].to_pylist(), text["op_type"].to_pylist(), strict=True)
+    return [
+        ("input_queue_usage_share", f"{op_id} {op_type}", share)
+        for (op_id, op_type), share in zip(names, shares.to_pylist(), strict=True)
+    ]
+
+
+class _Flops(msgspec.Struct):
+    count: float | None = msgspec.field(name="FLOPs", default=None)
+    per_s: float | None = msgspec.field(name="FLOPS", default=None)
+    utilization: float | None = msgspec.field(name="FLOPS_Utilization", default=None)
+    cube_count: float | None = msgspec.field(name="cube_FLOPs", default=None)
+    vector_count: float | None = msgspec.field(name="vec_FLOPs", default=None)
+    cube_per_s: float | None = msgspec.field(name="cube_FLOPS", default=None)
+    vector_per_s: float | None = msgspec.field(name="vec_FLOPS", default=None)
+
+
+class _Memory(msgspec.Struct):
+    capacity: float | None = None
+    peak_mem: float | None = None
+
+
+_FLOPS: msgspec.json.Decoder[_Flops] = msgspec.json.Decoder(_Flops)
+_MEMORY: msgspec.json.Decoder[_Memory] = msgspec.json.Decoder(_Memory)
+
+
+def read_flops(path: Path, _: Remark) -> list[Counter]:
+    """Return what flops_summary_{id}.json says of a step; cube and vector units (2.x) are added."""
+    one = decode(read_bytes(path), _FLOPS)
+    return [
+        ("flops_count", "", _scaled(_sum(one.count, one.cube_count, one.vector_count), _MEGA)),
+        ("flops_per_s", "", _scaled(_sum(one.per_s, one.cube_per_s, one.vector_per_s), _GIGA)),
+        ("flops_utilization_share", "", _scaled(one.utilization, 1 / _PERCENT)),
+    ]
+
+
+def read_memory_usage(path: Path, _: Remark) -> list[Counter]:
+    """Return what memory_usage_summary_{id}.json says: sums of life times, nothing that was measured."""
+    one = decode(read_bytes(path), _MEMORY)
+    return [
+        ("memory_theoretical_peak_bytes", "", _scaled(one.peak_mem, _GIB)),
+        ("memory_capacity_bytes", "", _scaled(one.capacity, _GIB)),
+    ]
+
+
+def _peaks(path: Path, label: str, metrics: dict[str, str], unit: float, remark: Remark) -> list[Counter]:
+    text = read_columns(path, (label, *metrics), remark)
+    if label not in text.column_names:
+        raise BadFileError(f"it has no column {label}")
+    counters: list[Counter] = []
+    for column, metric in metrics.items():
+        if column not in text.column_names:
+            continue
+        values, n_bad = numbers.to_float64(text[column])
+        if n_bad:
+            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+        peaks = pa.table({"label": text[label], "value": values}).group_by("label", use_threads=False)
+        found = peaks.aggregate([("value", "max")]).sort_by("label")
+        counters += [(metric, row["label"], _scaled(row["value_max"], unit)) for row in found.to_pylist()]
+    return counters
+
+
+def _sum(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value * unit
