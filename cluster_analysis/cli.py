@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
             traceback.print_exc()
         text = " ".join(str(error).split()) or "no message"
         print(
-            f"cluster-analyse: a mistake of ours: {type(error).__name__}: {text}; nothing was written"
+            f"cluster-analyse: a mistake of ours: {type(error).__name__}: {text}"
             + ("" if arguments.verbose else " (-v shows where; please report it)"),
             file=sys.stderr,
         )
@@ -83,8 +83,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     with examined(options, progress.tell) as one:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
-        write_everything(one, options, progress.tell)
-        result = one.result
+        result = write_everything(one, progress.tell)
     progress.end()
     sys.stdout.write(_rendered(result, arguments.format))
     sys.stdout.flush()

@@ -66,6 +66,8 @@ class Engine(Protocol):
     n_workers: int
     #: Whether the kept values should go to files of the scratch directory.
     wants_files: bool
+    #: Whether tasks may write files where we do.
+    shares_files: bool
 
     def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
         """Call `function(*call)` for each call; give the outcomes in the order of the calls."""

@@ -62,6 +62,7 @@ class DaskEngine:
     """Tasks on the workers of one scheduler."""
 
     wants_files = False
+    shares_files = False
 
     def __init__(self, client: Client, address: str, cluster: Any = None) -> None:
         self.name = f"Dask at {address}"

@@ -24,6 +24,7 @@ class SerialEngine:
     name = "in-process"
     n_workers = 1
     wants_files = False
+    shares_files = True
 
     def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
         """Call each when its outcome is asked for."""
@@ -43,6 +44,7 @@ class ThreadEngine:
     """Threads of this process: for slow file systems; decoding itself holds the interpreter's lock."""
 
     wants_files = False
+    shares_files = True
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
@@ -78,6 +80,7 @@ class ProcessEngine:
     """
 
     wants_files = True
+    shares_files = True
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from cluster_analysis.schema import ITERATIONS, OPERATORS, PACKETS, RANKS, STEPS
 from cluster_analysis.scratch import scratch_directory
 from cluster_analysis.topology import build_topology
 from cluster_run.errors import InputError
-from cluster_run.ids import Rank, Step, format_number_ranges
+from cluster_run.ids import HostId, Rank, Step, format_number_ranges
 from cluster_run.version import VERSION
 
 #: Told how far it is: what is done now, tasks done, tasks in all.
@@ -35,15 +35,21 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Examined:
-    """Everything an analysis knows while its engine and scratch directory are open."""
+    """What an analysis knows before it judges, while its engine and scratch directory are open."""
 
-    result: AnalysisResult
+    options: AnalyseOptions
     evidence: JobEvidence
+    topology: Topology
     capture: Capture
     sources: tuple[RankSource, ...]
     read: RanksRead
     engine: Engine
     scratch: Path
+
+    @property
+    def shown_addresses(self) -> Mapping[HostId, str]:
+        """Real names of the hosts, if they were asked for."""
+        return dict(self.capture.addresses) if self.options.show_addresses else {}
 
 
 @dataclass(frozen=True)
@@ -87,12 +93,12 @@ def analyse(options: AnalyseOptions, progress: Progress | None = None) -> Analys
         EngineError: a cluster could not be reached, or was lost.
     """
     with examined(options, progress) as one:
-        return one.result
+        return judged(one)
 
 
 @contextmanager
 def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
-    """Like `analyse`, with engine and scratch directory still open, for outputs that need the files again."""
+    """Do all of `analyse` but the judging; the engine stays open for outputs that need the files again."""
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
     found = discover(options.run, options.capture)
@@ -109,9 +115,7 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             topology, contradictions = _topology(capture, read, options.selection)
             evidence, problems = _reduce_all(engine, read, topology, tell)
             read = replace(read, problems=read.problems + contradictions + problems)
-            tell("detecting", 0, 1)
-            result = _result(options, capture, read, topology, evidence)
-            yield Examined(result, evidence, capture, sources, read, engine, scratch)
+            yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
         finally:
             engine.close()
 
@@ -258,13 +262,10 @@ def _reduce_all(
     return merge_steps(parts, topology, read.operators, read.packets), tuple(problems)
 
 
-def _result(
-    options: AnalyseOptions,
-    capture: Capture,
-    read: RanksRead,
-    topology: Topology,
-    evidence: JobEvidence,
-) -> AnalysisResult:
+def judged(examined: Examined) -> AnalysisResult:
+    """Return the findings, and the tables behind them."""
+    options, evidence, topology = examined.options, examined.evidence, examined.topology
+    capture, read = examined.capture, examined.read
     found = detection.detect(evidence, topology)
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
@@ -300,8 +301,9 @@ def _result(
         "operators": evidence.operators,
         "iterations": read.iterations,
     }
-    addresses = dict(capture.addresses) if options.show_addresses else {}
-    return AnalysisResult(document=document, topology=topology, tables=tables, addresses=addresses)
+    return AnalysisResult(
+        document=document, topology=topology, tables=tables, addresses=examined.shown_addresses
+    )
 
 
 def _ranks_with_data(read: RanksRead) -> set[Rank]:

@@ -22,6 +22,7 @@ from cluster_run.ids import Rank
 
 #: Operators are copied in pieces of about this size.
 _TEXT_BYTES = 2 * 1024 * 1024
+_BUFFER_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,12 @@ class CommunicationInput:
     packets: pa.Table
     members: Mapping[str, tuple[Rank, ...]]
     files: Mapping[int, str]
+
+
+def write_communication_file(given: CommunicationInput, path: str) -> None:
+    """Write cluster_communication.json to `path`; see `write_communication`."""
+    with open(path, "wb", _BUFFER_BYTES) as stream:
+        write_communication(given, stream)
 
 
 def write_communication(given: CommunicationInput, stream: IO[bytes]) -> None:

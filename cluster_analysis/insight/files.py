@@ -20,11 +20,12 @@ from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
-from cluster_analysis.model import RankSource, Selection
+from cluster_analysis.model import RankSource
 from cluster_analysis.outputs.folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.schema import COLLECTIVES
 from cluster_analysis.sources.bandwidth_rows import bandwidth_rows
+from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
 
 #: Databases that hold bandwidths with their packet sizes.
@@ -40,14 +41,14 @@ def is_database_job(sources: Iterable[RankSource]) -> bool:
     return any(source.kind.endswith("/db") for source in sources)
 
 
-def write_text_files(examined: Examined, selection: Selection, folder: Path) -> None:
+def write_text_files(examined: Examined, folder: Path) -> None:
     """Write the four text files into `folder`.
 
     Raises:
         InputError: an input has changed since it was read.
         OSError: they cannot be written.
     """
-    topology = examined.result.topology
+    topology = examined.topology
     read = examined.read
     members = members_by_group(topology, _mentions(read.uses))
     _write(folder / "cluster_step_trace_time.csv", csv_text(step_rows(read.steps, topology)))
@@ -55,23 +56,22 @@ def write_text_files(examined: Examined, selection: Selection, folder: Path) -> 
     _write(folder / "communication_group.json", group_json(rows))
     with (folder / "cluster_communication_matrix.json").open("wb", _BUFFER_BYTES) as stream:
         matrix.write_matrix(_matrix(examined), members, stream)
-    with (folder / "cluster_communication.json").open("wb", _BUFFER_BYTES) as stream:
-        communication.write_communication(_communication_input(examined, selection, members), stream)
+    _write_communication(examined, members, folder / "cluster_communication.json")
 
 
-def write_database(examined: Examined, selection: Selection, folder: Path) -> None:
+def write_database(examined: Examined, folder: Path) -> None:
     """Write cluster_analysis.db into `folder`.
 
     Raises:
         OSError: it cannot be written.
     """
-    topology, read = examined.result.topology, examined.read
+    topology, read = examined.topology, examined.read
     try:
         with InsightDatabase(folder / INSIGHT_DATABASE_NAME) as database:
             database.add_steps(step_rows(read.steps, topology))
             database.add_groups(group_rows(read.uses, topology, read.metadata))
             database.add_places(*_places(examined))
-            _add_operators(examined, selection, database)
+            _add_operators(examined, database)
             database.add_totals(read.totals, read.packets)
             database.add_matrix(_matrix(examined))
     except sqlite3.Error as error:
@@ -81,7 +81,7 @@ def write_database(examined: Examined, selection: Selection, folder: Path) -> No
 def _places(
     examined: Examined,
 ) -> tuple[list[tuple[str, str]], list[tuple[int, int | None, str]]]:
-    topology, addresses = examined.result.topology, examined.result.addresses
+    topology, addresses = examined.topology, examined.shown_addresses
     hosts = sorted(set(topology.hosts.values()), key=lambda host: (len(host), host))
     ranks: list[tuple[int, int | None, str]] = [
         (source.rank, topology.devices.get(source.rank), topology.hosts.get(source.rank, HostId("")))
@@ -90,7 +90,7 @@ def _places(
     return [(host, addresses.get(host, host)) for host in hosts], ranks
 
 
-def _add_operators(examined: Examined, selection: Selection, database: InsightDatabase) -> None:
+def _add_operators(examined: Examined, database: InsightDatabase) -> None:
     """Write the operators step by step; bandwidths from the ranks' databases, where those keep steps."""
     read = examined.read
     readable = set(read.totals["rank"].unique().to_pylist())
@@ -98,7 +98,7 @@ def _add_operators(examined: Examined, selection: Selection, database: InsightDa
     for source in examined.sources:
         for role in _BANDWIDTH_ROLES:
             if source.rank in readable and role in source.files and source.rank not in detailed:
-                wanted = selection.steps
+                wanted = examined.options.selection.steps
                 rows = (
                     row
                     for row in bandwidth_rows(Path(source.files[role]), _ignore)
@@ -136,13 +136,24 @@ def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:
 
 
 def _matrix(examined: Examined) -> pa.Table:
-    calls = [(step, examined.result.topology, examined.read.parts(step)) for step in examined.read.bulk_steps]
+    calls = [(step, examined.topology, examined.read.parts(step)) for step in examined.read.bulk_steps]
     outcomes = examined.engine.run(matrix.matrix_of_step, calls)
     return canonical([one.value for one in outcomes if one.value is not None], matrix.MATRIX)
 
 
+def _write_communication(examined: Examined, members: dict[str, tuple[Rank, ...]], path: Path) -> None:
+    """Write the largest file where it holds up nobody: by a worker, if the workers see our files."""
+    given = _communication_input(examined, members)
+    if not examined.engine.shares_files:
+        communication.write_communication_file(given, str(path))
+        return
+    for outcome in examined.engine.run(communication.write_communication_file, [(given, str(path))]):
+        if outcome.failure:
+            raise InputError(f"{path.name}: {outcome.failure}")
+
+
 def _communication_input(
-    examined: Examined, selection: Selection, members: dict[str, tuple[Rank, ...]]
+    examined: Examined, members: dict[str, tuple[Rank, ...]]
 ) -> communication.CommunicationInput:
     # Only ranks whose operators were read: a file that was found bad is named there, and missing here.
     readable = set(examined.read.totals["rank"].unique().to_pylist())
@@ -150,7 +161,8 @@ def _communication_input(
         source for source in examined.sources if source.rank in readable and op_index.ROLE in source.files
     ]
     calls = [
-        (sources[begin : begin + _INDEX_BATCH], selection) for begin in range(0, len(sources), _INDEX_BATCH)
+        (sources[begin : begin + _INDEX_BATCH], examined.options.selection)
+        for begin in range(0, len(sources), _INDEX_BATCH)
     ]
     outcomes = examined.engine.run(op_index.index_ranks, calls)
     return communication.CommunicationInput(

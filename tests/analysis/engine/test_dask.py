@@ -32,7 +32,7 @@ def tell(what, done, total):
 
 options = AnalyseOptions(Path(run), output=Path(output), scheduler=address)
 with examined(options, tell) as one:
-    write_everything(one, options, tell)
+    write_everything(one, tell)
 assert killed
 """
 
@@ -78,16 +78,7 @@ def test_a_worker_killed_half_way_changes_nothing(
 ) -> None:
     with loopback_cluster(tmp_path) as cluster:
         victim = cluster.workers[0].pid
-        command = [
-            sys.executable,
-            "-c",
-            KILLER,
-            str(run),
-            str(tmp_path / "out"),
-            cluster.address,
-            str(victim),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+        done = _killed(run, tmp_path / "out", cluster.address, victim)
         assert cluster.workers[0].wait(timeout=5) == -9
     assert done.returncode == 0, done.stderr
     assert digests(tmp_path / "out") == expected
@@ -96,19 +87,7 @@ def test_a_worker_killed_half_way_changes_nothing(
 def test_a_lost_scheduler_is_one_clear_error(run: Path, tmp_path: Path) -> None:
     with loopback_cluster(tmp_path) as cluster:
         victim = cluster.scheduler.pid
-        killer = KILLER.replace(
-            "with examined", "from cluster_analysis.engine import EngineError\nwith examined"
-        )
-        command = [
-            sys.executable,
-            "-c",
-            killer,
-            str(run),
-            str(tmp_path / "out"),
-            cluster.address,
-            str(victim),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+        done = _killed(run, tmp_path / "out", cluster.address, victim)
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("cluster_analysis.engine.EngineError: the Dask scheduler at tcp://127.0.0.1:")
     assert "was lost; nothing was written" in last
