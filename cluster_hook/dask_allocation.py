@@ -22,8 +22,9 @@ from cluster_hook.processes import end_group
 from cluster_run.errors import ClusterError
 
 _START_DEADLINE_S = 60.0
-#: A hung worker costs a minute, not Dask's five.
-WORKER_TTL = "60s"
+#: Dask looks this often for workers that were silent for this long, so a hung one costs a minute at most, not
+#: the ten of Dask's own five.
+WORKER_TTL = "30s"
 #: Workers without their scheduler end by themselves after this many seconds.
 _DEATH_TIMEOUT_S = 60
 _SETTINGS = {

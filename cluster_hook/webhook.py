@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +33,7 @@ URL_VARIABLE = "CLUSTER_HOOK_WEBHOOK_URL"
 DEADLINE_S = 10.0
 #: The strictest of the chat tools (Discord) takes 2000 characters; they count differently, so stay below.
 _MAX_TEXT = 1900
+_LATE = "the webhook did not answer in time"
 
 
 @dataclass(frozen=True)
@@ -94,16 +96,24 @@ def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]
 
 
 def post(webhook: Webhook, text: str, details: Mapping[str, object], deadline_s: float = DEADLINE_S) -> str:
-    """Post a message; return why it failed, without the address, or an empty string.
+    """Post a message; return why it failed, without the address, or an empty string."""
+    troubles: list[str] = []
+    body = message_body(webhook.format, text, details)
+    # A thread, because no socket option ends a name server that hangs, or an answer that comes byte by byte.
+    poster = threading.Thread(target=lambda: troubles.append(_post(webhook, body, deadline_s)), daemon=True)
+    poster.start()
+    poster.join(deadline_s)
+    return troubles[0] if troubles else _LATE
 
-    Redirections are not followed: they would carry the message where nobody chose to send it.
-    """
+
+def _post(webhook: Webhook, body: bytes, deadline_s: float) -> str:
     request = urllib.request.Request(  # noqa: S310  find_webhook lets only http and https through
         webhook.url,
-        data=message_body(webhook.format, text, details),
+        data=body,
         headers={"Content-Type": "application/json", "User-Agent": "cluster-hook"},
         method="POST",
     )
+    # Redirections would carry the message where nobody chose to send it.
     opener = urllib.request.build_opener(_NoRedirection())
     try:
         with opener.open(request, timeout=deadline_s) as response:
@@ -111,10 +121,9 @@ def post(webhook: Webhook, text: str, details: Mapping[str, object], deadline_s:
     except urllib.error.HTTPError as error:
         error.close()
         return f"the webhook answered {error.code}"
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        timed_out = isinstance(reason, TimeoutError | socket.timeout)
-        return "the webhook did not answer in time" if timed_out else "the webhook cannot be reached"
+        return _LATE if isinstance(reason, TimeoutError) else "the webhook cannot be reached"
     return _refusal(webhook.format, answer)
 
 

@@ -27,7 +27,7 @@ def test_the_settings_have_the_names_that_dask_reads() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=50, check=True
     )
-    assert ended.stdout.strip() == "['60s', 2, True]"
+    assert ended.stdout.strip() == "['30s', 2, True]"
 
 
 def test_outside_of_a_job_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,46 @@ def test_a_webhook_that_hangs_is_given_up_at_the_deadline() -> None:
         assert "in time" in post(Webhook(box.url), "text", {}, deadline_s=0.2)
 
 
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 banana\r\n\r\n", b""])
+def test_what_answers_something_else_is_a_trouble_and_no_failure(answer: bytes) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        trouble = post(Webhook(f"http://127.0.0.1:{listener.getsockname()[1]}/s3cret"), "text", {})
+        server.join()
+    assert "cannot be reached" in trouble
+
+
+def test_an_answer_that_never_ends_is_given_up_at_the_deadline() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        given_up = threading.Event()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while not given_up.wait(0.05):
+                    connection.sendall(b"x")
+
+        server = threading.Thread(target=serve)
+        server.start()
+        trouble = post(Webhook(f"http://127.0.0.1:{listener.getsockname()[1]}/"), "text", {}, deadline_s=0.5)
+        given_up.set()
+        server.join()
+    assert "in time" in trouble
+
+
 def test_a_webhook_that_is_not_there_is_a_trouble() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
