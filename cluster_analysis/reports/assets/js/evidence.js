@@ -13,14 +13,14 @@ function metricOf(run, finding) {
 
 function openFinding(run, details) {
   const finding = run.document.findings[Number(details.dataset.finding)];
-  const holder = details.querySelector(".drawn");
+  const [drawn, waited] = [".drawn", ".waited"].map((name) => details.querySelector(name));
   const draw = () => {
-    holder.replaceChildren();
     const figures = el("div", { class: "figures" });
-    holder.append(figures);
+    drawn.replaceChildren(figures);
+    waited.replaceChildren();
     if (finding.links.length) linkFigures(run, finding, figures);
     else if (finding.ranks.length) rankFigures(run, finding, figures);
-    waitedFigure(run, finding, holder);
+    waitedFigure(run, finding, waited);
   };
   if (!details.dataset.drawn) {
     details.dataset.drawn = "yes";
