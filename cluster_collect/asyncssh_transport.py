@@ -114,9 +114,13 @@ class AsyncsshDialer:
         return base
 
     def _identity(self, spec: HostSpec) -> dict[str, Any]:
-        """Return the options for the host's own key; one that we cannot open may still be in the agent."""
+        """Return the options for the host's own key; one that we cannot open may still be in the agent.
+
+        The agent's other keys are not offered: asyncssh would offer them first, and servers hang up
+        after the sixth.
+        """
         try:
-            return {"client_keys": [self._key(spec)]}
+            return {"client_keys": [self._key(spec)], "agent_path": ""}
         except (asyncssh.KeyImportError, FileNotFoundError):
             public = Path(f"{spec.identity_file}.pub").expanduser()
             if spec.passphrase is None and os.environ.get("SSH_AUTH_SOCK") and public.is_file():

@@ -145,6 +145,29 @@ def test_start_up_files_that_print_do_no_harm(
     assert (tmp_path / "run/cluster_profiler/1/prepare.log").read_bytes().endswith(b"prepared\n")
 
 
+def test_a_clock_that_is_wrong_is_measured(own_lab: SshLab, tmp_path: Path) -> None:
+    path = path_with(tmp_path / "bin", "find", "tar", "zstd")
+    (tmp_path / "bin" / "date").unlink()
+    (tmp_path / "bin" / "date").write_text("#!/bin/sh\nexec /bin/date -d '1 hour' \"$@\"\n")
+    (tmp_path / "bin" / "date").chmod(0o755)
+    settings = login_script(tmp_path / "rc", f"PATH={path}; export PATH")
+    server = own_lab.start("127.0.0.4", settings=settings)
+    make_capture(tmp_path / "host")
+    outcome = only_host(collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run"))
+    assert outcome.state == "complete", outcome.reason
+    assert outcome.clock_offset_ms == pytest.approx(3_600_000, abs=5_000)
+
+
+def test_a_prepare_command_without_end_meets_its_deadline(own_lab: SshLab, tmp_path: Path) -> None:
+    server = own_lab.start("127.0.0.4")
+    make_capture(tmp_path / "host")
+    spec = spec_for(own_lab, server, tmp_path / "host", prepare="yes")
+    options = replace(FULL, prepare_deadline_s=1.0, n_attempts=1)
+    outcome = only_host(collected(spec, tmp_path / "run", options))
+    assert outcome.state == "failed"
+    assert outcome.reason == "no answer for 1 s while running its prepare command"
+
+
 @BOTH
 @pytest.mark.parametrize("has_shell", [True, False])
 @pytest.mark.parametrize("compression", ["auto", "none"])

@@ -190,6 +190,18 @@ def test_the_agent_logs_in_where_no_key_is_named(
 
 
 @BOTH
+def test_a_named_key_is_not_drowned_by_an_agent_full_of_others(
+    own_lab: SshLab, root: Path, tmp_path: Path, agent: None, transport: TransportName
+) -> None:
+    """Servers hang up after six keys; libraries offer the agent's first."""
+    server = own_lab.start("127.0.0.4")
+    for number in range(8):
+        key = make_key(tmp_path / f"other{number}")
+        subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True)
+    assert outcome_for(spec_for(own_lab, server, root, transport=transport), tmp_path).reason == ""
+
+
+@BOTH
 def test_a_key_that_is_refused_is_offered_once_and_never_again(
     own_lab: SshLab, root: Path, tmp_path: Path, transport: TransportName
 ) -> None:

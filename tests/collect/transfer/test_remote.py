@@ -23,13 +23,20 @@ from cluster_collect.remote import (
     quoted,
 )
 
-SHELLS = [path for path in map(shutil.which, ("sh", "bash", "dash", "rbash")) if path]
+SHELLS = [
+    path
+    for path in map(
+        shutil.which, ("sh", "bash", "dash", "rbash", "csh", "tcsh", "fish", "zsh", "ksh", "busybox")
+    )
+    if path
+]
 
 
 def ran(program: RemoteProgram, shell: str = "sh") -> bytes:
     """What the program answers after its marker, run by a login shell as sshd runs it."""
+    login = [shell, "sh"] if shell.endswith("busybox") else [shell]
     done = subprocess.run(
-        [shell, "-c", program.command], input=program.stdin, capture_output=True, check=False
+        [*login, "-c", program.command], input=program.stdin, capture_output=True, check=False
     )
     noise = MarkerFilter(program.marker)
     answer = noise.feed(done.stdout)
