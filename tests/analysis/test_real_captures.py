@@ -352,3 +352,33 @@ def test_flops_of_mindspore_r1_lie_51_percent_over_the_mean_in_stage_2() -> None
         for rank in range(4)
     ]
     assert sum(flops[2:]) / 2 / (sum(flops) / 4) - 1 == pytest.approx(0.5094, abs=5e-5)
+
+
+def test_mindspore_r1_laid_out_as_a_run_directory_of_two_hosts_gives_the_same_figures(tmp_path: Path) -> None:
+    # r1.3 names files by device: ranks 2 and 3 are devices 0 and 1 of the second host.
+    files = {
+        "step_trace_raw_{}_detail_time.csv": "step_trace_raw_{}_detail_time.csv",
+        "hccl_raw_{}.csv": "hccl_raw_{}.csv",
+        "flops_summary_{}.json": "flops_summary_{}.json",
+    }
+    for rank in range(4):
+        profiler = tmp_path / f"cluster_profiler/{rank // 2 + 1}/profiler"
+        profiler.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            (profiler / name.format(rank % 2)).symlink_to(DATA / "mindspore-r1-4ranks" / name.format(rank))
+    devices = [{"device_id": str(rank % 2), "rank_id": str(rank)} for rank in range(4)]
+    servers = [
+        {"server_id": "10.0.0.1", "device": devices[:2]},
+        {"server_id": "10.0.0.2", "device": devices[2:]},
+    ]
+    table = {"version": "1.0", "server_count": "2", "server_list": servers, "status": "completed"}
+    (tmp_path / "hccl.json").write_text(json.dumps(table))
+    (tmp_path / "host_ips_mapping.txt").write_text("10.0.0.1 1\n10.0.0.2 2\n")
+    capture = discover(tmp_path)
+    assert capture.problems == ()
+    assert capture.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
+    _, flat = read("mindspore-r1-4ranks")
+    for source in capture.sources:
+        laid_out = read_rank(source)
+        for name in ("iterations", "collectives", "links", "counters"):
+            assert getattr(laid_out, name).equals(getattr(flat[source.rank], name)), (source.rank, name)
