@@ -119,6 +119,8 @@ def _scenarios(spec: JobSpec, rng: np.random.Generator, hardness: Hardness) -> l
         workloads = [one for one in _WORKLOADS if spec.ep > 1 or not one.startswith("expert")]
         if spec.pp == 1 or len(set(spec.healthy.stage_work)) > 1:
             workloads = [one for one in workloads if not one.startswith("stage")]
+        if spec.healthy.sequence_sigma or spec.healthy.expert_sigma:
+            workloads = [one for one in workloads if not one.startswith(("data", "expert"))]
         scenarios.append(_one(rng, workloads))
     return scenarios
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,11 +49,13 @@ def with_workload(spec: JobSpec, faults: tuple[Fault, ...]) -> JobSpec:
             work = (*others, last * fault.severity)
             spec = replace(spec, healthy=replace(spec.healthy, stage_work=work))
         elif fault.kind == "data_imbalance":
-            spec = replace(spec, healthy=replace(spec.healthy, sequence_sigma=fault.severity))
+            both = math.hypot(spec.healthy.sequence_sigma, fault.severity)
+            spec = replace(spec, healthy=replace(spec.healthy, sequence_sigma=both))
         elif fault.kind == "expert_imbalance":
             if spec.ep < 2:
                 raise UsageError("expert_imbalance needs experts", "give --ep 2 or more")
-            spec = replace(spec, healthy=replace(spec.healthy, expert_sigma=fault.severity))
+            both = math.hypot(spec.healthy.expert_sigma, fault.severity)
+            spec = replace(spec, healthy=replace(spec.healthy, expert_sigma=both))
         elif fault.kind == "small_packets":
             spec = replace(spec, dp_buckets=max(2, int(fault.severity)))
         elif fault.kind == "input_bound":
@@ -85,8 +88,8 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
     dispatch, late, pause = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     links: list[LinkEffect] = []
     retransmissions: list[Retransmission] = []
-    for number, fault in enumerate(faults):
-        active = activity(spec, fault, number, seed)
+    for fault in faults:
+        active = activity(spec, fault, seed)
         ranks = _ranks(spec, fault)
         extra = (fault.severity - 1.0) * active
         if fault.kind in ("slow_rank", "slow_host"):
@@ -123,9 +126,13 @@ def host_ranks(spec: JobSpec, hosts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(rank for rank in range(spec.n_ranks) if rank // per_host in hosts)
 
 
-def activity(spec: JobSpec, fault: Fault, number: int, seed: int) -> Floats:
-    """Return how much of the job's `number`-th fault there is in each step, 0 to 1."""
-    draws = generator(seed, "activity", number).random(spec.steps)
+def activity(spec: JobSpec, fault: Fault, seed: int) -> Floats:
+    """Return how much of a placed fault there is in each step, 0 to 1.
+
+    The draws belong to the fault and its place, not to its number: they stay when others are taken away.
+    """
+    place = f"{fault.kind} {fault.ranks} {fault.hosts} {fault.links}"
+    draws = generator(seed, f"activity {place}").random(spec.steps)
     if fault.kind == "periodic_pause":
         return np.where((np.arange(spec.steps) + 1) % fault.every == 0, 1.0, 0.0)
     if fault.kind == "retransmission" or fault.pattern == "transient":

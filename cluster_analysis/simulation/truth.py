@@ -103,7 +103,7 @@ def _used_links(job: SimulatedJob, fault: Fault) -> tuple[tuple[int, int], ...]:
 
 def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> TrueFault:
     spec = job.spec
-    active = activity(spec, fault, job.faults.index(fault), job.seed)
+    active = activity(spec, fault, job.seed)
     every = fault.ranks == (-1,)
     ranks = tuple(range(spec.n_ranks)) if every else (*fault.ranks, *host_ranks(spec, fault.hosts))
     hosts = fault.hosts or tuple(sorted({rank // spec.ranks_per_host for rank in ranks}))

@@ -186,6 +186,18 @@ def test_the_truth_lists_the_links_that_would_show_a_fault() -> None:
     assert by_kind["slow_link"] == ((0, 1), (1, 0))
 
 
+def test_taking_one_fault_away_leaves_the_others_as_they_were() -> None:
+    faults = [
+        parse_scenario(text)
+        for text in ("slow_rank:1.1@1", "slow_rank:1.5@5,pattern=transient", "retransmission:4000@0-2")
+    ]
+    spec = dataclasses.replace(SPEC, steps=8)
+    for seed in range(6):
+        all_three = {(one.kind, one.ranks): one.steps for one in truth(simulate(spec, faults, seed)).faults}
+        without = {(one.kind, one.ranks): one.steps for one in truth(simulate(spec, faults[1:], seed)).faults}
+        assert without.items() < all_three.items()
+
+
 def test_two_slow_ranks_of_one_group_mask_each_other() -> None:
     job = simulate(SPEC, [parse_scenario("slow_rank:1.4@4"), parse_scenario("slow_rank:1.2@5")], 11)
     dear, masked = truth(job).faults
