@@ -75,7 +75,11 @@ def _details(number: int, finding: Finding, result: AnalysisResult) -> list[str]
 
 
 def _changes(baseline: Comparison) -> list[str]:
-    lines = ["### Against the baseline", "", *(f"- {_escaped(sentence)}" for sentence in baseline.summary)]
+    lines = [
+        "### Against the baseline",
+        "",
+        *(f"- {_escaped(sentence)}" for sentence in baseline.summary[:8]),
+    ]
     lines += [f"- not compared: {_escaped(refusal)}" for refusal in baseline.refusals]
     certain = [change for change in baseline.changes if change.is_certain]
     if not certain:

@@ -151,7 +151,7 @@ def test_a_baseline_shows_what_moved_and_what_was_refused():
 
     assert "A step takes 5.4 % longer than before" in text
     assert "the older run has no expert groups" in text
-    assert [change["name"] for change in header["changes"]][:3] == ["mean step", "computing", "5"]
+    assert [change["name"] for change in header["changes"]][:3] == ["step", "rank 5", "RDMA 2 to 10"]
 
 
 def test_a_baseline_without_changes_says_so():

@@ -9,7 +9,7 @@ function baselineWidget(run) {
     sortableTable(holder, {
       rows, shown: 14, empty: t("baseline.same"),
       columns: [
-        { name: t("baseline.what"), value: (one) => one.what, cell: (one) => (one.what === "step" ? one.name : `${t(`baseline.${one.what}`)} ${one.name}`) },
+        { name: t("baseline.what"), value: (one) => one.what, cell: (one) => changeName(run, one) },
         { name: t("baseline.metric"), value: (one) => one.metric, cell: (one) => changeMetric(run, one.metric) },
         { name: t("baseline.before"), value: (one) => one.before, cell: (one) => formatMetric(one.metric, one.before), isNumber: true },
         { name: t("baseline.after"), value: (one) => one.after, cell: (one) => formatMetric(one.metric, one.after), isNumber: true },
@@ -23,8 +23,15 @@ function baselineWidget(run) {
   onRedraw(holder, draw);
 }
 
+function changeName(run, { what, name }) {
+  if (what === "step") return t("metric.total");
+  if (what === "component") return metricName(run.metricNames[name] ?? name);
+  const rank = /^rank (\d+)$/.exec(name);
+  return rank ? t("rank", { rank: rank[1] }) : `${t(`baseline.${what}`)} ${name}`;
+}
+
 function changeMetric(run, metric) {
-  const bare = metric.replace(/_(us|ms|gbps|bytes|share)$/, "");
+  const bare = metric.replace(/_(us|ms|gbps|bytes|share|ratio)$/, "");
   return metricName(run.metricNames[bare] ?? bare);
 }
 
@@ -35,6 +42,7 @@ function formatMetric(metric, value) {
   if (metric.endsWith("_ms")) return formatMs(value);
   if (metric.endsWith("_gbps")) return formatGbps(value);
   if (metric.endsWith("_bytes")) return formatBytes(value);
+  if (metric.endsWith("_ratio")) return `${value.toFixed(2)} ×`;
   if (metric.endsWith("_share")) return `${(100 * value).toFixed(1)} %`;
   return `${Number(value.toPrecision(4))}`;
 }
