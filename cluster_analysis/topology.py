@@ -13,7 +13,7 @@ from cluster_analysis.groups import GROUP_USE, declared_members, find_members
 from cluster_analysis.model import Capture, ParallelSizes, Problem, RankMetadata, RankTables, Topology
 from cluster_analysis.roles import assign_roles
 from cluster_analysis.schema import OPERATOR_GROUP_PREFIX
-from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.ids import HostId, Rank, format_number_ranges
 
 _NO_LOCAL = -1
 
@@ -103,7 +103,7 @@ def build_topology(
     roles = assign_roles(members, sizes, ranks, use)
     topology = Topology(
         ranks=ranks,
-        hosts=dict(capture.hosts),
+        hosts=dict(capture.hosts) or _hosts_of(metadata),
         devices=dict(capture.devices),
         groups=dict(roles.groups),
         parallel=roles.parallel,
@@ -113,6 +113,15 @@ def build_topology(
         confidence=roles.confidence,
     )
     return topology, tuple(problems)
+
+
+def _hosts_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, HostId]:
+    """Return hosts by the names that databases hold, numbered by rank, where all of them hold one."""
+    names = {rank: metadata[rank].host_name for rank in sorted(metadata)}
+    if not names or not all(names.values()):
+        return {}
+    number_of = {name: HostId(str(number)) for number, name in enumerate(dict.fromkeys(names.values()), 1)}
+    return {rank: number_of[name] for rank, name in names.items()}
 
 
 def _declared_sizes(

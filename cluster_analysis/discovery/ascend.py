@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.discovery.found import Found
+from cluster_analysis.discovery.found import Found, public_name
 from cluster_analysis.model import Problem, SourceKind
 from cluster_run import layout
 from cluster_run.ids import Rank
@@ -49,7 +49,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     if not output.is_dir():
         return None, Problem(
             f"it has no {layout.PROFILER_OUTPUT_NAME}: the capture was not parsed",
-            file=directory.name,
+            file=public_name(directory),
             rank=_rank_of_names(directory),
             advice="parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
         )
@@ -69,12 +69,15 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
             files[role] = directory / name
     if not files.keys() - {"metadata", "profiler_info"}:
         return None, Problem(
-            "nothing that can be analysed is in it", file=directory.name, rank=rank, advice="parse it again"
+            "nothing that can be analysed is in it",
+            file=public_name(directory),
+            rank=rank,
+            advice="parse it again",
         )
     if rank is None:
         return None, Problem(
             "its rank is not known: neither profiler_info_<rank>.json nor a database named by rank is there",
-            file=directory.name,
+            file=public_name(directory),
             advice="copy profiler_info_<rank>.json of that rank beside ASCEND_PROFILER_OUTPUT",
         )
     return _found(directory, rank, files, database), None

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_analysis.model import SourceKind
 from cluster_run.ids import DeviceId, HostId, Rank
+
+_HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
+
+
+def public_name(directory: Path) -> str:
+    """Return a capture's name without the host that `{host}_{pid}_{time}_ascend_pt` begins with."""
+    return _HOST_IN_NAME.sub(r"*\1", directory.name)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cluster_analysis.discovery.found import Found
+from cluster_analysis.discovery.found import Found, public_name
 from cluster_analysis.model import Problem
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank, format_number_ranges
@@ -42,12 +42,12 @@ def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
         newest = max(candidates, key=_age)
         captures[rank] = newest
         if len(candidates) > 1:
-            left_out = sorted(one.directory.name for one in candidates if one is not newest)
+            left_out = sorted(public_name(one.directory) for one in candidates if one is not newest)
             problems.append(
                 Problem(
-                    f"{len(candidates)} captures of this rank; {newest.directory.name} is used, "
+                    f"{len(candidates)} captures of this rank; {public_name(newest.directory)} is used, "
                     f"{', '.join(left_out)} is not",
-                    file=newest.directory.name,
+                    file=public_name(newest.directory),
                     rank=rank,
                     host=newest.host,
                     advice="remove the captures that do not belong to this job",

@@ -20,6 +20,9 @@ from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 
 _Objects = dict[str, msgspec.Raw]
 _OBJECTS: msgspec.json.Decoder[_Objects] = msgspec.json.Decoder(_Objects)
+_BY_STEP: msgspec.json.Decoder[dict[str, dict[str, _Objects]]] = msgspec.json.Decoder(
+    dict[str, dict[str, _Objects]]
+)
 _NESTED: msgspec.json.Decoder[dict[str, _Objects]] = msgspec.json.Decoder(dict[str, _Objects])
 _LEVELS = frozenset({"p2p", "collective"})
 
@@ -44,6 +47,23 @@ def op_spans(path: Path) -> Iterator[OpSpans]:
     # read_bytes takes a byte order mark away; positions are those of the file.
     n_skipped = path.stat().st_size - len(content)
     base = pa.py_buffer(content).address - n_skipped
+    try:
+        # Nearly all files have this form, and one pass over the file is all they need.
+        by_step = _BY_STEP.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        yield from _other_forms(content, base)
+        return
+    if by_step.keys() & _LEVELS or any("@" in key for key in by_step):
+        yield from _other_forms(content, base)
+        return
+    for step_key, levels in by_step.items():
+        for name, level in levels.items():
+            if name in _LEVELS:
+                yield _spans(step_key, level, base)
+
+
+def _other_forms(content: bytes, base: int) -> Iterator[OpSpans]:
+    """Yield the operators of a file without steps; raise for a damaged one."""
     document = decode(content, _OBJECTS)
     if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
         yield _spans(NO_STEP, document, base)
@@ -58,11 +78,12 @@ def op_spans(path: Path) -> Iterator[OpSpans]:
 
 
 def _spans(step_key: str, level: _Objects, base: int) -> OpSpans:
-    kept = {key: raw for key, raw in level.items() if not key.startswith(TOTAL_PREFIX)}
-    views = [pa.py_buffer(raw) for raw in kept.values()]
+    for key in [key for key in level if key.startswith(TOTAL_PREFIX)]:
+        del level[key]
+    views = list(map(pa.py_buffer, level.values()))
     return OpSpans(
         step_key,
-        list(kept),
+        list(level),
         np.array([view.address for view in views], np.int64) - base,
         np.array([view.size for view in views], np.int32),
     )

@@ -31,6 +31,7 @@ from cluster_analysis.sources.profiler_db import (
 from cluster_analysis.sources.r1_rank import read_r1_rank
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.step_trace_csv import read_step_trace
+from cluster_analysis.sources.timeline_json import read_timeline_steps
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
 
@@ -110,6 +111,7 @@ def _steps(reading: Reading) -> pa.Table | None:
         ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
         ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
         ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
+        ("prof_timeline", lambda path, remark: read_timeline_steps(path, rank, remark)),
     )
 
 

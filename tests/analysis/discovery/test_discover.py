@@ -187,6 +187,15 @@ def test_hosts_outside_a_run_directory_are_those_in_the_names_of_captures(tmp_pa
     assert capture.addresses == {"1": "nodeB", "2": "nodeA"}
 
 
+def test_names_of_hosts_in_names_of_captures_are_not_shown(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write_capture(tmp_path, 0, f"secret{number}_7_2025010912345678{number}_ascend_pt")
+    (tmp_path / "secret_7_20250109123456783_ascend_pt").mkdir()
+    capture = discover(tmp_path)
+    assert capture.problems
+    assert "secret" not in str((capture.problems, capture.notes))
+
+
 def test_a_database_named_by_rank_needs_no_profiler_info(tmp_path: Path) -> None:
     output = tmp_path / "capture_ascend_pt" / OUTPUT
     output.mkdir(parents=True)

@@ -49,6 +49,33 @@ def test_a_prof_capture_gives_operators_links_steps_and_kernels(tmp_path: Path) 
     assert tables.operators.num_rows == 1
 
 
+def test_step_times_of_a_text_export_come_from_its_overlap_analysis(tmp_path: Path) -> None:
+    prof = write_prof(tmp_path, 0, rank=5)
+    (prof / "msprof_20250109123456.db").unlink()
+    output = prof / "mindstudio_profiler_output"
+    output.mkdir()
+    events = [
+        {"name": "process_name", "ph": "M", "pid": 7, "args": {"name": "Overlap Analysis"}},
+        {"name": "Computing", "ph": "X", "pid": 7, "ts": "1736408883732241.500", "dur": 10.5},
+        {"name": "Communication", "ph": "X", "pid": 7, "ts": "1736408883732247.500", "dur": 8.0},
+        {
+            "name": "Communication(Not Overlapped)",
+            "ph": "X",
+            "pid": 7,
+            "ts": "1736408883732252.000",
+            "dur": 3.5,
+        },
+        {"name": "Free", "ph": "X", "pid": 7, "ts": "1736408883732255.500", "dur": 1.0},
+        {"name": "Computing", "ph": "X", "pid": 3, "ts": "1736408883732241.500", "dur": 99.0},
+    ]
+    (output / "msprof_20250109123456.json").write_text(json.dumps(events))
+    tables = read_rank(discover(tmp_path).sources[0])
+    assert tables.problems == ()
+    (step,) = tables.steps.to_pylist()
+    assert (step["computing_us"], step["communication_us"], step["overlapped_us"]) == (10.5, 8.0, 4.5)
+    assert (step["free_us"], step["stage_us"], step["bubble_us"]) == (1.0, 15.0, None)
+
+
 def test_ranks_that_no_prof_capture_knows_come_from_the_rank_table(tmp_path: Path) -> None:
     run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
     for host in (1, 2):

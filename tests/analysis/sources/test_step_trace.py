@@ -61,6 +61,13 @@ def test_a_row_without_a_step_number_is_left_out_and_remarked(tmp_path: Path) ->
     assert remarks == ["left out: 1 row without a step number ('fifty')"]
 
 
+def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Path) -> None:
+    header = f"Device_id,{STEP_HEADER}"
+    rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": STEP_ROW, "0,51": STEP_ROW}, header))
+    assert [row["step"] for row in rows] == [51]
+    assert remarks == ["left out: 2 rows of steps that it has for several devices"]
+
+
 def test_a_last_line_without_its_end_was_cut_off_and_is_left_out(tmp_path: Path) -> None:
     text = step_csv({"50": STEP_ROW, "51": STEP_ROW})[:-3]
     rows, remarks = read(tmp_path, text)
