@@ -15,6 +15,15 @@ from cluster_hook.cli_sweep import add_sweep
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
 from cluster_run.version import VERSION
 
+_EXIT_CODES = """exit codes:
+  0    done, evidence complete
+  1    could not do it
+  2    usage
+  3    done, but hosts, ranks or files are missing or unreadable; drain: a request was given up
+  4    done, and there is a finding at or above --fail-on
+  130  interrupted
+"""
+
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit code."""
@@ -59,6 +68,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cluster-hook",
         description="Collects and analyses the profiler data of a job after it ended.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")

@@ -139,6 +139,8 @@ def _worker_command(directory: Path, address: str, interface: str) -> list[str]:
     return [
         # --overlap: this very job's first task already holds its processors.
         *("srun", "--overlap", "--ntasks-per-node=1", "--kill-on-bad-exit=0"),
+        # srun does not take this over from its job since Slurm 22.05: all workers would share one processor.
+        f"--cpus-per-task={n_workers}",
         *(sys.executable, "-m", "dask", "worker", address, f"--nworkers={n_workers}", "--nthreads=1"),
         *("--no-dashboard", f"--death-timeout={_DEATH_TIMEOUT_S}"),
         f"--local-directory={tempfile.gettempdir()}",

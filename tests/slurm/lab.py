@@ -15,7 +15,7 @@ from pathlib import Path
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "sinfo")
 _SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 _UP_DEADLINE_S = 30.0
-_JOB_DEADLINE_S = 50.0
+_JOB_DEADLINE_S = 150.0
 _LAST_STATES = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 _CONFIGURATION = """\

@@ -16,7 +16,7 @@ from demo.sshd import SshLab, find_sshd
 from tests.slurm.jobs import Pair, SimulatedJob, expect_findings, slow_ranks, submit, write_script
 from tests.slurm.lab import SlurmLab
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED"])

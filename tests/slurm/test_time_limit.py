@@ -15,5 +15,5 @@ from tests.slurm.lab import SlurmLab
 def test_the_findings_of_a_job_that_ran_out_of_time_are_there(
     lab: SlurmLab, simulated: SimulatedJob, followed: Mapping[str, Pair]
 ) -> None:
-    assert lab.wait_for(followed["TIMEOUT"].job, deadline_s=150) == "TIMEOUT"
+    assert lab.wait_for(followed["TIMEOUT"].job) == "TIMEOUT"
     expect_findings(lab, simulated, followed["TIMEOUT"], "TIMEOUT")
