@@ -26,7 +26,7 @@ examples:
 exit codes:
   0    done, everything asked for is there
   1    could not do it
-  2    wrong usage, or an inventory that cannot be meant
+  2    wrong usage
   3    done, but hosts, ranks or files are missing; the result says which
   130  interrupted; call it again with the same --output and it goes on
 """

@@ -66,7 +66,7 @@ class ClusterError(Exception):
 
 
 class UsageError(ClusterError):
-    """The command line or the inventory asks for something that cannot be meant."""
+    """The command line asks for something that cannot be meant."""
 
     exit_code = ExitCode.USAGE
 

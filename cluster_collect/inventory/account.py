@@ -41,7 +41,7 @@ def read_account(document: Located) -> Draft:
     """Read an account file; the order of its hosts is the order of their numbers.
 
     Raises:
-        UsageError: a host without user, or an unknown key. No message holds a password.
+        InputError: a host without user, or an unknown key. No message holds a password.
     """
     hosts = document.mapping("the account file")["cluster"].mapping("'cluster'")
     entries = []

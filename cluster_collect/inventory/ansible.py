@@ -49,7 +49,7 @@ def read_ansible(document: Located) -> Draft:
     """Read an Ansible inventory.
 
     Raises:
-        UsageError: a range that cannot be meant, a template in a variable that is read, or an unknown
+        InputError: a range that cannot be meant, a template in a variable that is read, or an unknown
             `cluster_collect_` key.
     """
     reader = _Reader()

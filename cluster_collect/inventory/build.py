@@ -48,13 +48,13 @@ def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[st
         environment: variables that may hold passwords.
 
     Raises:
-        UsageError: a host twice, no hosts, a value that cannot be meant.
-        InputError: a password's variable is not set, or a key file is missing.
+        InputError: a host twice, no hosts, a value that cannot be meant.
+            A password's variable is not set, or a key file is missing.
     """
     builder = _Builder(draft, base, environment)
     specs = tuple(builder.specs())
     if not specs:
-        raise UsageError(f"{name}: no hosts", "list them below 'hosts', give --hosts, or name a rank table")
+        raise InputError(f"{name}: no hosts", "list them below 'hosts', give --hosts, or name a rank table")
     return Inventory(
         name=name,
         specs=specs,

@@ -83,7 +83,7 @@ def check_entry(where: Located, values: Mapping[str, Located], of: str) -> Entry
     """Return an entry whose keys are known and whose values have the right types.
 
     Raises:
-        UsageError: naming file, line and key, and the nearest key that exists.
+        InputError: naming file, line and key, and the nearest key that exists.
     """
     for name, value in values.items():
         if name.lower() in _PASSWORD_KEYS:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from cluster_run.errors import UsageError
+from cluster_run.errors import ClusterError, InputError, UsageError
 
 #: More values than any inventory has; stops aliases that multiply (`&a [*b, *b]`).
 MAX_VALUES = 500_000
@@ -38,9 +38,10 @@ class Located:
     file: str
     line: int
 
-    def wrong(self, what: str, advice: str = "") -> UsageError:
-        """Return the error that says `what` is wrong here."""
-        return UsageError(f"{self.place}: {what}", advice)
+    def wrong(self, what: str, advice: str = "") -> ClusterError:
+        """Return the error that says `what` is wrong here; on a command line it is wrong usage."""
+        kind = UsageError if self.file.startswith("--") else InputError
+        return kind(f"{self.place}: {what}", advice)
 
     @property
     def place(self) -> str:
@@ -88,7 +89,7 @@ class Located:
         return names.get(type(self.value), "text")
 
 
-def unknown_key(where: Located, key: str, known: Iterable[str], of: str) -> UsageError:
+def unknown_key(where: Located, key: str, known: Iterable[str], of: str) -> ClusterError:
     """Return the error for a key that nobody reads; the advice is the nearest one that somebody does."""
     known = list(known)
     near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
@@ -100,16 +101,16 @@ def parse_yaml(text: str, file: str) -> Located:
     """Parse a YAML document.
 
     Raises:
-        UsageError: not YAML, several documents, a key twice, or too large.
+        InputError: not YAML, several documents, a key twice, or too large.
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else file
-        raise UsageError(f"{place}: not readable as YAML: {_reason(error)}", _yaml_advice(error)) from None
+        raise InputError(f"{place}: not readable as YAML: {_reason(error)}", _yaml_advice(error)) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"{file}: not readable as YAML: {type(error).__name__}") from None
+        raise InputError(f"{file}: not readable as YAML: {type(error).__name__}") from None
     if node is None:
         return Located(None, file, 1)
     return _Reader(file).read(node, node.start_mark.line + 1)
@@ -119,14 +120,14 @@ def parse_json(text: str, file: str) -> Located:
     """Parse a JSON document; all values stand on line 1, for JSON's reader tells no lines.
 
     Raises:
-        UsageError: not JSON, or a key twice.
+        InputError: not JSON, or a key twice.
     """
     try:
         document = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, file))
     except json.JSONDecodeError as error:
-        raise UsageError(f"{file}:{error.lineno}: not readable as JSON: {error.msg}") from None
+        raise InputError(f"{file}:{error.lineno}: not readable as JSON: {error.msg}") from None
     except RecursionError:
-        raise UsageError(f"{file}: not readable as JSON: nested too deeply") from None
+        raise InputError(f"{file}: not readable as JSON: nested too deeply") from None
     return _located(document, file)
 
 
@@ -141,7 +142,7 @@ class _Reader:
     def read(self, node: yaml.Node, line: int, depth: int = 0) -> Located:
         self._n_values += 1
         if self._n_values > MAX_VALUES or depth > _MAX_DEPTH:
-            raise UsageError(f"{self._file}:{line}: too large or nested too deeply for an inventory")
+            raise InputError(f"{self._file}:{line}: too large or nested too deeply for an inventory")
         if isinstance(node, yaml.MappingNode):
             return Located(self._mapping(node, depth), self._file, line)
         if isinstance(node, yaml.SequenceNode):
@@ -155,12 +156,12 @@ class _Reader:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise UsageError(f"{self._file}:{line}: a key must be a word")
+                raise InputError(f"{self._file}:{line}: a key must be a word")
             if key_node.tag == "tag:yaml.org,2002:merge":
                 merged.append(self.read(value_node, line, depth + 1))
                 continue
             if key_node.value in found:
-                raise UsageError(
+                raise InputError(
                     f"{self._file}:{line}: key {key_node.value!r} appears twice",
                     f"the first one is in line {found[key_node.value].line}",
                 )
@@ -179,7 +180,7 @@ class _Reader:
         try:
             value: Scalar = self._construct.construct_object(node)
         except (ValueError, yaml.YAMLError):
-            raise UsageError(f"{self._file}:{line}: not readable as {short}", "put it in quotes") from None
+            raise InputError(f"{self._file}:{line}: not readable as {short}", "put it in quotes") from None
         return value
 
 
@@ -198,7 +199,7 @@ def _unique(pairs: list[tuple[str, object]], file: str) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise UsageError(f"{file}: key {key!r} appears twice")
+            raise InputError(f"{file}: key {key!r} appears twice")
         found[key] = value
     return found
 

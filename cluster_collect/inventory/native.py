@@ -25,7 +25,7 @@ def read_native(document: Located) -> Draft:
     """Read an inventory of this project.
 
     Raises:
-        UsageError: an unknown key, a wrong type or another version; with file, line and key.
+        InputError: an unknown key, a wrong type or another version; with file, line and key.
     """
     top = document.mapping("the inventory")
     for name, value in top.items():

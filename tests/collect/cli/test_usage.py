@@ -48,10 +48,10 @@ def test_wrong_usage_is_exit_code_2_before_anything_is_done(
     assert "usage: cluster-collect" in captured.err
 
 
-def test_a_wrong_inventory_is_exit_code_2_and_named(tmp_path: Path) -> None:
+def test_a_wrong_inventory_is_exit_code_1_and_named(tmp_path: Path) -> None:
     (tmp_path / "h.yaml").write_text("version: 1\nhosts: [{adress: a}]\n")
     result = run_collect(["--inventory", "h.yaml", "--json"], tmp_path)
-    assert result.returncode == 2
+    assert result.returncode == 1
     assert (
         "cluster-collect: h.yaml:2: unknown key 'adress' of a host\n  → did you mean 'address'?"
         in result.stderr

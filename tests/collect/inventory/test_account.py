@@ -10,7 +10,7 @@ import pytest
 
 from cluster_collect.inventory.account import refuse_public
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
-from cluster_run.errors import ClusterError, InputError, UsageError
+from cluster_run.errors import ClusterError, InputError
 
 from .helpers import load
 
@@ -81,7 +81,7 @@ def test_one_of_another_owner_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_without_the_password(tmp_path: Path, cluster: object, message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         load(tmp_path, json.dumps({"cluster": cluster}), defaults=ROOT)
     assert PASSWORD not in str(caught.value)
 
@@ -94,7 +94,7 @@ def test_a_truncated_file_never_shows_a_password(tmp_path: Path, cut: int) -> No
 
 
 def test_without_a_profiler_root_the_option_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no 'profiler_root' for 10.0.0.2 .*--profiler-root"):
+    with pytest.raises(InputError, match=r"no 'profiler_root' for 10.0.0.2 .*--profiler-root"):
         load(tmp_path, ACCOUNT, name="account.json")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.inventory.limit import limit
-from cluster_run.errors import UsageError
+from cluster_run.errors import InputError
 
 from .helpers import load
 
@@ -101,7 +101,7 @@ def host_with(variable: str) -> str:
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         load(tmp_path, text)
 
 

@@ -152,7 +152,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("hosts", "message"), MISTAKES)
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, hosts: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         load(tmp_path, native(hosts))
 
 
@@ -185,7 +185,7 @@ def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, hosts: str, m
     ],
 )
 def test_a_mistake_at_the_top_is_named(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         load(tmp_path, text)
 
 
@@ -197,7 +197,7 @@ def test_json_is_an_inventory_too(tmp_path: Path) -> None:
 def test_aliases_that_multiply_are_stopped(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 9)]
-    with pytest.raises(UsageError, match="too large or nested too deeply"):
+    with pytest.raises(InputError, match="too large or nested too deeply"):
         load(tmp_path, "\n".join(lines))
 
 
@@ -205,7 +205,7 @@ def test_aliases_that_multiply_are_stopped(tmp_path: Path) -> None:
     "text", ["version: &a [*a]", "version: " + "[" * 3000, '{"version": ' + "[" * 100000]
 )
 def test_nesting_without_end_is_an_error_and_no_crash(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         load(tmp_path, text)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, Rank, ServerId
 from cluster_run.ranktable import RankPlace, RankTable
 
@@ -75,7 +75,7 @@ def test_a_rank_table_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"hccl.json: the rank table cannot be read"):
         load(tmp_path, text)
     (tmp_path / "hccl.json").write_text(table_json("-oProxyCommand=x"))
-    with pytest.raises(UsageError, match=r"hccl.json: not a host name or address"):
+    with pytest.raises(InputError, match=r"hccl.json: not a host name or address"):
         load(tmp_path, text)
 
 
