@@ -69,6 +69,9 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
     if lengths and lengths != {n_rows}:
         raise BadFileError(f"it has {lengths.pop()} steps where the step trace has {n_rows}")
     columns.update(analysed)
+    if analysed:
+        # Its computing time is the span without exposed communication: what is idle is in there.
+        columns["free_us"] = numbers.constant(0.0, n_rows, pa.float64())
     return pa.table(
         [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.STEPS], schema=schema.STEPS
     )

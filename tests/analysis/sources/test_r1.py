@@ -212,6 +212,15 @@ def test_rows_of_the_cluster_analysis_are_the_steps_in_order_and_the_last_is_a_m
     assert tables.steps["preparing_us"].to_pylist() == [0.0, 1_000.0]
 
 
+def test_idle_time_is_in_the_computing_of_the_cluster_analysis_so_free_is_zero_and_the_parts_add_up(
+    tmp_path: Path,
+) -> None:
+    tables = read(tmp_path, trace(STEP_1), r1_cluster_analyse=f"{ANALYSED}\n13.5,6.5,15,5,1.5\n")
+    (step,) = tables.steps.to_pylist()
+    parts = ("computing_us", "communication_not_overlapped_us", "free_us")
+    assert sum(step[name] for name in parts) == step["stage_us"] + step["bubble_us"]
+
+
 def test_a_single_row_of_the_cluster_analysis_is_a_step_and_no_mean(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1), r1_cluster_analyse=f"{ANALYSED}\n13.5,6.5,15,5,1.5\n")
     assert tables.steps["computing_us"].to_pylist() == [13_500.0]
