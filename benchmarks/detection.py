@@ -2,8 +2,8 @@
 
     python -m benchmarks.detection [--seeds report|develop] [--faults N] [--healthy N] [--processes N]
 
-Prints one table for plain and one for hard jobs: this detection beside three rules of the field. `develop` seeds
-are for looking at single jobs; `report` seeds are only ever looked at in sum.
+Prints one table for plain and one for hard jobs: this detection beside three rules of the field. `develop`
+seeds are for looking at single jobs; `report` seeds are only ever looked at in sum.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from benchmarks.field_rules import RULES, Named
-from cluster_analysis.detection import Detection, detect
+from cluster_analysis.detection import detect
 from cluster_analysis.evidence import JobEvidence, merge_steps
-from cluster_analysis.findings import FAULT_KINDS, Finding
+from cluster_analysis.findings import Finding
 from cluster_analysis.model import Topology
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.simulation.api import (
@@ -82,7 +82,9 @@ class Outcome:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print its tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", choices=sorted(FIRST_SEED), default="report")
     parser.add_argument("--faults", type=int, default=108, help="faulty jobs of each mode")
     parser.add_argument("--healthy", type=int, default=60, help="healthy jobs of each mode")
@@ -125,7 +127,9 @@ def judge_job(work: tuple[str, int, int]) -> Outcome:
     if number < 0:
         line = f"ALARM {mode} {seed} {[one.summary for one in alarms]}" if alarms else ""
         rules = tuple((False, False, len(one.ranks)) for one in named)
-        return Outcome(mode, True, False, False, False, len(alarms), False, False, len(alarms), None, replay, rules, line)
+        return Outcome(
+            mode, True, False, False, False, len(alarms), False, False, len(alarms), None, replay, rules, line
+        )
     fault = truth(job).faults[0]
     right = [one for one in alarms if is_right(one, fault, job)]
     cost = right[0].cost_ms_per_step if right else None
@@ -202,10 +206,10 @@ def evidence_of(job: SimulatedJob, where: Topology) -> JobEvidence:
 
 
 def is_right(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
-    """Same kind, same entity. A NIC seen on one link only may be called that link if the finding says so."""
+    """Same kind, same entity. A NIC or network seen on one link only may be called that link, if it is said so."""
     pairs = {frozenset((int(link.src), int(link.dst))) for link in finding.links}
-    if fault.kind == "slow_nic" and finding.kind == "slow_link":
-        return "not separable" in finding.summary and any(fault.ranks[0] in pair for pair in pairs)
+    if fault.kind in ("slow_nic", "slow_host_pair") and finding.kind == "slow_link":
+        return "not separable" in finding.summary and any(set(fault.ranks) & pair for pair in pairs)
     if finding.kind != fault.kind:
         return False
     if fault.kind in ("slow_link", "retransmission"):
@@ -217,7 +221,9 @@ def is_right(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
 
 def touches(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
     """Whether a finding is about the right place, whatever it says of it."""
-    ranks = {int(rank) for rank in finding.ranks} | {int(end) for link in finding.links for end in (link.src, link.dst)}
+    ranks = {int(rank) for rank in finding.ranks} | {
+        int(end) for link in finding.links for end in (link.src, link.dst)
+    }
     return bool(ranks & fault_ranks(fault))
 
 
@@ -230,7 +236,11 @@ def _rule_outcome(named: Named, fault: TrueFault, job: SimulatedJob) -> tuple[bo
     """(found, first one right, wrong ones) of a rule; any rank of a host and either end of a link will do."""
     ranks = fault_ranks(fault)
     wrong = [rank for rank in named.ranks if rank not in ranks]
-    return any(rank in ranks for rank in named.ranks), bool(named.ranks) and named.ranks[0] in ranks, len(wrong)
+    return (
+        any(rank in ranks for rank in named.ranks),
+        bool(named.ranks) and named.ranks[0] in ranks,
+        len(wrong),
+    )
 
 
 def print_table(mode: str, outcomes: list[Outcome]) -> None:
@@ -238,8 +248,14 @@ def print_table(mode: str, outcomes: list[Outcome]) -> None:
     material = [one for one in outcomes if one.is_material]
     healthy = [one for one in outcomes if one.is_healthy]
     small = [one for one in outcomes if not one.is_material and not one.is_healthy]
-    print(f"\n{mode}: {len(material)} faults of 1 % of the step or more, {len(small)} smaller, {len(healthy)} healthy jobs")
-    print(f"{'method':28} {'precision':>9} {'recall':>7} {'F1':>6} {'top-1':>6} {'healthy jobs with an alarm':>27}")
+    print(
+        f"\n{mode}: {len(material)} faults of 1 % of the step or more, {len(small)} smaller, "
+        f"{len(healthy)} healthy jobs"
+    )
+    print(
+        f"{'method':28} {'precision':>9} {'recall':>7} {'F1':>6} {'top-1':>6} "
+        f"{'healthy jobs with an alarm':>27}"
+    )
     hits = [(one.found, one.first_is_right, one.n_wrong) for one in material]
     _print_row("this detection", hits, sum(one.n_alarms > 0 for one in healthy), len(healthy))
     for number, name in enumerate(RULES):
@@ -248,9 +264,15 @@ def print_table(mode: str, outcomes: list[Outcome]) -> None:
     errors = sorted(one.cost_error_share for one in material if one.cost_error_share is not None)
     replays = sorted(one.replay_error_share for one in outcomes if one.replay_error_share is not None)
     wrong_kind = sum(one.is_wrong_kind for one in material)
-    print(f"wrong kind: {wrong_kind} of {len(material)}; noted below 1 %: {sum(one.noted for one in small)} of {len(small)}")
+    print(
+        f"wrong kind: {wrong_kind} of {len(material)}; "
+        f"noted below 1 %: {sum(one.noted for one in small)} of {len(small)}"
+    )
     print(f"cost error, share of the step: median {_at(errors, 0.5):.3%}, 90 % {_at(errors, 0.9):.3%}")
-    print(f"replay error: median {_at(replays, 0.5):.3%}, 90 % {_at(replays, 0.9):.3%}, worst {_at(replays, 1.0):.2%}")
+    print(
+        f"replay error: median {_at(replays, 0.5):.3%}, 90 % {_at(replays, 0.9):.3%}, "
+        f"worst {_at(replays, 1.0):.2%}"
+    )
 
 
 def _print_row(name: str, hits: Iterable[tuple[bool, bool, int]], alarms: int, n_healthy: int) -> None:
@@ -265,8 +287,6 @@ def _print_row(name: str, hits: Iterable[tuple[bool, bool, int]], alarms: int, n
 
 def _at(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
-
-
 
 
 if __name__ == "__main__":

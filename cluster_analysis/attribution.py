@@ -96,6 +96,7 @@ def chain(subject: str, blames: tuple[Blame, ...]) -> tuple[str, ...]:
             sentences.append(f"In its {words} {one.n_ranks} {others} for {subject} ({longest}).")
         else:
             sentences.append(
-                f"Down the line {one.n_ranks} {others} in their {words} for ranks that {subject} held up ({longest})."
+                f"Down the line {one.n_ranks} {others} in their {words} for ranks that {subject} held up "
+                f"({longest})."
             )
     return tuple(sentences)

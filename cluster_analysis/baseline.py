@@ -185,12 +185,17 @@ def _change(
         return None
     share = other / one - 1.0
     errors = [
-        MEDIAN_SE * float(np.nan_to_num(sigma(sample))) / middle / np.sqrt(max(int(np.isfinite(sample).sum()), 1))
+        MEDIAN_SE
+        * float(np.nan_to_num(sigma(sample)))
+        / middle
+        / np.sqrt(max(int(np.isfinite(sample).sum()), 1))
         for sample, middle in ((before, one), (after, other))
         if middle > 0
     ]
     width = _BAND * float(np.linalg.norm([*errors, _RUN_TO_RUN, scatter]))
-    certain = abs(share) > width and abs(share) >= _LEAST_CHANGE and _samples(before) > 1 and _samples(after) > 1
+    certain = (
+        abs(share) > width and abs(share) >= _LEAST_CHANGE and _samples(before) > 1 and _samples(after) > 1
+    )
     return Change(what, name, metric, one, other, share, share - width, share + width, certain)
 
 
@@ -204,7 +209,11 @@ def _sentences(changes: list[Change]) -> Iterable[str]:
     step = next((one for one in changes if one.what == "step"), None)
     if step is not None:
         word = "longer" if step.change_share > 0 else "shorter"
-        much = f"{percent(step.change_share)} {word}" if step.is_certain else "as long as before, within the noise"
+        much = (
+            f"{percent(step.change_share)} {word}"
+            if step.is_certain
+            else "as long as before, within the noise"
+        )
         yield f"The step takes {milliseconds(step.after)}, before {milliseconds(step.before)}: {much}."
     for one in certain:
         if one.what == "step":

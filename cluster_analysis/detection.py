@@ -27,7 +27,8 @@ from cluster_analysis.stats import group_medians, median
 from cluster_analysis.thresholds import Thresholds
 from cluster_analysis.whatif import Saving, WhatIf
 
-#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to save, and findings that get a chain.
+#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
+#: save, and findings that get a chain.
 _N_PLACEBOS = 3
 _MAX_SUSPECTS = 24
 _N_CHAINS = 5
@@ -38,7 +39,8 @@ class Detection:
     """The outcome: findings sorted by cost, what could not be judged, and the tables for reports.
 
     `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),
-    `step_ms`, and `placebo_ms` (the most that "repairing" a healthy rank seems to save). `step_ms` is the mean step time, None without any step.
+    `step_ms`, and `placebo_ms` (the most that "repairing" a healthy rank seems to save). `step_ms`
+    is the mean step time, None without any step.
     """
 
     findings: tuple[Finding, ...]
@@ -93,7 +95,8 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if verdict == "healthy" and not _can_judge(view, limits):
         verdict = "unknown"
     return Detection(
-        tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay, step_us / 1e3 if step_us > 0 else None,
+        tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
+        step_us / 1e3 if step_us > 0 else None,
         evidence.matched, evidence.rank_times, link_summary(seen),
     )  # fmt: skip
 
@@ -179,10 +182,12 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
         if hosts:  # their ranks would be half of the peers of others
             healthy = np.where(excluded[:, None], np.nan, metric.values)
             deviation = deviations(healthy, view, metric.floor, limits, use_replicas=metric.is_log)
-        if metric.name == "free":
+        if not metric.is_log:
             paused = paused_ranks(view, metric, deviation, limits, excluded)
             excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
-            suspects += [*paused, *job_pauses(view, metric, limits)]
+            suspects += paused
+        if metric.name == "free":
+            suspects += job_pauses(view, metric, limits)
         ranks = _slow_ranks(view, metric, deviation, limits, excluded)
         if metric.is_log:
             suspects += data_imbalance(view, deviation, limits)
@@ -229,13 +234,13 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     missing = view.expected_ranks - len(view.ranks)
     if missing > 0:
         notes.append(
-            f"{len(view.ranks)} of {view.expected_ranks} ranks were read: whom the others waited for may be among "
-            f"the {missing} that are missing"
+            f"{len(view.ranks)} of {view.expected_ranks} ranks were read: whom the others waited for "
+            f"may be among the {missing} that are missing"
         )
     if len(view.steps) < 3:
         notes.append(
-            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told from a fault; "
-            "profile 5 steps or more"
+            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told "
+            "from a fault; profile 5 steps or more"
         )
     return notes
 

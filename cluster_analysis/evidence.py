@@ -32,7 +32,8 @@ class StepOperators:
     (same rank) whose end the gap counts from, -1 for the begin of the step; a visit on a second (side)
     stream counts from the main stream's visit that had ended when it began. `visit_join` is a visit
     that must have ended too, -1 for none. A point-to-point visit is an operator of its own;
-    `visit_sender` is the visit it receives from, `visit_receiver` the one that receives from it. `operator_place` counts the operators of a group.
+    `visit_sender` is the visit it receives from, `visit_receiver` the one that receives from it.
+    `operator_place` counts the operators of a group.
 
     Shapes: (R,) ranks, (V,) visits, (O,) operators. Times in µs.
     """

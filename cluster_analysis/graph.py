@@ -53,9 +53,10 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     is_p2p = joined("visit_is_p2p").astype(bool)
     elapse = joined("visit_elapse_us")
     transfer, own, waits = _message_times(
-        elapse, operator, joined("operator_transfer_us"), is_p2p, sender, receiver,
-        _of_types(types, SEND_TYPES)[operator_type[operator]],
-        _of_types(types, RECEIVE_TYPES)[operator_type[operator]],
+        elapse, operator, joined("operator_transfer_us"), is_p2p,
+        sender=sender, receiver=receiver,
+        is_send=_of_types(types, SEND_TYPES)[operator_type[operator]],
+        is_receive=_of_types(types, RECEIVE_TYPES)[operator_type[operator]],
     )  # fmt: skip
     n_operators = len(transfer)
     return Graph(
@@ -84,7 +85,12 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         groups=groups,
         types=types,
         measured_us=measured,
-        levels=_levels(operator, is_p2p, _edges(operator, after, join, sender, receiver, waits), n_operators),
+        levels=_levels(
+            operator,
+            is_p2p,
+            _edges(operator, after, join, sender=sender, receiver=receiver, waits=waits),
+            n_operators,
+        ),
     )
 
 
@@ -93,7 +99,7 @@ def _of_types(types: tuple[str, ...], wanted: frozenset[str]) -> BoolArray:
 
 
 def _message_times(
-    elapse: FloatArray, operator: LongArray, transfer: FloatArray, is_p2p: BoolArray, sender: LongArray,
+    elapse: FloatArray, operator: LongArray, transfer: FloatArray, is_p2p: BoolArray, *, sender: LongArray,
     receiver: LongArray, is_send: BoolArray, is_receive: BoolArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:  # fmt: skip
     """Transfers of point-to-point operators, what a receive takes by itself, and which sends wait.
@@ -147,7 +153,7 @@ def _is_eager(elapse: FloatArray) -> bool:
 
 
 def _edges(
-    operator: LongArray, after: LongArray, join: LongArray, sender: LongArray, receiver: LongArray,
+    operator: LongArray, after: LongArray, join: LongArray, *, sender: LongArray, receiver: LongArray,
     waits: BoolArray,
 ) -> tuple[LongArray, LongArray]:  # fmt: skip
     """(source operator, target operator): what must have ended before an operator can end."""

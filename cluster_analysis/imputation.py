@@ -71,7 +71,11 @@ def with_missing_calls(
         start_us=start[order],
         end_us=end[order],
         elapse_us=(end - start)[order],
-        **others,
+        kind=others["kind"],
+        number=others["number"],
+        is_p2p=others["is_p2p"],
+        size_bytes=others["size_bytes"],
+        rows=others["rows"],
     )
 
 
@@ -136,12 +140,12 @@ def _lacking_in_stage(calls: Calls, is_p2p: BoolArray, ranks: IntArray, topology
         group = int(calls.group[next(iter(own_calls.values()))])
         for number in sorted(lacking):
             mate = next(other for other in others if number in by_rank[other])
-            found.append(_like_mate(calls, rank, group, number, own_calls, by_rank[mate]))
+            found.append(_like_mate(calls, rank, group, number, own=own_calls, mates=by_rank[mate]))
     return found
 
 
 def _like_mate(
-    calls: Calls, rank: int, group: int, number: int, own: dict[int, int], mates: dict[int, int]
+    calls: Calls, rank: int, group: int, number: int, *, own: dict[int, int], mates: dict[int, int]
 ) -> _Lacking:
     shared = [other for other in own if other in mates]
     anchor = min(shared, key=lambda other: (abs(other - number), other)) if shared else next(iter(own))

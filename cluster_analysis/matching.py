@@ -72,14 +72,14 @@ def _irregular_groups(calls: Calls, key: IntArray) -> np.ndarray[tuple[int], np.
     np.minimum.at(low, slot, calls.kind[together])
     np.maximum.at(high, slot, calls.kind[together])
     np.logical_or.at(irregular, calls.group[together], (low != high)[slot])
-    return irregular
+    return np.asarray(irregular)
 
 
 def _aligned_places(calls: Calls, members: IntArray) -> IntArray:
     rank = calls.rank[members]
     by_rank = [members[rank == one] for one in np.unique(rank)]
     if _numbers_agree(calls, by_rank):
-        return calls.number[members] - calls.number[members].min()
+        return np.asarray(calls.number[members] - calls.number[members].min())
     reference = max(by_rank, key=len)
     places = np.empty(len(members), np.int32)
     extra = len(reference)

@@ -228,7 +228,7 @@ def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatA
 
     Ranks that no chain of shared collectives connects keep their clocks as they were written.
     """
-    offset = calls.origin_us - calls.origin_us.min(initial=np.inf)
+    offset: FloatArray = calls.origin_us - calls.origin_us.min(initial=np.inf)
     if not calls.has_clock:
         return np.zeros(len(calls.ranks))
     usable = ~is_p2p

@@ -34,7 +34,7 @@ class RoleGaps:
         n_places = int(count.max(initial=0))
         if not n_places or (count != n_places).any():
             return None
-        return self._visits[self._begin[:, ranks][..., None] + np.arange(n_places)]
+        return np.asarray(self._visits[self._begin[:, ranks][..., None] + np.arange(n_places)])
 
     def lost_us(self, suspects: IntArray, peers: IntArray) -> FloatArray | None:
         """How much longer each gap of the suspects is than their peers': (steps, suspects, places)."""
@@ -48,7 +48,7 @@ class RoleGaps:
     def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
         """The peers that have as many calls as the suspects: a lost record makes two gaps one."""
         wanted = self._count[:, suspects].max(axis=1, initial=0)
-        return peers[(self._count[:, peers] == wanted[:, None]).all(axis=0)]
+        return np.asarray(peers[(self._count[:, peers] == wanted[:, None]).all(axis=0)])
 
 
 def longer_share(lost_us: FloatArray, active: BoolArray) -> float:

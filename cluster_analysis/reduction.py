@@ -44,11 +44,11 @@ def reduce_step(
     operator, place = match_calls(calls)
     is_p2p = calls.is_point_to_point
     offset_us = clock_offsets(calls, operator, is_p2p)
-    seen = _matched(calls, operator, place, offset_us, own_steps, topology)
+    seen = _matched(calls, (operator, place), offset_us, own_steps, topology)
     whole = seen
     filled = with_missing_calls(calls, operator, is_p2p, offset_us, topology)
     if filled is not calls:
-        whole = _matched(filled, *match_calls(filled), offset_us, own_steps, topology)
+        whole = _matched(filled, match_calls(filled), offset_us, own_steps, topology)
     names = own_collectives["op_name"]
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
@@ -83,12 +83,12 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
 
 def _matched(
     calls: Calls,
-    operator: IntArray,
-    place: IntArray,
+    matches: tuple[IntArray, IntArray],
     offset_us: FloatArray,
     steps: pa.Table,
     topology: Topology,
 ) -> _Matched:
+    operator, place = matches
     ends = pair_messages(calls, calls.is_point_to_point, offset_us, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")

@@ -40,9 +40,9 @@ class Graph:
     """All steps of a job side by side; visits and operators are numbered through.
 
     `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `join`, `sender` and
-    `receiver` (V,) are visits, V where there is none (V + 1 for `join`). `own_us` is what a receive takes once its message
-    is there, NaN where a visit takes the operator's transfer. `waits_for_receiver` marks sends that do
-    not return before the receiver has come. Operators: (O,). `measured_us` is (steps, ranks).
+    `receiver` (V,) are visits, V where there is none (V + 1 for `join`). `own_us` is what a receive takes
+    once its message is there, NaN where a visit takes the operator's transfer. `waits_for_receiver`
+    marks sends that do not return before the receiver has come. Operators: (O,). `measured_us` is (steps, ranks).
     """
 
     ranks: IntArray
@@ -102,7 +102,9 @@ class Graph:
         return times[0] if is_single else times
 
     def rank_ends(self, gap: FloatArray, transfer: FloatArray, lead: FloatArray | None = None) -> FloatArray:
-        """Return each rank's end of each step, (K, steps, ranks), µs after the last rank's end of the step before.
+        """Return each rank's end of each step, µs after the last rank's end of the step before.
+
+        The result is (K, steps, ranks).
 
         Args:
             gap: local times (K or 1, V).

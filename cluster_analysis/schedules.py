@@ -42,7 +42,7 @@ class BatchCall:
 
 
 def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, ...]]:
-    """Yield schedules in which the first stage sends that many messages: 1F1B, interleaved, all forward first."""
+    """Yield schedules in which the first stage sends so many messages: 1F1B, GPipe, interleaved."""
     yield _schedule(n_stages, n_first_sends, 1, False)
     yield _schedule(n_stages, n_first_sends, 1, True)
     for chunks in range(2, 9):

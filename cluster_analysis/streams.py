@@ -54,8 +54,8 @@ def sequence(
     """
     n = len(calls)
     first = np.r_[True, calls.rank[1:] != calls.rank[:-1]] if n else np.empty(0, bool)
-    after = np.where(first, -1, np.arange(n) - 1).astype(np.int32)
-    join = np.full(n, -1, np.int32)
+    after: IntArray = np.where(first, -1, np.arange(n) - 1)
+    join: IntArray = np.full(n, -1)
     if not calls.has_clock:
         return Sequence(after, join, np.full(n, np.nan), np.zeros(n, bool))
     sends = calls.is_send
@@ -83,7 +83,7 @@ def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
 
 
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
-    """Calls on a second stream: data-parallel ones that overlap others, or those of groups with fewer calls."""
+    """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
     begun_early = rest & (calls.start_us < _latest_end_before(calls, rest) - TOLERANCE_US)
     if not begun_early.any():
@@ -142,7 +142,7 @@ def _split(calls: Calls, is_side: BoolArray, first: BoolArray) -> tuple[IntArray
 
 
 def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray) -> None:
-    """Candidates: the latest side call that ended in the gap before a main call, and had begun before the gap.
+    """Candidates: the latest side call that ended in the gap before a main call and began before it.
 
     `_keep_likely_joins` decides which of them the main stream really waited for.
     """

@@ -108,7 +108,11 @@ class WhatIf:
         order = sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))
         left, fixed, best = order[:_GREEDY], list[Suspect](), 0.0
         while left:
-            gains = self._saved(graph, [[*fixed, suspects[i]] for i in left]) if fixed else [alone[i] for i in left]
+            gains = (
+                self._saved(graph, [[*fixed, suspects[i]] for i in left])
+                if fixed
+                else [alone[i] for i in left]
+            )
             pick = int(np.argmax(gains))
             best = max(best, gains[pick])
             cumulative[left[pick]] = best

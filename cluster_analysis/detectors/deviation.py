@@ -28,8 +28,9 @@ class Deviation:
 
     `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
     out; `raw` before that. `host_series` is for comparing hosts: the replica's share comes from other
-    stages only, so that a host that holds whole replicas is not explained away. `level` (R,) is the series' median over steps minus that of the peers,
-    `scale` what a healthy rank's level scatters by, `p_persistent` the test of the level.
+    stages only, so that a host that holds whole replicas is not explained away. `level` (R,) is the
+    series' median over steps minus that of the peers, `scale` what a healthy rank's level scatters
+    by, `p_persistent` the test of the level.
     """
 
     raw: FloatArray
@@ -52,7 +53,7 @@ def deviations(
     raw = values - group_medians(values, view.role)
     series, beta = _without_data_effect(raw, view, elsewhere=False) if use_replicas else (raw, 0.0)
     host_series, _ = _without_data_effect(raw, view, elsewhere=True) if use_replicas else (raw, 0.0)
-    return _tested(raw, host_series, series, beta, view, floor, limits)
+    return _tested(series, view, floor, limits, raw=raw, host_series=host_series, beta=beta)
 
 
 def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
@@ -70,12 +71,12 @@ def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thr
             series[inside] = values[inside] - others_median(values[inside])
     if not np.isfinite(series).any():
         return None
-    return _tested(series, series, series, 0.0, view, floor, limits)
+    return _tested(series, view, floor, limits, raw=series, host_series=series, beta=0.0)
 
 
 def _tested(
-    raw: FloatArray, host_series: FloatArray, series: FloatArray, beta: float, view: JobView, floor: float,
-    limits: Thresholds,
+    series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
+    raw: FloatArray, host_series: FloatArray, beta: float,
 ) -> Deviation:  # fmt: skip
     """Test the level and the slope of each rank's series against those of its role."""
     own = median(series, 1)

@@ -105,7 +105,7 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
 def _spread_of_hosts(
     view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
 ) -> float:
-    """How far other hosts lie apart. Computing follows data and experts: there groups of mates are the unit."""
+    """How far other hosts lie apart. Computing follows data and experts: there mates are the unit."""
     unit = view.mates if metric.is_log and (view.mates[inside] >= 0).all() else view.host
     units = np.unique(unit[peers])
     if len(units) < 2:
@@ -114,7 +114,7 @@ def _spread_of_hosts(
     spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
     if len(units) <= 4:
         spread = max(spread, float(np.abs(levels).max()) / 1.5)
-    return spread / np.sqrt(len(np.unique(unit[inside])))
+    return float(spread / np.sqrt(len(np.unique(unit[inside]))))
 
 
 def _is_whole_host(
@@ -172,7 +172,9 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         pattern="persistent",
         step_positions=tuple(range(len(view.steps))),
         evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
-        summary=host_summary(metric, name, len(one.inside), typical, peers_us, one.n_peer_hosts),
+        summary=host_summary(
+            metric, name, n_ranks=len(one.inside), own_us=typical, peers_us=peers_us, n_hosts=one.n_peer_hosts
+        ),
         next_check=local_next_check(metric.cause, f"host {name}"),
         excess_us=excess,
         where=metric.where,

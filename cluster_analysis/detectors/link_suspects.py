@@ -33,7 +33,7 @@ def link_suspects(
             continue
         remote = transport.upper() == "RDMA"
         for part in cover(slow, frozenset(pairs), host_of, is_remote=remote):
-            found.append(_suspect(evidence, view, table, pairs, part, transport))
+            found.append(_suspect(evidence, view, table, pairs, part=part, transport=transport))
     return found
 
 
@@ -42,6 +42,7 @@ def _suspect(
     view: JobView,
     table: LinkTable,
     pairs: dict[tuple[int, int], int],
+    *,
     part: Cover,
     transport: str,
 ) -> Suspect:
@@ -65,8 +66,9 @@ def _suspect(
         step_positions=tuple(range(len(view.steps))),
         evidence=(evidence_row,),
         summary=(
-            f"{name} takes {percent(np.expm1(level))} longer for the same bytes than {int(table.n_peers[rows[0]])} other "
-            f"{transport} links ({n_seen} observations).{_doubt(part, pairs, transport)}"
+            f"{name} takes {percent(np.expm1(level))} longer for the same bytes than "
+            f"{int(table.n_peers[rows[0]])} other {transport} links ({n_seen} observations)."
+            f"{_doubt(part, pairs, transport)}"
         ),
         next_check=_next_check(part, names),
         links=links,
@@ -85,8 +87,8 @@ def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> st
             ]
             if lonely and transport.upper() == "RDMA":
                 return (
-                    f" It may as well be the NIC of {' or '.join(lonely)}: not separable with this traffic, "
-                    "which uses no other link there."
+                    f" It may as well be the NIC of {' or '.join(lonely)}, or the network between their hosts: "
+                    "not separable with this traffic, which uses no other link there."
                 )
         return ""
     return (
@@ -123,7 +125,10 @@ def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[str, str
 
 def _next_check(part: Cover, hosts: tuple[str, ...]) -> str:
     if part.part == "link":
-        return f"Run hccl_test between ranks {part.ranks[0]} and {part.ranks[1]}, and between each of them and a third rank."
+        return (
+            f"Run hccl_test between ranks {part.ranks[0]} and {part.ranks[1]}, "
+            "and between each of them and a third rank."
+        )
     if part.part == "host_pair":
         return (
             f"Measure bandwidth between hosts {hosts[0]} and {hosts[1]}, and look at the switches on the way."

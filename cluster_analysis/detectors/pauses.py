@@ -1,7 +1,8 @@
 """Pauses: idle time in one place of a step, in some steps.
 
-Every rank pauses now and then (the host's scheduler, an allocator). It is the same rank again and again that
-has a cause of its own; and a pause of all ranks every few steps is the job's (garbage collection, checkpoints).
+Every rank pauses now and then (the host's scheduler, an allocator). It is the same rank again and again
+that has a cause of its own; and a pause of all ranks every few steps is the job's (garbage collection,
+checkpoints).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ALIKE = 0.15
 def paused_ranks(
     view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
 ) -> list[Suspect]:
-    """Return ranks that pause again and again; `metric` is the idle time (free)."""
+    """Return ranks that pause again and again; `metric` is idle time, between operators or before them."""
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
     least = 2 * metric.effect
     found = []
@@ -36,14 +37,19 @@ def paused_ranks(
         events = series > np.maximum(6.0 * np.hypot(deviation.step_sigma, metric.floor)[:, None], least)
     for rank in np.flatnonzero((events.sum(1) >= 2) & ~excluded):
         mine = events[rank]
-        if mine.mean() >= limits.persistent_share or not _is_pause(view, int(rank), mine):
+        if mine.mean() >= limits.persistent_share:
+            continue
+        if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
         lengths = series[rank][mine]
         alike = float(lengths.max() - lengths.min()) <= _ALIKE * float(lengths.mean())
         regular = _is_regular(np.flatnonzero(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
-        found.append(_suspect(view, metric, series, int(rank), mine, regular))
+        # Late starts come from slow input too; only their rhythm makes them pauses.
+        if metric.where == "head" and not (alike and regular and mine.sum() >= limits.min_pauses):
+            continue
+        found.append(_suspect(view, metric, series, rank=int(rank), events=mine, regular=regular))
     return found
 
 
@@ -61,7 +67,7 @@ def _is_regular(steps: IntArray) -> bool:
 
 
 def _suspect(
-    view: JobView, metric: Metric, series: FloatArray, rank: int, events: BoolArray, regular: bool
+    view: JobView, metric: Metric, series: FloatArray, *, rank: int, events: BoolArray, regular: bool
 ) -> Suspect:
     excess = np.zeros(series.shape)
     excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
@@ -80,13 +86,13 @@ def _suspect(
         pattern="intermittent",
         step_positions=tuple(np.flatnonzero(events).tolist()),
         evidence=(
-            Evidence("free_us", float(median(metric.time_us[rank][events])), others, metric.floor,
+            Evidence(f"{metric.name}_us", float(median(metric.time_us[rank][events])), others, metric.floor,
                      int((view.role == view.role[rank]).sum()) - 1),
         ),
         summary=f"{place} pauses for {milliseconds(length)} {rhythm}; its peers do not.",
-        next_check=f"Look for garbage collection, checkpoints or logging that only rank {view.ranks[rank]} does.",
+        next_check=f"Look for garbage collection or logging that only rank {view.ranks[rank]} does.",
         excess_us=excess,
-        where="pauses",
+        where="head" if metric.where == "head" else "pauses",
         is_alarm=True,
     )  # fmt: skip
 
@@ -121,7 +127,7 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
                 ),
             ),
             summary=f"All ranks pause for {milliseconds(float(extra[events].mean()))} {rhythm}.",
-            next_check="Look at garbage collection and checkpoints: can they be rarer, or beside the training?",
+            next_check="Look at garbage collection and checkpoints: can they be rarer?",
             excess_us=excess,
             where="pauses",
             is_alarm=False,

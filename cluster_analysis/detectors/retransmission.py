@@ -80,7 +80,7 @@ def _usual_transfer(graph: Graph) -> FloatArray:
 
 
 def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Link, ...]:
-    """RDMA links of a group, others where it has none; only the slowest one where its own entry shows the event."""
+    """RDMA links of a group, others where it has none; the slowest alone where its entry shows the event."""
     table = evidence.links
     if not table.num_rows:
         return ()
@@ -97,10 +97,8 @@ def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Li
     rows = np.flatnonzero(inside)
     time = numbers(table["time_us"])[rows]
     src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
-    if time.max() > 10.0 * np.median(time):
-        rows_hit = [int(np.argmax(time))]
-    else:
-        rows_hit = list(range(len(rows)))
+    stands_out = time.max() > 10.0 * np.median(time)
+    rows_hit = [int(np.argmax(time))] if stands_out else list(range(len(rows)))
     found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
     return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found)
 
@@ -136,10 +134,10 @@ def _suspect(
                      int((graph.operator_type == graph.operator_type[worst]).sum()) - 1),
         ),
         summary=(
-            f"{len(operators)} {kind} {where} took {milliseconds(float(graph.transfer_us[worst]))} instead of "
-            f"{milliseconds(float(usual[worst]))}: packets were probably lost and sent again."
+            f"{len(operators)} {kind} {where} took {milliseconds(float(graph.transfer_us[worst]))} "
+            f"instead of {milliseconds(float(usual[worst]))}: packets were probably lost and sent again."
         ),
-        next_check="Look at the RoCE counters (retransmissions, CNP, dropped packets) of these ranks' NICs and their switch ports.",
+        next_check="Look at the RoCE counters (retransmissions, drops) of these NICs and their switch ports.",
         links=links,
         link_factor=factor,
         is_alarm=True,

@@ -37,7 +37,9 @@ def rank_suspects(
     found = []
     for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
         pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
-        found.append(_suspect(view, metric, deviation, series, int(rank), pattern, events[rank]))
+        found.append(
+            _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
+        )
     return found
 
 
@@ -47,7 +49,8 @@ def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -
     Late starts happen once a step, so that nothing within a step can confirm them.
     """
     n_steps = len(view.steps)
-    unconfirmed = f"{suspect.summary} With {n_steps} step{'s' if n_steps > 1 else ''} a moment cannot be told from a fault."
+    steps = f"{n_steps} step{'s' if n_steps > 1 else ''}"
+    unconfirmed = f"{suspect.summary} With {steps} a moment cannot be told from a fault."
     rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
     lost = None
     if view.gaps is not None and suspect.where == "spread":
@@ -97,7 +100,7 @@ def _intermittent(
 
 
 def _suspect(
-    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, rank: int,
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, *, rank: int,
     pattern: Pattern, events: BoolArray,
 ) -> Suspect:  # fmt: skip
     n_steps = len(view.steps)
@@ -130,9 +133,10 @@ def _suspect(
         step_positions=tuple(np.flatnonzero(where_steps).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, len(peers)),),
         summary=rank_summary(
-            metric, place[0].upper() + place[1:], own_us, peers_us,
+            metric, place[0].upper() + place[1:],
             f"{len(peers)} peers of {view.role_name(int(view.role[rank]))}",
             when(pattern, int(where_steps.sum()), n_steps),
+            own_us=own_us, peers_us=peers_us,
         ),
         next_check=local_next_check(metric.cause, place),
         excess_us=excess,

@@ -16,7 +16,11 @@ Where = Literal["spread", "head", "pauses"]
 
 @dataclass(frozen=True)
 class Suspect:
-    """One hypothesis. `excess_us` (R, S) is the local time to take away, `link_factor` how much too slow links are."""
+    """One hypothesis.
+
+    `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
+    operator's transfer. Only an alarm may become more than information.
+    """
 
     key: str
     kind: Kind

@@ -44,7 +44,7 @@ def when(pattern: Pattern, n_events: int, n_steps: int) -> str:
 
 
 def rank_summary(
-    metric: Metric, subject: str, own_us: float, peers_us: float, peers: str, when_text: str
+    metric: Metric, subject: str, peers: str, when_text: str, *, own_us: float, peers_us: float
 ) -> str:
     """One sentence on a slow rank."""
     if metric.is_log:
@@ -57,17 +57,23 @@ def rank_summary(
 
 
 def host_summary(
-    metric: Metric, host: str, n_ranks: int, own_us: float, peers_us: float, n_hosts: int
+    metric: Metric, host: str, *, n_ranks: int, own_us: float, peers_us: float, n_hosts: int
 ) -> str:
     """One sentence on a slow host."""
     others = f"the {n_hosts} other hosts" if n_hosts > 1 else "the other host"
     if metric.is_log:
         slower = percent(own_us / peers_us - 1.0)
-        return f"All {n_ranks} ranks of host {host} compute {slower} slower than ranks of the same stage on {others}."
+        return (
+            f"All {n_ranks} ranks of host {host} compute {slower} slower than ranks of the same stage "
+            f"on {others}."
+        )
     more = milliseconds(own_us - peers_us)
     if metric.name == "preparing":
         return f"The {n_ranks} ranks of host {host} start their steps {more} later than those of {others}."
-    return f"The {n_ranks} ranks of host {host} leave their devices idle {more} longer a step than those of {others}."
+    return (
+        f"The {n_ranks} ranks of host {host} leave their devices idle {more} longer a step "
+        f"than those of {others}."
+    )
 
 
 def local_next_check(cause: Cause, subject: str) -> str:
@@ -77,5 +83,5 @@ def local_next_check(cause: Cause, subject: str) -> str:
     if cause == "input":
         return f"Look at data loading and storage on {subject}: its steps begin late."
     if cause == "dispatch":
-        return f"Look at CPU load, core binding and garbage collection on {subject}: the device waits for the host."
+        return f"Look at CPU load, core binding and garbage collection on {subject}: its device waits for it."
     return f"Profile {subject} and one neighbour again over at least 5 steps."

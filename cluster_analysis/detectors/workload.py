@@ -19,7 +19,7 @@ from cluster_run.ids import format_number_ranges
 def only_own(
     view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
 ) -> list[Suspect]:
-    """Keep the devices: a rank whose mates deviate with it got more work, and so did the holder of an expert."""
+    """Keep the devices: a rank whose mates deviate with it got more work, as does a holder of experts."""
     own = []
     for suspect in suspects:
         rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
@@ -77,7 +77,7 @@ def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) ->
 
 
 def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> list[Suspect]:
-    """One finding when stages differ in computing by more than a few percent, `faulty` ranks (R,) left out."""
+    """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
     roles = np.unique(view.stage[view.stage >= 0])
     if len(roles) < 2:
         return []
@@ -110,7 +110,9 @@ def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> lis
                 f"{typical[low] / 1e3:.0f} ms in stage {roles[low]}: the work is split unevenly, "
                 f"{percent(typical[high] / mean - 1)} above the mean of the {len(roles)} stages."
             ),
-            next_check="Move layers from the longest stage to the others, or the loss and embedding to a stage of their own.",
+            next_check=(
+                "Move layers from the longest stage to the others, or the loss and embedding to their own."
+            ),
             excess_us=excess,
             is_alarm=False,
         )
@@ -146,10 +148,10 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
                 Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas),
             ),
             summary=(
-                f"The {n_replicas} data-parallel replicas differ by {percent(spread)} in computing, another one "
-                "each step: their samples differ in length."
+                f"The {n_replicas} data-parallel replicas differ by {percent(spread)} in "
+                "computing, another one each step: their samples differ in length."
             ),
-            next_check="Balance the tokens of the replicas in each step (sort by length, or pack the sequences).",
+            next_check="Balance the tokens of the replicas in each step: sort by length, or pack the sequences.",
             excess_us=excess,
             is_alarm=False,
         )

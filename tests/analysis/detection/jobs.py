@@ -74,7 +74,9 @@ def evidence_of_tables(ranks: Iterable, where: Topology) -> JobEvidence:  # type
     )  # fmt: skip
 
 
-def reduce_all(steps: pa.Table, collectives: pa.Table, links: pa.Table, where: Topology) -> list[StepEvidence]:
+def reduce_all(
+    steps: pa.Table, collectives: pa.Table, links: pa.Table, where: Topology
+) -> list[StepEvidence]:
     """Reduce every step that has step times."""
     numbers = sorted(set(steps["step"].to_pylist()))
     return [reduce_step(Step(number), steps, collectives, links, where) for number in numbers]

@@ -53,7 +53,12 @@ def test_a_healthy_job_has_no_warning(name: str) -> None:
 
 def test_a_slow_rank_is_named_with_its_cause_and_host() -> None:
     finding = judged(SMALL, "slow_rank:1.25@13").alarms[0]
-    assert (finding.kind, finding.ranks, finding.hosts, finding.cause) == ("slow_rank", (13,), ("2",), "compute")
+    assert (finding.kind, finding.ranks, finding.hosts, finding.cause) == (
+        "slow_rank",
+        (13,),
+        ("2",),
+        "compute",
+    )
     assert finding.pattern == "persistent"
     assert "Rank 13 (host 2) computes 25 % slower than its 15 peers of stage 0" in finding.summary
     assert finding.evidence[0].n_peers == 15
@@ -182,9 +187,7 @@ def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
         pa.concat_tables([getattr(one, name) for one in ranks.values()]).unify_dictionaries()
         for name in ("steps", "collectives")
     )
-    evidence = merge_steps(
-        reduce_all(steps, collectives, NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS
-    )
+    evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS)
     found = detect(evidence, where)
     assert found.verdict == "healthy"
     assert any("no communication matrix" in note for note in found.notes)
@@ -213,7 +216,7 @@ def test_without_stages_ranks_are_compared_by_the_calls_they_make() -> None:
     blind = replace(whole.topology, stages={}, tp_index={}, dp_index={}, confidence="low")
     evidence = whole.evidence
     found = detect(evidence, blind)
-    assert [one.ranks for one in found.findings if one.kind == "slow_rank"][0] == (5,)
+    assert next(one.ranks for one in found.findings if one.kind == "slow_rank") == (5,)
 
 
 def test_the_order_of_steps_and_rows_does_not_show() -> None:

@@ -105,7 +105,9 @@ def test_zero_wait_fields_and_clocks_of_seconds_apart_change_nothing() -> None:
     straight = reduce_step(Step(1), totals, calls, NO_LINKS, where)
     crooked = reduce_step(Step(1), totals, skewed, NO_LINKS, where)
     assert straight.matched.equals(crooked.matched)
-    assert straight.rank_times["gap_us"].to_pylist() == pytest.approx(crooked.rank_times["gap_us"].to_pylist())
+    assert straight.rank_times["gap_us"].to_pylist() == pytest.approx(
+        crooked.rank_times["gap_us"].to_pylist()
+    )
 
 
 def test_a_group_of_one_is_an_operator_nobody_waits_in() -> None:

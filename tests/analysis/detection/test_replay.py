@@ -64,7 +64,19 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
         replace(SMALL, healthy=Healthy(clock_sigma_ms=50.0, drift_ppm=20.0)),
         replace(SMALL, wait_fields="idle"),
     ],
-    ids=["plain", "rendezvous", "pp4", "interleaved", "overlap", "cp", "experts", "dp", "tp", "clocks", "idle"],
+    ids=[
+        "plain",
+        "rendezvous",
+        "pp4",
+        "interleaved",
+        "overlap",
+        "cp",
+        "experts",
+        "dp",
+        "tp",
+        "clocks",
+        "idle",
+    ],
 )
 def test_every_kind_of_job_replays_within_one_percent(spec: JobSpec) -> None:
     result = judged(spec)

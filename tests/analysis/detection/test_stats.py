@@ -41,7 +41,9 @@ def test_one_outlier_moves_neither_the_centre_nor_the_scale_it_is_judged_by() ->
     assert scale[-1] < 0.2
 
 
-@pytest.mark.parametrize(("t", "df", "tail"), [(2.015, 5, 0.05), (3.365, 5, 0.01), (2.764, 10, 0.01), (0.0, 7, 0.5)])
+@pytest.mark.parametrize(
+    ("t", "df", "tail"), [(2.015, 5, 0.05), (3.365, 5, 0.01), (2.764, 10, 0.01), (0.0, 7, 0.5)]
+)
 def test_student_tails_are_those_of_the_tables(t: float, df: int, tail: float) -> None:
     assert float(student_tail(np.array([t]), df)[0]) == pytest.approx(tail, rel=0.03)
 
