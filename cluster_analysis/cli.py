@@ -25,6 +25,7 @@ from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
     from cluster_analysis.options import AnalyseOptions
+    from cluster_analysis.outputs.everything import Written
     from cluster_analysis.result import AnalysisResult
 
 _EXIT_CODES = """exit codes:
@@ -71,7 +72,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace) -> ExitCode:
     options = _options(arguments)
-    _check_input(options.run)
+    for path in (options.run, options.baseline):
+        if path is not None:
+            _check_input(path)
     from cluster_analysis.outputs.folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
@@ -83,9 +86,9 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     with examined(options, progress.tell) as one:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
-        result = write_everything(one, progress.tell)
+        written = write_everything(one, progress.tell)
     progress.end()
-    sys.stdout.write(_rendered(result, arguments.format))
+    sys.stdout.write(_rendered(written, arguments.format))
     sys.stdout.flush()
     if not arguments.quiet:
         _say_where(options)
@@ -93,10 +96,11 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         import webbrowser  # noqa: PLC0415
 
         webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
-    return _exit_code(result, arguments.fail_on)
+    return _exit_code(written.result, arguments.fail_on)
 
 
-def _rendered(result: AnalysisResult, output_format: str) -> str:
+def _rendered(written: Written, output_format: str) -> str:
+    result = written.result
     if output_format == "json":
         from cluster_analysis.findings import document_to_json  # noqa: PLC0415
 
@@ -104,11 +108,11 @@ def _rendered(result: AnalysisResult, output_format: str) -> str:
     if output_format == "markdown":
         from cluster_analysis.reports import markdown  # noqa: PLC0415
 
-        return markdown.render(result)
+        return markdown.render(result, written.comparison)
     from cluster_analysis.reports import terminal  # noqa: PLC0415
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return terminal.render(result, shutil.get_terminal_size().columns, colour)
+    return terminal.render(result, shutil.get_terminal_size().columns, colour, written.comparison)
 
 
 def _say_where(options: AnalyseOptions) -> None:
@@ -179,6 +183,7 @@ def _options(arguments: argparse.Namespace) -> AnalyseOptions:
         scratch=arguments.scratch,
         tls=TlsFiles(*tls_files) if all(tls_files) else None,
         write_report=arguments.report,
+        write_timeline=arguments.timeline,
         show_addresses=arguments.show_addresses,
     )
 
@@ -210,6 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument(
         "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"
     )
+    out.add_argument("--timeline", action="store_true", help="write timeline.json.gz for Perfetto")
     out.add_argument("--open", action="store_true", help="open report.html in a browser")
     out.add_argument(
         "--show-addresses", action="store_true", help="real host addresses in reports, not only mapped ids"

@@ -163,6 +163,12 @@ def reduce_parts(
     return reduce_step(step, steps, collectives, mapped, topology), problems
 
 
+def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
+    """Return COLLECTIVES of one step, by rank and start."""
+    table = canonical([part.load().collectives for part in parts], COLLECTIVES)
+    return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
+
+
 def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Join tables so that only their rows decide the result: one chunk, dictionaries sorted, none spare."""
     table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()

@@ -41,6 +41,7 @@ class AnalyseOptions:
     scratch: Path | None = None
     tls: TlsFiles | None = None
     write_report: bool = True
+    write_timeline: bool = False
     show_addresses: bool = False
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,9 @@ from cluster_analysis.topology import build_topology
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank, Step, format_number_ranges
 from cluster_run.version import VERSION
+
+if TYPE_CHECKING:
+    from cluster_analysis.baseline import Comparison
 
 #: Told how far it is: what is done now, tasks done, tasks in all.
 Progress = Callable[[str, int, int], None]
@@ -260,6 +264,24 @@ def _reduce_all(
             problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
         tell("reducing steps", len(parts), len(numbers))
     return merge_steps(parts, topology, read.operators, read.packets), tuple(problems)
+
+
+def compared(examined_run: Examined, progress: Progress | None = None) -> Comparison | None:
+    """Return what changed since the baseline that the options name, None where they name none.
+
+    Raises:
+        InputError: the baseline cannot be analysed.
+    """
+    options = examined_run.options
+    if options.baseline is None:
+        return None
+    from cluster_analysis.baseline import compare  # noqa: PLC0415
+
+    # Steps are numbered anew in each run; only the choice of ranks means the same in both.
+    selection = Selection(ranks=options.selection.ranks)
+    older = replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
+    with examined(older, progress) as before:
+        return compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
 
 
 def judged(examined: Examined) -> AnalysisResult:

@@ -7,14 +7,14 @@ text. So the form follows the captures: a database as soon as one rank has one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine_tasks import StepFiles, StepTables, canonical
+from cluster_analysis.engine_tasks import canonical, collectives_of_step
 from cluster_analysis.insight import communication, matrix, op_index
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
@@ -23,7 +23,6 @@ from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.model import RankSource
 from cluster_analysis.outputs.folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
-from cluster_analysis.schema import COLLECTIVES
 from cluster_analysis.sources.bandwidth_rows import bandwidth_rows
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
@@ -116,12 +115,6 @@ def _add_operators(examined: Examined, database: InsightDatabase) -> None:
                 pc.is_in(outcome.value["rank"], value_set=pa.array(sorted(detailed), pa.int32()))
             )
             database.add_summed_bandwidths(outcome.value.filter(summed))
-
-
-def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
-    """Return COLLECTIVES of one step, by rank and start."""
-    table = canonical([part.load().collectives for part in parts], COLLECTIVES)
-    return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
 
 
 def _ignore(_sentence: str) -> None:

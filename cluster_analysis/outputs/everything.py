@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cluster_analysis.engine_tasks import collectives_of_step
 from cluster_analysis.findings import document_to_json
 from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
-from cluster_analysis.outputs.folder import new_output
-from cluster_analysis.pipeline import Examined, Progress, judged
+from cluster_analysis.outputs.folder import COMPARISON_NAME, TIMELINE_NAME, new_output
+from cluster_analysis.pipeline import Examined, Progress, compared, judged
 from cluster_analysis.reports import parquet
 from cluster_analysis.result import AnalysisResult
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
+if TYPE_CHECKING:
+    from cluster_analysis.baseline import Comparison
 
-def write_everything(examined: Examined, tell: Progress) -> AnalysisResult:
+#: Version of comparison.json.
+COMPARISON_SCHEMA = "cluster-comparison/1"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was found, and what changed since the baseline if one was named."""
+
+    result: AnalysisResult
+    comparison: Comparison | None
+
+
+def write_everything(examined: Examined, tell: Progress) -> Written:
     """Judge, and write the output folder; it changes only when every file of it could be written.
 
     Raises:
-        InputError: it cannot be written, or the input changes under our eyes.
+        InputError: it cannot be written, the baseline cannot be analysed, or the input changes.
     """
-    with new_output(examined.options.output_folder) as folder:
+    options = examined.options
+    with new_output(options.output_folder) as folder:
         with _meanwhile(lambda: _write_for_insight(examined, folder), examined.engine.n_workers > 1):
             tell("detecting", 0, 1)
             result = judged(examined)
+            comparison = compared(examined, tell)
             tell("writing tables", 0, 1)
             parquet.write(result, folder / TABLES_NAME)
-            if examined.options.write_report:
+            if options.write_report:
                 tell("writing the report", 0, 1)
-                _write_report(result, folder / REPORT_NAME)
+                _write_report(result, comparison, folder / REPORT_NAME)
             tell("writing files for Insight", 0, 1)
+        if options.write_timeline:
+            tell("writing the timeline", 0, 1)
+            _write_timeline(examined, result, folder / TIMELINE_NAME)
+        if comparison is not None:
+            (folder / COMPARISON_NAME).write_text(_comparison_json(comparison), encoding="ascii")
         (folder / FINDINGS_NAME).write_text(document_to_json(result.document), encoding="ascii")
-    return result
+    return Written(result, comparison)
 
 
 @contextmanager
@@ -56,8 +81,21 @@ def _write_for_insight(examined: Examined, folder: Path) -> None:
         write_text_files(examined, folder)
 
 
-def _write_report(result: AnalysisResult, path: Path) -> None:
+def _write_report(result: AnalysisResult, comparison: Comparison | None, path: Path) -> None:
     # Imported late: without a report nobody pays for the templates.
     from cluster_analysis.reports import html  # noqa: PLC0415
 
-    path.write_bytes(html.render(result))
+    path.write_bytes(html.render(result, comparison))
+
+
+def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> None:
+    from cluster_analysis.reports import perfetto  # noqa: PLC0415
+
+    calls = [(examined.read.parts(step),) for step in examined.read.bulk_steps]
+    outcomes = examined.engine.run(collectives_of_step, calls)
+    path.write_bytes(perfetto.render(result, [one.value for one in outcomes if one.value is not None]))
+
+
+def _comparison_json(comparison: Comparison) -> str:
+    document = {"schema": COMPARISON_SCHEMA, **asdict(comparison)}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"

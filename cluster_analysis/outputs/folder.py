@@ -27,14 +27,14 @@ INSIGHT_DATABASE_NAME = "cluster_analysis.db"
 #: MindStudio Insight keeps what it once read in these and does not notice that the files have changed.
 INSIGHT_CACHE_NAMES = ("cluster.db", "cluster.db-wal", "cluster.db-shm")
 TIMELINE_NAME = "timeline.json.gz"
-METRICS_NAME = "metrics.prom"
+COMPARISON_NAME = "comparison.json"
 
 #: What a run writes, and removes of an older one. The findings come last: where they are, all is there.
 _OWNED = (
     TABLES_NAME,
     REPORT_NAME,
     TIMELINE_NAME,
-    METRICS_NAME,
+    COMPARISON_NAME,
     *INSIGHT_TEXT_NAMES,
     INSIGHT_DATABASE_NAME,
     *INSIGHT_CACHE_NAMES,

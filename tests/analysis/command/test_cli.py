@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -269,6 +270,28 @@ def test_a_mistake_of_ours_is_one_line(
     assert told.count("\n") == 1
     assert "ZeroDivisionError" in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_compared_with_itself_has_not_changed(
+    shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--baseline", str(shared_run), "-q"]) == 0
+    document = json.loads((tmp_path / "comparison.json").read_text())
+    assert document["schema"] == "cluster-comparison/1"
+    assert {change["change_share"] for change in document["changes"]} == {0.0}
+    assert "Against the baseline" in capsys.readouterr().out
+
+
+def test_a_baseline_that_is_not_there_is_an_error(shared_run: Path, tmp_path: Path) -> None:
+    arguments = [str(shared_run), "--output", str(tmp_path / "out"), "--baseline", str(tmp_path / "gone")]
+    assert main(arguments) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_timeline_is_written_when_asked_for(shared_run: Path, tmp_path: Path) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--timeline", "--no-report", "-q"]) == 0
+    trace = json.loads(gzip.decompress((tmp_path / "timeline.json.gz").read_bytes()))
+    assert len(trace["traceEvents"]) > 100
 
 
 def test_addresses_are_shown_only_when_asked_for(shared_run: Path, tmp_path: Path) -> None:
