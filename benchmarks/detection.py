@@ -88,12 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", choices=sorted(FIRST_SEED), default="report")
     parser.add_argument("--faults", type=int, default=108, help="faulty jobs of each mode")
     parser.add_argument("--healthy", type=int, default=60, help="healthy jobs of each mode")
+    parser.add_argument("--mode", choices=("plain", "hard", "both"), default="both")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
     first = FIRST_SEED[options.seeds]
     work = [
         (mode, first + base + number, number if kind == "fault" else -1)
         for base, mode in ((0, "plain"), (100_000, "hard"))
+        if options.mode in (mode, "both")
         for kind, count in (("fault", options.faults), ("healthy", options.healthy))
         for number in range(count)
     ]
@@ -106,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(outcome.line, flush=True)
             if sys.stderr.isatty():
                 print(f"\r{len(outcomes)} of {len(work)} jobs", end="", file=sys.stderr)
-    for mode in ("plain", "hard"):
+    for mode in dict.fromkeys(mode for mode, _, _ in work):
         print_table(mode, [one for one in outcomes if one.mode == mode])
     print(f"\n{len(work)} jobs in {time.monotonic() - begun:.0f} s, {options.seeds} seeds from {first}")
     return 0
@@ -206,7 +208,7 @@ def evidence_of(job: SimulatedJob, where: Topology) -> JobEvidence:
 
 
 def is_right(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
-    """Same kind, same entity. A NIC or network seen on one link only may be called that link, if it is said so."""
+    """Same kind, same entity. A NIC or network seen on one link only may be called that link, if that is said."""
     pairs = {frozenset((int(link.src), int(link.dst))) for link in finding.links}
     if fault.kind in ("slow_nic", "slow_host_pair") and finding.kind == "slow_link":
         return "not separable" in finding.summary and any(set(fault.ranks) & pair for pair in pairs)

@@ -87,7 +87,7 @@ def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> st
             ]
             if lonely and transport.upper() == "RDMA":
                 return (
-                    f" It may as well be the NIC of {' or '.join(lonely)}, or the network between their hosts: "
+                    f" It may as well be the NIC of {' or '.join(lonely)}, or the network between the hosts: "
                     "not separable with this traffic, which uses no other link there."
                 )
         return ""

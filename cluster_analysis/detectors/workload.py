@@ -151,7 +151,7 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
                 f"The {n_replicas} data-parallel replicas differ by {percent(spread)} in "
                 "computing, another one each step: their samples differ in length."
             ),
-            next_check="Balance the tokens of the replicas in each step: sort by length, or pack the sequences.",
+            next_check="Balance the tokens of the replicas: sort samples by length, or pack the sequences.",
             excess_us=excess,
             is_alarm=False,
         )

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.stats import (
@@ -18,11 +18,13 @@ from cluster_analysis.stats import (
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
 
+@settings(deadline=None)
 @given(numbers)
 def test_the_median_is_numpys(values: list[float]) -> None:
     assert float(median(np.array(values))) == pytest.approx(float(np.median(values)))
 
 
+@settings(deadline=None)
 @given(numbers, st.integers(0, 5))
 def test_missing_values_count_for_nothing(values: list[float], n_missing: int) -> None:
     with_holes = np.array([*values, *[math.nan] * n_missing])
@@ -59,6 +61,7 @@ def test_false_discoveries_are_counted_over_the_whole_family() -> None:
     assert benjamini_hochberg(p, 0.05).tolist() == [True, True, False, False, False]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30), st.floats(0.01, 0.2))
 def test_a_stricter_rate_never_rejects_more(p: list[float], rate: float) -> None:
     assert benjamini_hochberg(np.array(p), rate / 2).sum() <= benjamini_hochberg(np.array(p), rate).sum()
