@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from cluster_analysis.discovery.found import Found, public_name
 from cluster_analysis.model import Problem
@@ -89,10 +90,19 @@ def _by_time(by_rank: Mapping[Rank, list[Found]]) -> dict[int, str]:
     fullest = min(by_rank, key=lambda rank: (-len({one.stamp for one in by_rank[rank]}), rank))
     anchors = sorted({one.stamp for one in by_rank[fullest]})
     return {
-        id(one): str(min(anchors, key=lambda anchor: (abs(anchor - one.stamp), anchor)))
+        id(one): str(min(anchors, key=lambda anchor: (abs(_ms(anchor) - _ms(one.stamp)), anchor)))
         for captures in by_rank.values()
         for one in captures
     }
+
+
+def _ms(stamp: int) -> int:
+    """Return a stamp of 17 digits (2025 01 01 12 34 56 789) as ms since 1970; any other as it is."""
+    try:
+        second = datetime.strptime(f"{stamp // 1000:014d}", "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return stamp
+    return int(second.timestamp()) * 1000 + stamp % 1000
 
 
 def _age(one: Found) -> tuple[int, int, str]:

@@ -165,6 +165,18 @@ def test_a_window_that_is_not_there_or_not_the_only_one_is_an_error_that_lists_t
         discover(two_windows, wanted)
 
 
+def test_a_window_around_midnight_is_one_window(tmp_path: Path) -> None:
+    for first, second in (
+        ("20250101235959000", "20250102000001000"),
+        ("20250102000500000", "20250102000501000"),
+    ):
+        for rank, stamp in enumerate((first, second)):
+            name = f"node1_{rank}_{stamp}_ascend_pt"
+            write_capture(tmp_path, rank, name, steps=step_csv({stamp[6:12]: STEP_ROW}))
+    capture = discover(tmp_path, "20250101")
+    assert first_steps(capture) == {0: 12359, 1: 20000}
+
+
 def test_of_complete_windows_the_newest_is_taken(two_windows: Path) -> None:
     write_capture(two_windows, 3, "node1_3_20250101130003000_ascend_pt", steps=step_csv({"13": STEP_ROW}))
     assert first_steps(discover(two_windows)) == {0: 13, 1: 13, 2: 13, 3: 13}
