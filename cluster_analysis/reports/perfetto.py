@@ -60,9 +60,10 @@ def render(result: AnalysisResult, collectives: Sequence[pa.Table], max_slices: 
     with gzip.GzipFile(fileobj=text, mode="wb", compresslevel=6, mtime=0) as stream:
         about = _about(result, clocks, left_out)
         stream.write(f'{{"displayTimeUnit":"ms","otherData":{json.dumps(about)},"traceEvents":[\n'.encode())
+        encode = json.JSONEncoder(separators=(",", ":")).encode
         separator = ""
         for event in _events(result, collectives, clocks, steps):
-            stream.write(f"{separator}{json.dumps(event, separators=(',', ':'))}".encode())
+            stream.write(f"{separator}{encode(event)}".encode())
             separator = ",\n"
         stream.write(b"\n]}\n")
     return text.getvalue()
@@ -100,13 +101,15 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
     start_us = stage.clocks.aligned_us(rank, rows["start_ns"].to_numpy()) - stage.zero_us
     elapse_us = rows["elapse_us"].to_numpy()
     pid = stage.pids[stage.clocks.host_of[rank]]
-    free_at = np.zeros(_LANES)
+    free_at = [0.0] * _LANES
     used = set()
     columns = {name: rows[name].to_pylist() for name in ("step", "op_type", "op_name", "group", "wait_us")}
     for position, (start, elapse) in enumerate(zip(start_us.tolist(), elapse_us.tolist(), strict=True)):
-        lane = next((one for one in range(_LANES) if free_at[one] <= start + 1e-3), int(np.argmin(free_at)))
+        lane = next(
+            (one for one in range(_LANES) if free_at[one] <= start + 1e-3), free_at.index(min(free_at))
+        )
         # A lane that is still taken (all are) would make slices overlap: begin when the lane is free.
-        begin = max(start, float(free_at[lane]))
+        begin = max(start, free_at[lane])
         free_at[lane] = max(start + elapse, begin)
         step = columns["step"][position]
         span = stage.bounds.setdefault(step, [start, start + elapse])
