@@ -208,7 +208,7 @@ def evidence_of(job: SimulatedJob, where: Topology) -> JobEvidence:
 
 
 def is_right(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
-    """Same kind, same entity. A NIC or network seen on one link only may be called that link, if that is said."""
+    """Same kind, same entity. A NIC seen on one link only may be called that link, if that is said."""
     pairs = {frozenset((int(link.src), int(link.dst))) for link in finding.links}
     if fault.kind in ("slow_nic", "slow_host_pair") and finding.kind == "slow_link":
         return "not separable" in finding.summary and any(set(fault.ranks) & pair for pair in pairs)

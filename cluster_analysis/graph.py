@@ -10,8 +10,13 @@ from cluster_analysis.calls import RECEIVE_TYPES, SEND_TYPES
 from cluster_analysis.evidence import BoolArray, FloatArray, StepOperators
 from cluster_analysis.replay import Graph, Level, LongArray
 
-#: Elapsed times of sends that wait for nobody scatter less than this around their median.
-_EAGER_SPREAD = 3.0
+#: A send this many times as long as the quick ones was held up, by its receiver or by the network.
+_LONG_SEND = 1.5
+#: Fewer held-up sends than this say nothing, and change nothing.
+_MIN_LONG_SHARE = 0.02
+#: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
+_MEETING_SPREAD = 0.5
+_MEETING_SHARE = 0.5
 
 
 def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
@@ -117,7 +122,7 @@ def _message_times(
     is_batch = is_p2p & ~is_send & ~is_receive
     for kind in (is_send, is_batch & has_receiver & ~has_sender):
         sends = kind & has_receiver
-        waits |= sends & (not _is_eager(elapse[sends]))
+        waits |= sends & (not _is_eager(elapse[sends], elapse[receiver[sends]]))
     exchanging = is_batch & has_receiver & has_sender
     one_way = is_batch & has_receiver & ~has_sender
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
@@ -146,10 +151,21 @@ def _message_times(
     return transfer, own, waits
 
 
-def _is_eager(elapse: FloatArray) -> bool:
-    if not len(elapse):
+def _is_eager(send: FloatArray, receive: FloatArray) -> bool:
+    """Whether sends return without waiting for their receivers.
+
+    A send that waits for its receiver is long just when the receiver came late, and a late receiver that
+    starts the transfer takes as long as the transfer. An eager send is long when the network was busy;
+    its receiver then waits as well, or finds the message there and takes next to nothing.
+    """
+    if not len(send):
         return True
-    return bool(np.percentile(elapse, 95) < _EAGER_SPREAD * max(float(np.median(elapse)), 1.0))
+    usual = max(float(np.percentile(send, 25)), 1.0)
+    is_long = send > _LONG_SEND * usual
+    if np.mean(is_long) < _MIN_LONG_SHARE:
+        return True
+    met = np.abs(receive[is_long] / usual - 1.0) < _MEETING_SPREAD
+    return bool(np.mean(met) < _MEETING_SHARE)
 
 
 def _edges(

@@ -42,7 +42,8 @@ class Graph:
     `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `join`, `sender` and
     `receiver` (V,) are visits, V where there is none (V + 1 for `join`). `own_us` is what a receive takes
     once its message is there, NaN where a visit takes the operator's transfer. `waits_for_receiver`
-    marks sends that do not return before the receiver has come. Operators: (O,). `measured_us` is (steps, ranks).
+    marks sends that do not return before the receiver has come. Operators: (O,). `measured_us` is
+    (steps, ranks).
     """
 
     ranks: IntArray
