@@ -13,6 +13,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -170,13 +171,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hosts", type=int, default=8)
     parser.add_argument("--ranks", type=int, default=8, help="a host")
-    parser.add_argument("--host-mib", type=float, default=340.0, help="size of a host's profiler data")
+    parser.add_argument("--host-mib", type=float, default=100.0, help="size of a host's profiler data")
     parser.add_argument("--small-files", type=int, default=2000, help="files of 10 KB a host")
     parser.add_argument("--delayed-files", type=int, default=300, help="files of 10 KB over the slow link")
     parser.add_argument("--delay-ms", type=float, default=20.0, help="round trip of the slow link")
     parser.add_argument("--held", type=int, default=500, help="connections held at once")
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers and data are removed
     memory = Path("/dev/shm")
     directory = tempfile.mkdtemp(prefix="bench-collect-", dir=memory if memory.is_dir() else None)
     try:
@@ -186,50 +189,73 @@ def main() -> None:
 
 
 def benchmark(arguments: argparse.Namespace, place: Path) -> None:
-    """Make the data, run all comparisons, print figures and targets."""
+    """Make the data, run the chosen comparisons, print figures and targets."""
     write_ranks(place / "big", arguments.ranks, arguments.host_mib)
     write_small(place / "small", arguments.small_files)
     write_small(place / "few", arguments.delayed_files)
-    rivals = [rival for rival in RIVALS if "rsync" not in rival.name or shutil.which("rsync")]
-    n_hosts = arguments.hosts
-    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; data in {place}")
+    load = os.getloadavg()[0]
+    print(f"load before: {load:.1f} on {os.cpu_count()} processors; data in {place}", flush=True)
     with SshLab(place / "lab") as lab:
-        servers = [
-            lab.start(f"127.0.0.{10 + n}", settings={"MaxStartups": "1000", "MaxSessions": "100"})
-            for n in range(n_hosts)
-        ]
+        settings = {"MaxStartups": "1000", "MaxSessions": "100"}
+        servers = [lab.start(f"127.0.0.{10 + n}", settings=settings) for n in range(arguments.hosts)]
+        for part in arguments.parts:
+            _RUN[part](arguments, lab, servers, place)
+    print(f"\nload after: {os.getloadavg()[0]:.1f}")
 
-        def specs(root: Path) -> list[HostSpec]:
-            return [spec_of(lab, server, root, number) for number, server in enumerate(servers, 1)]
 
-        n_big, n_small = (tree_bytes(place / name) * n_hosts for name in ("big", "small"))
-        big = compare(rivals, specs(place / "big"), place, servers, arguments.runs)
-        show(f"{n_hosts} hosts, {arguments.ranks} ranks each, {n_big / 1e6:.0f} MB in all", big, n_big)
-        one = compare(rivals[:6], specs(place / "big")[:1], place, servers, arguments.runs)
-        show(f"1 host of them, {n_big / n_hosts / 1e6:.0f} MB", one, n_big // n_hosts)
-        small = compare(rivals, specs(place / "small"), place, servers, arguments.runs)
-        show(f"{n_hosts} hosts, {arguments.small_files} files of 10 KB each", small, n_small)
-        with delayed(servers[0], arguments.delay_ms / 2) as port:
-            lab.trust("127.0.0.1", port, servers[0].host_key)
-            far = replace(spec_of(lab, servers[0], place / "few", 1), address="127.0.0.1", port=port)
-            slow = compare(rivals, [far], place, servers, 1)
-        title = f"1 host at {arguments.delay_ms:g} ms round trip, {arguments.delayed_files} files of 10 KB"
-        show(title, slow, tree_bytes(place / "few"))
-        wire = [rival for rival in rivals if rival.name in (OURS, SSH_TAR, "rsync -az", SCP)]
-        bytes_on_the_wire(wire, lab, servers[0], place / "big", place)
-        held = _held(specs(place / "few"), place, arguments.held)
+def _specs(lab: SshLab, servers: Sequence[SshServer], root: Path) -> list[HostSpec]:
+    return [spec_of(lab, server, root, number) for number, server in enumerate(servers, 1)]
+
+
+def _rivals() -> list[Rival]:
+    return [rival for rival in RIVALS if "rsync" not in rival.name or shutil.which("rsync")]
+
+
+def _big(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
+    specs = _specs(lab, servers, place / "big")
+    n_bytes = tree_bytes(place / "big") * len(specs)
+    costs = compare(_rivals(), specs, place, servers, arguments.runs)
+    show(f"{len(specs)} hosts, {arguments.ranks} ranks each, {n_bytes / 1e6:.0f} MB in all", costs, n_bytes)
+    verdict("throughput over ssh tar's", costs[SSH_TAR].wall_s / costs[OURS].wall_s, 0.9)
+    ratio = costs[OURS].client_cpu_s / costs[SSH_TAR].client_cpu_s
+    verdict("client CPU, of ssh tar's", ratio, 0.5, at_least=False)
+
+
+def _one(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
+    n_bytes = tree_bytes(place / "big")
+    costs = compare(_rivals(), _specs(lab, servers[:1], place / "big"), place, servers, arguments.runs)
+    show(f"1 host, {n_bytes / 1e6:.0f} MB", costs, n_bytes)
+    verdict("throughput over ssh tar's", costs[SSH_TAR].wall_s / costs[OURS].wall_s, 0.9)
+
+
+def _small(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
+    specs = _specs(lab, servers, place / "small")
+    costs = compare(_rivals(), specs, place, servers, arguments.runs)
+    title = f"{len(specs)} hosts, {arguments.small_files} files of 10 KB each"
+    show(title, costs, tree_bytes(place / "small") * len(specs))
+    _against_scp(costs, 5)
+
+
+def _slow(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
+    with delayed(servers[0], arguments.delay_ms / 2) as port:
+        lab.trust("127.0.0.1", port, servers[0].host_key)
+        far = replace(spec_of(lab, servers[0], place / "few", 1), address="127.0.0.1", port=port)
+        costs = compare(_rivals(), [far], place, servers, 1)
+    title = f"1 host at {arguments.delay_ms:g} ms round trip, {arguments.delayed_files} files of 10 KB"
+    show(title, costs, tree_bytes(place / "few"))
+    _against_scp(costs, 10)
+
+
+def _against_scp(costs: dict[str, Cost], target: float) -> None:
     start_s = _start_up_s()
-    print(f"\nload after: {os.getloadavg()[0]:.1f}\nTargets")
-    verdict("throughput, 8 hosts, over ssh tar's", big[SSH_TAR].wall_s / big[OURS].wall_s, 0.9)
-    verdict("throughput, 1 host, over ssh tar's", one[SSH_TAR].wall_s / one[OURS].wall_s, 0.9)
-    verdict("small files, times scp -r", small[SCP].wall_s / small[OURS].wall_s, 5)
-    verdict("over the slow link, times scp -r", slow[SCP].wall_s / slow[OURS].wall_s, 10)
-    print(f"  the same without {start_s:.2f} s for Python and imports:", end="")
-    print(f" {small[SCP].wall_s / (small[OURS].wall_s - start_s):.2f} times for small files,", end="")
-    print(f" {slow[SCP].wall_s / (slow[OURS].wall_s - start_s):.2f} at {arguments.delay_ms:g} ms")
-    ratio = big[OURS].client_cpu_s / big[SSH_TAR].client_cpu_s
-    verdict("client CPU for all hosts, of ssh tar's", ratio, 0.5, at_least=False)
-    verdict(f"MiB of memory with {held['n']} connections", held["rss_mib"], 150, at_least=False)
+    verdict("times scp -r", costs[SCP].wall_s / costs[OURS].wall_s, target)
+    without = costs[SCP].wall_s / max(0.01, costs[OURS].wall_s - start_s)
+    print(f"         without {start_s:.2f} s for the interpreter and imports: {without:.2f}")
+
+
+def _wire(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
+    chosen = [rival for rival in _rivals() if rival.name in (OURS, SSH_TAR, "rsync -az", SCP)]
+    bytes_on_the_wire(chosen, lab, servers[0], place / "big", place)
 
 
 def _start_up_s() -> float:
@@ -243,17 +269,21 @@ def _start_up_s() -> float:
     return min(times_s)
 
 
-def _held(specs: Sequence[HostSpec], place: Path, n_held: int) -> dict[str, float]:
+def _held(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     path = place / "held.json"
-    path.write_text(json.dumps([asdict(spec) for spec in specs]))
-    command = [sys.executable, "-m", "benchmarks.collect_driver", "hold", str(path), str(n_held)]
+    path.write_text(json.dumps([asdict(spec) for spec in _specs(lab, servers, place / "few")]))
+    command = [sys.executable, "-m", "benchmarks.collect_driver", "hold", str(path), str(arguments.held)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, float] = json.loads(done.stdout)
     print(
         f"\n{result['n']} connections held by one process: {result['rss_mib']:.0f} MiB resident, "
         f"{result['kib_each']:.0f} KiB each, logged in within {result['seconds']:.1f} s"
     )
-    return result
+    verdict("MiB of memory", result["rss_mib"], 150, at_least=False)
+
+
+_RUN = {"big": _big, "one": _one, "small": _small, "slow": _slow, "wire": _wire, "held": _held}
+_PARTS = list(_RUN)
 
 
 if __name__ == "__main__":
