@@ -17,6 +17,9 @@ from cluster_run.errors import UsageError
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+#: Clock of the AI cores of a 910B at full speed.
+NOMINAL_MHZ = 1800.0
+
 
 @dataclass(frozen=True)
 class Retransmission:
@@ -30,9 +33,14 @@ class Retransmission:
 
 @dataclass(frozen=True)
 class Effects:
-    """What all faults together change, by [step, rank]; `dispatch_us` is idle time spread over a step."""
+    """What all faults together change, by [step, rank].
+
+    `throttle` is the part of `compute_factor` that a slower clock causes; `dispatch_us` is idle time spread
+    over a step.
+    """
 
     compute_factor: Floats
+    throttle: Floats
     cube_factor: Floats
     dispatch_us: Floats
     input_us: Floats
@@ -84,7 +92,7 @@ def place_faults(spec: JobSpec, faults: tuple[Fault, ...], seed: int, used: Ints
 def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
     """Return what placed faults change."""
     shape = (spec.steps, spec.n_ranks)
-    compute, cube = np.ones(shape), np.ones(shape)
+    compute, throttle, cube = np.ones(shape), np.ones(shape), np.ones(shape)
     dispatch, late, pause = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     links: list[LinkEffect] = []
     retransmissions: list[Retransmission] = []
@@ -97,6 +105,7 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
             if fault.cause == "compute":
                 share = {"": 1.0, "cube": CUBE_SHARE, "vector": 1.0 - CUBE_SHARE}[fault.op_class]
                 compute[:, ranks] *= (1.0 + share * extra)[:, None]
+                throttle[:, ranks] *= (1.0 + extra * (not fault.op_class))[:, None]
                 cube_part = 1.0 + extra if fault.op_class != "vector" else np.ones_like(extra)
                 cube[:, ranks] *= (cube_part / (1.0 + share * extra))[:, None]
             elif fault.cause == "input":
@@ -111,7 +120,7 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
         else:
             effect = link_effect(spec, fault, 1.0 + extra)
             links += [effect] if effect is not None else []
-    return Effects(compute, cube, dispatch, late, pause, tuple(links), tuple(retransmissions))
+    return Effects(compute, throttle, cube, dispatch, late, pause, tuple(links), tuple(retransmissions))
 
 
 def _ranks(spec: JobSpec, fault: Fault) -> list[int]:

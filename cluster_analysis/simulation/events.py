@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.simulation import layout as kinds
-from cluster_analysis.simulation.effects import Effects, effects_of, place_faults, with_workload
+from cluster_analysis.simulation.effects import NOMINAL_MHZ, Effects, effects_of, place_faults, with_workload
 from cluster_analysis.simulation.faults import CUBE_SHARE, Fault
 from cluster_analysis.simulation.job import Ops, SimulatedJob, StepTimes
 from cluster_analysis.simulation.network import Network
@@ -82,7 +82,7 @@ class _Run:
         self._effects = effects
         self.streams = Streams(plant, effects.retransmissions)
         shape = (spec.steps, spec.n_ranks)
-        self.times = StepTimes(*(np.zeros(shape) for _ in range(6)))
+        self.times = StepTimes(*(np.zeros(shape) for _ in range(7)))
         self._rng = generator(seed, "segments")
         self._n_passes = [0] * spec.pp
         self._gathered: dict[tuple[int, int], Floats] = {}
@@ -107,6 +107,7 @@ class _Run:
         self._finish(work)
         times.end_us[step] = streams.clock
         times.computing_us[step] = streams.computed_us
+        times.frequency_mhz[step] = NOMINAL_MHZ / self._effects.throttle[step]
         times.cube_us[step] = streams.computed_us * CUBE_SHARE * self._effects.cube_factor[step]
 
     def _run_pass(self, action: Action, work: StepWork) -> None:

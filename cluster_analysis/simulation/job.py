@@ -68,7 +68,7 @@ class LinkUses:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """True times by [step, rank].
+    """True times, and the clock of the AI cores, by [step, rank].
 
     End-to-end is `end_us - first_task_us`: from the first thing the device did to the last. `backward_us`
     is when the last backward pass ended; `cube_us` is the part of `computing_us` that matrix units did.
@@ -80,6 +80,7 @@ class StepTimes:
     end_us: Floats
     computing_us: Floats
     cube_us: Floats
+    frequency_mhz: Floats
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from cluster_analysis.simulation.observed import EPOCH_US, seen_steps
 from cluster_analysis.simulation.sqlite_file import Rows, write_database
 
 _SCHEMA = """
+CREATE TABLE AICORE_FREQ (deviceId INTEGER,timestampNs NUMERIC,freq INTEGER);
 CREATE TABLE COMMUNICATION_OP (opName INTEGER,startNs INTEGER,endNs INTEGER,connectionId INTEGER,groupName INTEGER,opId INTEGER PRIMARY KEY,relay INTEGER,retry INTEGER,dataType INTEGER,algType INTEGER,count NUMERIC,opType INTEGER);
 CREATE TABLE COMMUNICATION_TASK_INFO (name INTEGER,globalTaskId INTEGER,taskType INTEGER,planeId INTEGER,groupName INTEGER,notifyId INTEGER,rdmaType INTEGER,srcRank INTEGER,dstRank INTEGER,transportType INTEGER,size INTEGER,dataType INTEGER,linkType INTEGER,opId INTEGER);
 CREATE TABLE COMPUTE_TASK_INFO (name INTEGER,globalTaskId INTEGER PRIMARY KEY,blockDim INTEGER,mixBlockDim INTEGER,taskType INTEGER,opType INTEGER,inputFormats INTEGER,inputDataTypes INTEGER,inputShapes INTEGER,outputFormats INTEGER,outputDataTypes INTEGER,outputShapes INTEGER,attrInfo INTEGER);
@@ -100,7 +101,9 @@ def _place_rows(captured: CapturedJob, rank: int) -> dict[str, Rows]:
         for times in (job.times.begin_us, job.times.end_us)
     )
     content = {"SCHEMA_VERSION": "1.0.0", **metadata(captured, rank)}
+    clock = np.rint(job.times.frequency_mhz[steps, rank]).astype(int).tolist()
     return {
+        "AICORE_FREQ": [(device, when, mhz) for when, mhz in zip(begin, clock, strict=True)],
         "STEP_TIME": list(zip([spec.first_step + step for step in steps], begin, end, strict=True)),
         "SESSION_TIME_INFO": [(begin[0], end[-1])] if steps else [],
         "HOST_INFO": [(str(double_hash(host_name(host))), host_name(host))],

@@ -157,6 +157,13 @@ def test_another_run_has_the_same_machines_and_other_noise(healthy: SimulatedJob
     assert simulate(SPEC, [fault], 11, run=1).faults == simulate(SPEC, [fault], 11).faults
 
 
+def test_a_slow_device_has_a_slow_clock_and_slow_operators_alone_do_not(healthy: SimulatedJob) -> None:
+    assert (healthy.times.frequency_mhz == 1800.0).all()
+    job = simulate(SPEC, [parse_scenario("slow_rank:1.2@5"), parse_scenario("slow_rank:1.2@6,op=cube")], 11)
+    assert (job.times.frequency_mhz[:, 5] == 1500.0).all()
+    assert (np.delete(job.times.frequency_mhz, 5, axis=1) == 1800.0).all()
+
+
 def test_a_trend_grows_from_nothing_to_its_severity(healthy: SimulatedJob) -> None:
     job = simulate(SPEC, [parse_scenario("slow_rank:1.3@5,pattern=trend")], 11)
     ratio = gaps(job)[:, 5] / gaps(healthy)[:, 5]
