@@ -7,13 +7,15 @@ text. So the form follows the captures: a database as soon as one rank has one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.engine import Engine
 from cluster_analysis.engine_tasks import canonical, collectives_of_step
 from cluster_analysis.insight import communication, matrix, op_index
 from cluster_analysis.insight.database import InsightDatabase
@@ -35,6 +37,10 @@ _INDEX_BATCH = 32
 _BUFFER_BYTES = 1024 * 1024
 
 
+#: A function that writes a file, what it is made of, and the path.
+_Writing = tuple[Callable[[Any, str], None], Any, str]
+
+
 def is_database_job(sources: Iterable[RankSource]) -> bool:
     """Return whether Insight will take these captures as databases."""
     return any(source.kind.endswith("/db") for source in sources)
@@ -53,9 +59,34 @@ def write_text_files(examined: Examined, folder: Path) -> None:
     _write(folder / "cluster_step_trace_time.csv", csv_text(step_rows(read.steps, topology)))
     rows = group_rows(read.uses, topology, read.metadata)
     _write(folder / "communication_group.json", group_json(rows))
-    with (folder / "cluster_communication_matrix.json").open("wb", _BUFFER_BYTES) as stream:
-        matrix.write_matrix(_matrix(examined), members, stream)
-    _write_communication(examined, members, folder / "cluster_communication.json")
+    writings: list[_Writing] = [
+        (
+            communication.write_communication_file,
+            _communication_input(examined, members),
+            str(folder / "cluster_communication.json"),
+        ),
+        (
+            matrix.write_matrix_file,
+            matrix.MatrixInput(_matrix(examined), members),
+            str(folder / "cluster_communication_matrix.json"),
+        ),
+    ]
+    _do(writings, examined.engine)
+
+
+def _do(writings: Sequence[_Writing], engine: Engine) -> None:
+    """Write large files where it holds up nobody: by the workers, if they see our files."""
+    if not engine.shares_files:
+        for write, given, path in writings:
+            write(given, path)
+        return
+    for outcome, (_, _, path) in zip(engine.run(_write_one, writings), writings, strict=True):
+        if outcome.failure:
+            raise InputError(f"{Path(path).name}: {outcome.failure}")
+
+
+def _write_one(write: Callable[[Any, str], None], given: Any, path: str) -> None:
+    write(given, path)
 
 
 def write_database(examined: Examined, folder: Path) -> None:
@@ -132,17 +163,6 @@ def _matrix(examined: Examined) -> pa.Table:
     calls = [(step, examined.topology, examined.read.parts(step)) for step in examined.read.bulk_steps]
     outcomes = examined.engine.run(matrix.matrix_of_step, calls)
     return canonical([one.value for one in outcomes if one.value is not None], matrix.MATRIX)
-
-
-def _write_communication(examined: Examined, members: dict[str, tuple[Rank, ...]], path: Path) -> None:
-    """Write the largest file where it holds up nobody: by a worker, if the workers see our files."""
-    given = _communication_input(examined, members)
-    if not examined.engine.shares_files:
-        communication.write_communication_file(given, str(path))
-        return
-    for outcome in examined.engine.run(communication.write_communication_file, [(given, str(path))]):
-        if outcome.failure:
-            raise InputError(f"{path.name}: {outcome.failure}")
 
 
 def _communication_input(

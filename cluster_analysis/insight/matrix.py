@@ -8,6 +8,7 @@ once, where other tools count it twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO
 
@@ -87,6 +88,20 @@ def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | 
         },
         schema=MATRIX,
     )
+
+
+@dataclass(frozen=True)
+class MatrixInput:
+    """MATRIX of all steps, and each group's global ranks."""
+
+    matrix: pa.Table
+    members: Mapping[str, tuple[Rank, ...]]
+
+
+def write_matrix_file(given: MatrixInput, path: str) -> None:
+    """Write cluster_communication_matrix.json to `path`; see `write_matrix`."""
+    with open(path, "wb") as stream:
+        write_matrix(given.matrix, given.members, stream)
 
 
 def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:
