@@ -42,7 +42,8 @@ def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[str]]:
             if _family(one) == family and richer and (family == "prof" or one.rank in richer)
         ]
         if spare:
-            found = [one for one in found if one not in spare]
+            left_out = {id(one) for one in spare}
+            found = [one for one in found if id(one) not in left_out]
             notes.append(f"{len(spare)} {family} captures beside richer ones of the same run are not read")
     return found, problems, notes
 

@@ -287,3 +287,27 @@ def test_files_of_a_capture_are_measured(tmp_path: Path) -> None:
     expected = sum((capture / OUTPUT / name).stat().st_size for name in names)
     expected += (capture / "profiler_info_0.json").stat().st_size
     assert discover(tmp_path).sources[0].size_bytes == expected
+
+
+def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
+    write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
+    document = {
+        "schema": "cluster-run/1",
+        "what": ["analysis"],
+        "tool_version": "0",
+        "hosts": [
+            {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": []},
+            {
+                "host": "2",
+                "server_id": "10.0.0.2",
+                "state": "failed",
+                "files": [],
+                "reason": "connection refused",
+            },
+        ],
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    problems = discover(tmp_path).problems
+    assert [(problem.host, problem.reason) for problem in problems] == [
+        ("2", "not collected: connection refused")
+    ]

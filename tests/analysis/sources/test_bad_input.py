@@ -325,30 +325,6 @@ def test_a_wrong_type_costs_that_file_and_names_the_step(job: dict[int, Path]) -
     assert "'step50', which begins at byte 11" in reason
 
 
-def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
-    write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
-    document = {
-        "schema": "cluster-run/1",
-        "what": ["analysis"],
-        "tool_version": "0",
-        "hosts": [
-            {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": []},
-            {
-                "host": "2",
-                "server_id": "10.0.0.2",
-                "state": "failed",
-                "files": [],
-                "reason": "connection refused",
-            },
-        ],
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps(document))
-    problems = discover(tmp_path).problems
-    assert [(problem.host, problem.reason) for problem in problems] == [
-        ("2", "not collected: connection refused")
-    ]
-
-
 def topology_of(capture: Capture, tables: dict[int, RankTables]) -> Topology:
     use = pa.concat_tables([group_use(one) for one in tables.values()])
     topology, problems = build_topology(
