@@ -11,7 +11,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,18 @@ _COLOURS = {"critical": "terrible", "warning": "bad", "info": "grey"}
 
 @dataclass(frozen=True)
 class _Stage:
-    """What the slices of all ranks share; `bounds` gathers begin and end of each step in µs."""
+    """What the slices of all ranks share.
+
+    `bounds` gathers begin and end of each step in µs, `free_at` when each lane of each rank is free again:
+    a rank's operators may come in several tables.
+    """
 
     result: AnalysisResult
     clocks: Clocks
     pids: Mapping[str, int]
     bounds: dict[int, list[float]]
     zero_us: float
+    free_at: dict[tuple[Rank, int], float] = field(default_factory=dict)
 
 
 def render(result: AnalysisResult, collectives: Sequence[pa.Table], max_slices: int = MAX_SLICES) -> bytes:
@@ -101,22 +106,19 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
     start_us = stage.clocks.aligned_us(rank, rows["start_ns"].to_numpy()) - stage.zero_us
     elapse_us = rows["elapse_us"].to_numpy()
     pid = stage.pids[stage.clocks.host_of[rank]]
-    free_at = [0.0] * _LANES
-    used = set()
     columns = {name: rows[name].to_pylist() for name in ("step", "op_type", "op_name", "group", "wait_us")}
     for position, (start, elapse) in enumerate(zip(start_us.tolist(), elapse_us.tolist(), strict=True)):
-        lane = next(
-            (one for one in range(_LANES) if free_at[one] <= start + 1e-3), free_at.index(min(free_at))
-        )
+        free_at = [stage.free_at.get((rank, one), -1.0) for one in range(_LANES)]
+        first_free = (one for one in range(_LANES) if free_at[one] <= start + 1e-3)
+        lane = next(first_free, free_at.index(min(free_at)))
         # A lane that is still taken (all are) would make slices overlap: begin when the lane is free.
         begin = max(start, free_at[lane])
-        free_at[lane] = max(start + elapse, begin)
+        stage.free_at[rank, lane] = max(start + elapse, begin)
         step = columns["step"][position]
         span = stage.bounds.setdefault(step, [start, start + elapse])
         span[0], span[1] = min(span[0], start), max(span[1], start + elapse)
         tid = rank * _LANES + lane + 1
-        if lane not in used:
-            used.add(lane)
+        if free_at[lane] < 0:
             yield _named("thread_name", pid, tid, f"rank {rank}" + (f" ({lane + 1})" if lane else ""))
             yield {
                 "ph": "M",

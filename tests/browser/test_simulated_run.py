@@ -1,5 +1,6 @@
 """The whole way: a simulated job, analysed by the command, its report opened in a browser."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -53,6 +54,31 @@ def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(
         summary.click()
     assert page.locator(".waiting tr").first.text_content().startswith("TP · ranks 12-15")
     page.screenshot(path=SCREENSHOTS / "simulated-32-ranks.png", full_page=True)
+
+
+def test_timeline_and_comparison_of_a_simulated_job_hold_every_rank(viewer, output, tmp_path):
+    argv = [
+        str(output.parent),
+        "--baseline",
+        str(output.parent),
+        "--timeline",
+        "--output",
+        str(tmp_path),
+        "-q",
+    ]
+    assert analyse(argv) == 0
+    (timeline,) = tmp_path.glob("*.json.gz")
+    document = json.loads(gzip.decompress(timeline.read_bytes()))
+    slices = [event for event in document["traceEvents"] if event.get("cat") == "communication"]
+    page = viewer.open((tmp_path / "report.html").read_bytes())
+    page.evaluate("clusterReport.showAll()")
+
+    assert {event["args"]["rank"] for event in slices} == set(range(32))
+    assert len(document["otherData"]["clocks"]) == 4
+    assert all(clock["error_us"] < 1000 for clock in document["otherData"]["clocks"].values())
+    # A run beside itself: nothing moved.
+    assert page.locator("#changes tbody tr").count() == 1
+    assert "within noise" in page.locator("#changes").inner_text()
 
 
 def test_the_picture_of_the_readme_is_made_by_the_script_and_small(browser, tmp_path):

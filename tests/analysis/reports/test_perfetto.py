@@ -3,6 +3,7 @@ import json
 from collections import defaultdict
 from itertools import pairwise
 
+import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.reports import perfetto
@@ -83,6 +84,18 @@ def test_clocks_are_given_with_offset_drift_and_error(content):
 
     assert [clock["offset_us"] for clock in clocks.values()] == pytest.approx([0, 1000, 2000, 3000], abs=0.1)
     assert {"offset_us", "drift_ppm", "error_us", "observations"} == set(clocks["1"])
+
+
+def test_tables_by_step_give_the_slices_of_tables_by_rank(content):
+    (table,) = collectives(GROUPS, OFFSETS, n_ops=60)
+    by_step = [table.filter(pc.equal(table["step"], step)) for step in range(6)]
+    by_rank = [table.filter(pc.equal(table["rank"], rank)) for rank in range(32)]
+    first, second = (trace(perfetto.render(builder.degraded(), tables)) for tables in (by_step, by_rank))
+
+    def ordered(document):
+        return sorted(json.dumps(event, sort_keys=True) for event in document["traceEvents"])
+
+    assert ordered(first) == ordered(second) == ordered(trace(content))
 
 
 def test_too_many_operators_leave_whole_steps_out_and_say_so():
