@@ -25,6 +25,7 @@ from cluster_analysis.findings import Finding
 from cluster_analysis.model import Topology
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.simulation.api import (
+    Fault,
     Healthy,
     JobSpec,
     Noise,
@@ -120,6 +121,10 @@ def judge_job(work: tuple[str, int, int]) -> Outcome:
     spec = job_spec(mode, seed)
     scenarios = [parse_scenario(FAULTS[number % len(FAULTS)])] if number >= 0 else []
     job = simulate(spec, scenarios, seed=seed)
+    hidden = set(spec.healthy.missing_ranks)
+    if any(hidden & ranks_of(fault) for fault in job.faults):  # nobody finds what no file shows
+        spec = replace(spec, healthy=replace(spec.healthy, missing_ranks=()))
+        job = simulate(spec, scenarios, seed=seed)
     where = topology(job)
     evidence = evidence_of(job, where)
     detection = detect(evidence, where)
@@ -227,6 +232,11 @@ def touches(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
         int(end) for link in finding.links for end in (link.src, link.dst)
     }
     return bool(ranks & fault_ranks(fault))
+
+
+def ranks_of(fault: Fault) -> set[int]:
+    """Ranks at which a fault of one rank or link sits."""
+    return set(fault.ranks) | {rank for link in fault.links for rank in link}
 
 
 def fault_ranks(fault: TrueFault) -> set[int]:
