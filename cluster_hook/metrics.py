@@ -11,7 +11,7 @@ from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
 from cluster_run.layout import FINDINGS_NAME
 
-#: Beside the results; cluster-analyse removes the one of an older analysis.
+#: Beside findings.json.
 METRICS_NAME = "metrics.prom"
 #: More than a large job's metrics take; a longer text is not ours.
 MAX_METRICS_LENGTH = 1024 * 1024

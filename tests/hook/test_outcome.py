@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.outputs import folder
-from cluster_hook.metrics import METRICS_NAME, place_metrics, write_metrics
+from cluster_hook.metrics import place_metrics, write_metrics
 from cluster_hook.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
 from cluster_hook.telling import TellOptions, TellWhen, is_worth_telling, message_text, tell
 from cluster_hook.verdict import FindingLine, Verdict, read_verdict
@@ -166,10 +165,6 @@ def test_metrics_without_their_directory_are_a_trouble_and_no_failure(tmp_path: 
     outcome = an_outcome(_HEALTHY, metrics=_METRICS)
     (trouble,) = tell(outcome, TellOptions(prometheus_dir=tmp_path / "missing"))
     assert "missing" in trouble
-
-
-def test_the_metrics_have_the_name_that_the_analysis_removes() -> None:
-    assert folder.METRICS_NAME == METRICS_NAME
 
 
 def test_metrics_of_results_that_are_not_there_are_refused_by_name(tmp_path: Path) -> None:
