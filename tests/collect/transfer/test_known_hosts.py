@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import subprocess
 from pathlib import Path
 
@@ -62,6 +64,21 @@ def test_hashed_names_are_those_of_ssh_keygen(tmp_path: Path) -> None:
     assert hosts.lookup(["127.0.0.9"], 2222).trusted == (key,)
     assert hosts.lookup(["node7"], 22).trusted == (key,)
     assert not hosts.lookup(["node8"], 22).knows_host
+
+
+def test_one_of_five_thousand_hashed_names_is_found_and_added_lines_count(tmp_path: Path) -> None:
+    lines = []
+    for number in range(5000):
+        salt = number.to_bytes(20, "big")
+        digest = hmac.digest(salt, b"node%d" % number, "sha1")
+        lines.append(
+            f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()} {KEY}{number}"
+        )
+    hosts = known("\n".join(lines))
+    assert hosts.lookup(["node4711"], 22).trusted == (f"{KEY}4711",)
+    assert not hosts.lookup(["node5000"], 22).knows_host
+    hosts.add_text(f"node5000 {OTHER}")
+    assert hosts.lookup(["node5000"], 22).trusted == (OTHER,)
 
 
 def test_authorities_and_revoked_keys_are_kept_apart() -> None:
