@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from cluster_analysis.simulation.layout import double_hash
 from cluster_analysis.sources.rank import read_rank
 from cluster_run import layout
 from cluster_run.errors import InputError, UsageError
+from cluster_run.ids import Rank
 from cluster_run.manifest import read_manifest
 from cluster_run.ranktable import parse_rank_table
 from tests.simulation.jobs import VARIETY
@@ -44,21 +46,28 @@ US_APART = 2e-3
 US_APART_RECOMPUTED = 5.0
 
 
-def frame(table: pa.Table, by: list[str]) -> pd.DataFrame:
-    """Return a table with plain text columns, in a fixed order, without what only the topology knows."""
-    plain = table.to_pandas(categories=[], strings_to_categorical=False)
-    for name in plain.columns:
-        if isinstance(plain[name].dtype, pd.CategoricalDtype):
-            plain[name] = plain[name].astype(object)
-    return (
-        plain.sort_values(by).reset_index(drop=True).drop(columns=["src_rank", "dst_rank"], errors="ignore")
-    )
+def frame(tables_of_ranks: Mapping[Rank, RankTables], name: str) -> pd.DataFrame:
+    """Return one table of all ranks with plain text columns, in order, without what only a topology knows."""
+    parts = [getattr(tables_of_ranks[rank], name) for rank in sorted(tables_of_ranks)]
+    plain = pa.concat_tables(parts).unify_dictionaries().to_pandas()
+    for column in plain.columns:
+        if isinstance(plain[column].dtype, pd.CategoricalDtype):
+            plain[column] = plain[column].astype(object)
+    ordered = plain.sort_values(["rank", *SORTED_BY[name]]).reset_index(drop=True)
+    return ordered.drop(columns=["src_rank", "dst_rank"], errors="ignore")
 
 
-def assert_same(read: RankTables, wanted: RankTables, names: list[str], us_apart: float = US_APART) -> None:
-    for name in names:
-        found, expected = (frame(getattr(one, name), SORTED_BY[name]) for one in (read, wanted))
-        pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=1e-9, atol=us_apart)
+def read_run(run: Path) -> dict[Rank, RankTables]:
+    """Return what the readers make of a run."""
+    return {source.rank: read_rank(source) for source in discover(run, None).sources}
+
+
+def assert_same(found: Mapping[Rank, RankTables], wanted: Mapping[Rank, RankTables]) -> None:
+    assert found.keys() == wanted.keys()
+    for name in SORTED_BY:
+        pd.testing.assert_frame_equal(
+            frame(found, name), frame(wanted, name), check_dtype=False, rtol=1e-9, atol=US_APART
+        )
 
 
 @pytest.mark.parametrize("framework", ["pt", "ms"])
@@ -66,12 +75,10 @@ def assert_same(read: RankTables, wanted: RankTables, names: list[str], us_apart
 def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name: str, framework: str) -> None:
     job = simulate(VARIETY[name], (), 3)
     write_run(job, tmp_path / "run", "text", framework)  # type: ignore[arg-type]
-    wanted = tables(job, framework)  # type: ignore[arg-type]
-    found = {source.rank: read_rank(source) for source in discover(tmp_path / "run", None).sources}
-    assert found.keys() == wanted.keys()
+    found, wanted = read_run(tmp_path / "run"), tables(job, framework)  # type: ignore[arg-type]
+    assert_same(found, wanted)
+    assert not [problem for one in found.values() for problem in one.problems]
     for rank, one in found.items():
-        assert one.problems == ()
-        assert_same(one, wanted[rank], list(SORTED_BY))
         assert one.metadata.groups == wanted[rank].metadata.groups
         assert one.metadata.parallel == wanted[rank].metadata.parallel
 
@@ -80,12 +87,9 @@ def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name:
 def test_the_database_form_holds_the_same_job(tmp_path: Path, name: str) -> None:
     job = simulate(VARIETY[name], (), 3)
     write_run(job, tmp_path / "run", "db", "pt")
-    wanted = tables(job, "pt")
-    found = {source.rank: read_rank(source) for source in discover(tmp_path / "run", None).sources}
-    assert found.keys() == wanted.keys()
-    for rank, one in found.items():
-        assert one.problems == ()
-        assert_same(one, wanted[rank], list(SORTED_BY))
+    found = read_run(tmp_path / "run")
+    assert_same(found, tables(job, "pt"))
+    assert not [problem for one in found.values() for problem in one.problems]
 
 
 @pytest.mark.parametrize("name", ["plain", "overlap", "rendezvous"])
@@ -94,13 +98,10 @@ def test_step_times_can_be_recomputed_from_the_tasks_of_a_mindspore_database(
 ) -> None:
     job = simulate(VARIETY[name], (), 3)
     write_run(job, tmp_path / "run", "db", "ms")
-    wanted = tables(job, "ms")
     columns = ["computing_us", "communication_us", "overlapped_us", "free_us", "bubble_us"]
-    for source in discover(tmp_path / "run", None).sources:
-        found = frame(read_rank(source).steps, ["step"])
-        expected = frame(wanted[source.rank].steps, ["step"])
-        assert list(found.step) == list(expected.step)
-        np.testing.assert_allclose(found[columns], expected[columns], atol=US_APART_RECOMPUTED)
+    found, expected = frame(read_run(tmp_path / "run"), "steps"), frame(tables(job, "ms"), "steps")
+    assert list(found.step) == list(expected.step)
+    np.testing.assert_allclose(found[columns], expected[columns], atol=US_APART_RECOMPUTED)
 
 
 def test_the_r1_form_holds_the_same_job_by_device(tmp_path: Path) -> None:
@@ -158,11 +159,9 @@ def test_less_detail_means_fewer_files_and_the_same_tables_without_them(
     write_run(job, tmp_path / "run")
     names = {path.name for path in (tmp_path / "run").rglob("*")}
     assert not names & set(lacking)
-    wanted = tables(job)
-    for source in discover(tmp_path / "run", None).sources:
-        read = read_rank(source)
-        assert_same(read, wanted[source.rank], list(SORTED_BY))
-        assert read.metadata.groups == wanted[source.rank].metadata.groups == ()
+    found = read_run(tmp_path / "run")
+    assert_same(found, tables(job))
+    assert not [group for one in found.values() for group in one.metadata.groups]
 
 
 def test_a_retransmission_is_marked_in_the_database(tmp_path: Path) -> None:
