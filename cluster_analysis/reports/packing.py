@@ -25,7 +25,7 @@ _DTYPES = {short: np.dtype(long).newbyteorder("<") for long, short in _TYPES.ite
 _ALIGNMENT = 8
 
 
-def pack(header: Mapping[str, Any], columns: Mapping[str, np.ndarray[Any, Any]]) -> str:
+def pack(header: Mapping[str, object], columns: Mapping[str, np.ndarray[Any, Any]]) -> str:
     """Return `header` (JSON values) and `columns` (float32, int32 or uint8) as ASCII text.
 
     Raises:
@@ -53,7 +53,7 @@ def pack(header: Mapping[str, Any], columns: Mapping[str, np.ndarray[Any, Any]])
     return base64.b64encode(zlib.compress(head + b"".join(chunks), 6)).decode("ascii")
 
 
-def unpack(text: str) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+def unpack(text: str) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray[Any, Any]]]:
     """Read what `pack` wrote: the header without its layout, and the columns."""
     content = zlib.decompress(base64.b64decode(text))
     (length,) = struct.unpack_from("<I", content)

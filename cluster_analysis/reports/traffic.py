@@ -25,7 +25,7 @@ MAX_OPERATORS = 200
 class Traffic:
     """`columns` are arrays of equal length for each prefix (`link.`, `pair.`), `header` is JSON."""
 
-    header: Mapping[str, Any]
+    header: Mapping[str, object]
     columns: Mapping[str, Array]
 
 

@@ -120,7 +120,7 @@ def last_ranks(waits: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int,
     return last
 
 
-def slowest_operators(matched: pa.Table, limit: int) -> list[dict[str, Any]]:
+def slowest_operators(matched: pa.Table, limit: int) -> list[Mapping[str, object]]:
     """Return the operators with the widest spread of arrivals and those with the longest transfer."""
     chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
     position = matched.schema.get_field_index("group")
