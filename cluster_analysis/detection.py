@@ -20,7 +20,14 @@ from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
 from cluster_analysis.detectors.workload import data_imbalance, expert_imbalance, only_own, stage_imbalance
 from cluster_analysis.evidence import BoolArray, JobEvidence
-from cluster_analysis.findings import FAULT_KINDS, Finding, Severity, Verdict, severity_of
+from cluster_analysis.findings import (
+    FAULT_KINDS,
+    WARNING_COST_SHARE,
+    Finding,
+    Severity,
+    Verdict,
+    severity_of,
+)
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
 from cluster_analysis.stats import group_medians, median
@@ -32,6 +39,8 @@ from cluster_analysis.whatif import Saving, WhatIf
 _N_PLACEBOS = 3
 _MAX_SUSPECTS = 24
 _N_CHAINS = 5
+#: A suspect that costs this many times more once dearer ones are repaired is hidden behind them.
+_HIDDEN = 2.0
 
 
 @dataclass(frozen=True)
@@ -252,6 +261,10 @@ def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float, li
         cost = saving.bound_us
         summary += " The cost is an upper bound: there are no operators to replay."
     weight = cost if cost is not None else saving.bound_us
+    hidden = saving.after_others_us or 0.0
+    if weight is not None and hidden >= _HIDDEN * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
+        weight = hidden
+        summary += f" Hidden behind dearer findings: once they are mended, it costs {hidden / 1e3:.3g} ms."
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # A small cost that is barely significant is some healthy device's luck in a job of many.

@@ -28,13 +28,16 @@ _GREEDY = 5
 
 @dataclass(frozen=True)
 class Saving:
-    """What repairing a suspect saves in the mean step, alone and after the ones before it. None: not known.
+    """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
 
-    `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
+    `after_others_us` is what it adds once the dearer ones are repaired: more than alone where it hides
+    behind one of them. `bound_us` is an upper bound from local times and transfers alone, where no
+    replay is to be trusted.
     """
 
     alone_us: float | None
     cumulative_us: float | None
+    after_others_us: float | None = None
     bound_us: float | None = None
 
 
@@ -57,10 +60,10 @@ class WhatIf:
         """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
         graph = self._graph
         if graph is None or self.replay is None or self.replay.error_share > refuse_above:
-            return [Saving(None, None, _bound(self._view, one)) for one in suspects]
+            return [Saving(None, None, bound_us=_bound(self._view, one)) for one in suspects]
         alone = self._saved(graph, [[one] for one in suspects])
-        cumulative = self._greedy(graph, suspects, alone)
-        return [Saving(a, c) for a, c in zip(alone, cumulative, strict=True)]
+        cumulative, added = self._greedy(graph, suspects, alone)
+        return [Saving(*one) for one in zip(alone, cumulative, added, strict=True)]
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.
@@ -102,9 +105,15 @@ class WhatIf:
             saved += [base - float(np.mean(row)) for row in times]
         return saved
 
-    def _greedy(self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
-        """Savings one after the other: the dearest first, then what is dearest once that is repaired."""
+    def _greedy(
+        self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
+    ) -> tuple[list[float], list[float]]:
+        """Savings one after the other: the dearest first, then what is dearest once that is repaired.
+
+        Returns what is saved up to each one, and what each one adds.
+        """
         cumulative = [max(alone, default=0.0)] * len(suspects)
+        added = [0.0] * len(suspects)
         order = sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))
         left, fixed, best = order[:_GREEDY], list[Suspect](), 0.0
         while left:
@@ -114,12 +123,13 @@ class WhatIf:
                 else [alone[i] for i in left]
             )
             pick = int(np.argmax(gains))
+            added[left[pick]] = max(0.0, gains[pick] - best)
             best = max(best, gains[pick])
             cumulative[left[pick]] = best
             fixed.append(suspects[left.pop(pick)])
         for i in order[_GREEDY:]:
             cumulative[i] = best
-        return cumulative
+        return cumulative, added
 
     def _gaps(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
         gap = graph.gap_us

@@ -137,7 +137,19 @@ def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> 
     per_replica = np.stack([median(effect[view.replica == one], 0) for one in replicas])
     var_effect = float(np.nan_to_num(sigma(per_replica)) ** 2)
     beta = max(0.0, 1.0 - var_noise / var_effect) if var_effect > 0 else 0.0
-    return raw - beta * np.nan_to_num(effect), beta
+    return raw - _shared(raw, beta * np.nan_to_num(effect)), beta
+
+
+def _shared(raw: FloatArray, effect: FloatArray) -> FloatArray:
+    """Return the effect without the lasting part that a rank itself does not show.
+
+    Data that are always longer lengthen all stages. What lasts in other stages only is a slow device
+    there; taken out here, it would make the same replica's healthy ranks look fast, and others slow.
+    """
+    lasting = median(effect, 1)
+    own = np.nan_to_num(median(raw, 1))
+    kept: FloatArray = np.clip(lasting, np.minimum(own, 0.0), np.maximum(own, 0.0))
+    return effect - (lasting - kept)[:, None]
 
 
 def others_median(values: FloatArray) -> FloatArray:
