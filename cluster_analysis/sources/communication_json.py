@@ -10,11 +10,14 @@ PCIE and SIO hold, so it is not read. "Idle" is spelled "Idel" in the documentat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from array import array
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -143,9 +146,9 @@ class _Rows:
         self.is_p2p: list[bool] = []
         #: The digits of the time stamps, a line each, a text for each step and level.
         self.starts: list[bytes] = []
-        self.times: dict[str, list[float | None]] = {name: [] for name in _TIME_COLUMNS}
-        self.sizes: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
-        self.transit: dict[str, list[float | None]] = {name: [] for name in TRANSPORTS}
+        self.times = {name: array("d") for name in _TIME_COLUMNS}
+        self.sizes = {name: array("d") for name in TRANSPORTS}
+        self.transit = {name: array("d") for name in TRANSPORTS}
         self.packet_sums = PacketSums()
 
     def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
@@ -166,11 +169,11 @@ class _Rows:
             pairs = zip(columns["time.idle"], map(_IDEL, ops.values()), strict=True)
             columns["time.idle"] = tuple(idel if idle is None else idle for idle, idel in pairs)
         for name, field in _TIME_COLUMNS.items():
-            self.times[name].extend(columns[field])
+            self.times[name].extend(_packed(columns[field]))
         for name in TRANSPORTS:
             used = f"bandwidth.{name.lower()}"
-            self.sizes[name].extend(columns[f"{used}.size"])
-            self.transit[name].extend(columns[f"{used}.time"])
+            self.sizes[name].extend(_packed(columns[f"{used}.size"]))
+            self.transit[name].extend(_packed(columns[f"{used}.time"]))
             self.packet_sums.add(step, name, zip(ops, columns[f"{used}.packets"], strict=True))
 
     def collectives(self, rank: int, remark: Remark) -> pa.Table:
@@ -203,6 +206,14 @@ class _Rows:
         return self.packet_sums.table(rank)
 
 
-def _scaled(values: list[float | None], factor: float) -> pa.Array:
-    """Return values times factor; what is missing is null."""
-    return pc.multiply(pa.array(values, pa.float64()), factor)
+def _packed(values: Sequence[float | None]) -> array[float]:
+    """Return the values without their objects; what is missing is NaN, which JSON cannot hold itself."""
+    try:
+        return array("d", values)  # type: ignore[arg-type]
+    except TypeError:
+        return array("d", [math.nan if value is None else value for value in values])
+
+
+def _scaled(values: array[float], factor: float) -> pa.Array:
+    """Return values times factor; NaN becomes null."""
+    return pa.array(np.frombuffer(values, dtype=np.float64) * factor, from_pandas=True)

@@ -211,3 +211,8 @@ def test_raw_links_are_the_bytes_of_the_file(tmp_path: Path) -> None:
 
 def test_the_hash_of_a_group_id_is_the_number_in_operator_names() -> None:
     assert group_hash("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == "17148521525495523210"
+
+
+@pytest.mark.parametrize("document", [{}, {"step1": {}}, {"step1": {"p2p": {}, "collective": {}}}])
+def test_a_file_without_operators_is_empty_and_no_damage(tmp_path: Path, document: object) -> None:
+    assert read(tmp_path, document) == ([], [], [])
