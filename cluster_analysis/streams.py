@@ -23,8 +23,8 @@ _QUEUE_US = 100.0
 #: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
 _ENOUGH_PEERS = 4
 _FEW = 0.5
-#: Share of a kind's calls that must overlap for the kind to be on a stream of its own.
-_REGULAR = 0.1
+#: Share of a kind's ranks that must have an overlap for the kind to be on a stream of its own.
+_REGULAR_RANKS = 0.2
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,15 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
             groups = {int(calls.group[call]): call for call in (before, here)}
             hit[groups[min(groups, key=lambda group: (not is_data[group], per_rank[group], group))]] = True
     # A kind of call is on another stream when it is there regularly, not when one record overlaps.
-    unit = np.where(is_data[calls.group], -1, calls.group) * len(calls.types) + calls.kind
+    # Data-parallel calls are of one stream, whatever they move.
+    unit = np.where(is_data[calls.group], -1, calls.group * len(calls.types) + calls.kind)
     _, unit = np.unique(unit, return_inverse=True)
-    share = np.bincount(unit, hit) / np.bincount(unit)
-    return np.asarray((share >= _REGULAR)[unit] & rest)
+    n_units = int(unit.max(initial=-1)) + 1
+    pairs = unit * len(calls.ranks) + calls.rank
+    ranks_with = np.bincount(np.unique(pairs) // len(calls.ranks), minlength=n_units)
+    ranks_hit = np.bincount(np.unique(pairs[hit]) // len(calls.ranks), minlength=n_units)
+    regular = ranks_hit >= _REGULAR_RANKS * ranks_with
+    return np.asarray(regular[unit] & rest)
 
 
 def _ranks_of_groups(calls: Calls) -> IntArray:

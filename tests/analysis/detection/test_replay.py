@@ -57,6 +57,7 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
         replace(SMALL, pp=4, microbatches=8),
         replace(SMALL, pp=4, vpp=2, microbatches=8),
         replace(SMALL, dp_mode="overlap"),
+        replace(SMALL, dp_mode="zero3"),
         replace(SMALL, cp=2, dp=2),
         replace(SMALL, ep=4),
         JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=4),
