@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.families import one_job
-from cluster_analysis.discovery.found import Found, Tree
+from cluster_analysis.discovery.found import Found, Tree, file_size, public_name
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
@@ -54,7 +54,11 @@ def _inspect(tree: Tree, root: Path, places: Places) -> tuple[list[Found], list[
     problems = [Problem(f"cannot be listed: {why}", file=one.name) for one, why in tree.unreadable.items()]
     for directory in tree.ascend:
         host = _host_of(directory, root)
-        one, problem = inspect_capture(directory)
+        try:
+            one, problem = inspect_capture(directory)
+        except OSError as error:
+            name = public_name(directory)
+            one, problem = None, Problem(f"cannot be listed: {error.strerror or error}", file=name)
         if one is not None:
             found.append(replace(one, host=host, beside=_beside(directory, root)))
         if problem is not None:
@@ -167,10 +171,10 @@ def _changed(captures: Iterable[Found], places: Places, root: Path) -> list[Prob
     for one in captures:
         for path in one.files.values():
             collected = places.stored.get(path.relative_to(root).as_posix())
-            if collected is not None and collected != path.stat().st_size:
+            if collected is not None and collected != file_size(path):
                 problems.append(
                     Problem(
-                        f"{path.stat().st_size} bytes, but {collected} when it was collected",
+                        f"{file_size(path)} bytes, but {collected} when it was collected",
                         file=path.name,
                         rank=one.rank,
                         host=one.host,

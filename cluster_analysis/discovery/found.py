@@ -18,6 +18,14 @@ def public_name(directory: Path) -> str:
     return _HOST_IN_NAME.sub(r"*\1", directory.name)
 
 
+def file_size(path: Path) -> int:
+    """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will tell."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 @dataclass(frozen=True)
 class Found:
     """One capture of one rank.
@@ -42,7 +50,7 @@ class Found:
     @property
     def size_bytes(self) -> int:
         """Size of all its files."""
-        return sum(path.stat().st_size for path in self.files.values())
+        return sum(file_size(path) for path in self.files.values())
 
 
 @dataclass(frozen=True)
