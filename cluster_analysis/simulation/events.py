@@ -97,6 +97,7 @@ class _Run:
         streams.begin_step(step, work.preparing_us, network, self._rng)
         for action in plant.actions:
             if action.verb == "compute":
+                streams.finish_send(action.stage)
                 self._run_pass(action, work)
             elif action.verb == "send":
                 streams.send(action)

@@ -122,7 +122,7 @@ class Streams:
         """Send a stage's result; what that does to the sender depends on the job's `p2p`."""
         spec = self._spec
         here = self._ranks(action.stage)
-        self._flush(action.stage)
+        self.finish_send(action.stage)
         wires = self._plant.pairs[action.stage, action.peer]
         everything = slice(0, len(here))
         blocking = spec.p2p == "batch"
@@ -154,7 +154,8 @@ class Streams:
             end = np.maximum(send_start, start) + times
             self._channel[channel] = end
             self._record_send(self._ranks(action.peer), send_start, end, times, wires)
-            self._sending[self._ranks(action.peer)] = end
+            peers = self._ranks(action.peer)
+            self._sending[peers] = np.maximum(self._sending[peers], end)
         else:
             end = np.maximum(sent + times, start) + _RECEIVE_US
         if pending is not None:
@@ -165,11 +166,12 @@ class Streams:
             self._record_blocking(here, kinds.RECEIVE, start, end, times)
 
     def finish_sends(self) -> None:
-        """End the sends that no receive came after."""
+        """End the blocking sends of all stages."""
         for stage in list(self._pending):
-            self._flush(stage)
+            self.finish_send(stage)
 
-    def _flush(self, stage: int) -> None:
+    def finish_send(self, stage: int) -> None:
+        """End a blocking send of a stage that is to go on without receiving."""
         action = self._pending.pop(stage, None)
         if action is not None:
             self._record_batch(action, None, None)

@@ -60,6 +60,16 @@ def test_no_receive_ends_before_its_data_was_sent(job: SimulatedJob) -> None:
             assert (got >= sent - 1e-6).all()
 
 
+def test_a_batched_send_ends_before_its_stage_computes_on() -> None:
+    job = simulate(VARIETY["batch"], (), seed=7)
+    first_of_stage_0 = (job.ops.rank == 0) & (job.ops.step == 0)
+    reduce, exchange = kinds.ALL_REDUCE, kinds.BATCH_SEND_RECV
+    assert job.ops.kind[first_of_stage_0][:9].tolist() == [reduce, reduce, exchange] * 3
+    exchanges = job.ops.kind == exchange
+    assert (job.ops.elapse_us[exchanges] >= job.ops.transfer_us[exchanges]).all()
+    assert (job.ops.transfer_us[exchanges] > 500.0).all()
+
+
 def test_the_blocking_operators_of_a_rank_follow_each_other(job: SimulatedJob) -> None:
     ops = job.ops
     for rank in range(job.spec.n_ranks):
