@@ -94,8 +94,8 @@ class AsyncsshDialer:
             given["port"] = port
         if user is not None:
             given["username"] = user
-        if spec.ssh_config is not None:
-            given["config"] = [os.path.expanduser(spec.ssh_config)]  # noqa: ASYNC240 - no file is touched
+        if config := _client_configuration(spec):
+            given["config"] = [config]
         try:
             if spec.identity_file is not None:
                 given |= self._identity(spec)
@@ -442,6 +442,18 @@ def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
     kind = "?" if mode is None else kind_letter(mode)
     mtime_ns = int(attributes.mtime or 0) * 1_000_000_000 + int(attributes.mtime_ns or 0)
     return RemoteEntry(path, kind, attributes.size or 0, mtime_ns)
+
+
+def _client_configuration(spec: HostSpec) -> str | None:
+    """Return the client configuration to read: the user's own where the inventory names none.
+
+    asyncssh reads the user's own by itself, but only when it connects: too late for us, who hand it the
+    port.
+    """
+    if spec.ssh_config is not None:
+        return os.path.expanduser(spec.ssh_config)
+    own = os.path.expanduser("~/.ssh/config")
+    return own if os.access(own, os.R_OK) else None
 
 
 def _setup_error(error: Exception, spec: HostSpec) -> HostError:

@@ -338,6 +338,29 @@ def test_the_clients_own_configuration_is_honoured(
     assert "Accepted publickey" in gateway.log
 
 
+@BOTH
+def test_the_configuration_in_the_home_directory_is_found(
+    own_lab: SshLab, root: Path, tmp_path: Path, transport: TransportName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = own_lab.start("127.0.0.5")
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "config").write_text(
+        f"Host node1\n  HostName {target.address}\n  Port {target.port}\n  User {own_lab.user}\n"
+    )
+    monkeypatch.setenv("HOME", str(home))
+    spec = HostSpec(
+        host=HostId("1"),
+        server_id=ServerId("s"),
+        address="node1",
+        profiler_root=str(root),
+        transport=transport,
+        identity_file=str(own_lab.identity_file),
+        known_hosts=str(own_lab.known_hosts),
+    )
+    assert outcome_for(spec, tmp_path).reason == ""
+
+
 def test_known_hosts_none_means_no_host_is_known_not_any(own_lab: SshLab, root: Path, tmp_path: Path) -> None:
     """asyncssh by itself would check nothing at all then."""
     server = own_lab.start("127.0.0.4")
