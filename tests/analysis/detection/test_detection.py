@@ -83,6 +83,20 @@ def test_a_host_whose_ranks_are_half_of_its_stage_leaves_the_other_half_alone() 
     assert [(one.kind, one.hosts) for one in result.alarms] == [("slow_host", ("1",))]
 
 
+def test_a_slow_host_of_one_stage_leaves_the_same_replicas_of_the_other_stage_alone() -> None:
+    # Hosts 2 and 4 hold the same replicas: what lasts on host 2 is no long data, and host 3 is not slow.
+    result = judged(SMALL, "slow_host:1.15@2")
+    assert named(result) == {("slow_host", tuple(range(8, 16)), ("2",))}
+
+
+def test_of_two_slow_mates_each_is_an_alarm_though_either_alone_saves_little() -> None:
+    result = judged(SMALL, "slow_rank:1.15@16", "slow_rank:1.15@17")
+    assert named(result) == {("slow_rank", (16,), ("3",)), ("slow_rank", (17,), ("3",))}
+    first, second = result.alarms
+    assert second.cumulative_saving_ms > 4 * first.cost_ms_per_step
+    assert "Hidden behind dearer findings" in second.summary
+
+
 def test_one_bad_rank_does_not_condemn_its_host() -> None:
     assert named(judged(SMALL, "slow_rank:1.5@9")) == {("slow_rank", (9,), ("2",))}
 

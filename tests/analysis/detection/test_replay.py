@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.detectors.view import build_view
-from cluster_analysis.graph import build_graph
+from cluster_analysis.graph import build_graph, is_eager
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.simulation.api import Healthy, JobSpec, Noise
 from cluster_analysis.whatif import WhatIf
@@ -71,6 +71,7 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
         "pp4",
         "interleaved",
         "overlap",
+        "zero3",
         "cp",
         "experts",
         "dp",
@@ -139,3 +140,16 @@ def test_no_milliseconds_are_quoted_when_the_replay_is_off() -> None:
 def test_the_second_family_of_noise_replays_too() -> None:
     result = judged(replace(SMALL, noise=Noise(family="ar1")))
     assert result.detection.replay["error_share"] < 0.05
+
+
+def test_sends_wait_when_the_long_ones_meet_a_late_receiver_however_short_their_wait() -> None:
+    transfer = np.full(40, 400.0)
+    late = np.arange(40) % 3 == 0
+    assert not is_eager(transfer + 350.0 * late, transfer + 900.0 * ~late)
+
+
+def test_sends_in_a_busy_network_do_not_wait_for_their_receivers() -> None:
+    transfer = np.full(40, 400.0)
+    busy = np.arange(40) % 10 == 0
+    assert is_eager(np.where(busy, 700.0, transfer), np.where(busy, 1900.0, 1200.0))
+    assert is_eager(np.where(busy, 700.0, transfer), np.full(40, 5.0))
