@@ -24,6 +24,7 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store import RunWriter
 from cluster_collect.survey import Survey, chosen, profiler_root, run_prepare, survey_host
 from cluster_collect.tar_fetch import fetch_by_tar
+from cluster_collect.threads import in_thread
 from cluster_collect.transport import Dialer, HostConnection, RunningCommand
 from cluster_collect.walker import fetch_by_walker
 from cluster_collect.watchdog import Watchdog
@@ -135,7 +136,8 @@ class HostCollection:
         write_bytes_whole(directory / "prepare.log", printed)
 
     async def _fetch_missing(self, connection: HostConnection, survey: Survey, selection: Selection) -> None:
-        present, missing = self._divided(selection)
+        # After a killed call content is hashed again here: not in the loop, where it would stop the others.
+        present, missing = await in_thread(self._divided, selection)
         n_bytes = sum(file.entry.size_bytes for file in missing)
         self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
         if missing:
