@@ -122,7 +122,7 @@ def _message_times(
     is_batch = is_p2p & ~is_send & ~is_receive
     for kind in (is_send, is_batch & has_receiver & ~has_sender):
         sends = kind & has_receiver
-        waits |= sends & (not _is_eager(elapse[sends], elapse[receiver[sends]]))
+        waits |= sends & (not is_eager(elapse[sends], elapse[receiver[sends]]))
     exchanging = is_batch & has_receiver & has_sender
     one_way = is_batch & has_receiver & ~has_sender
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
@@ -151,7 +151,7 @@ def _message_times(
     return transfer, own, waits
 
 
-def _is_eager(send: FloatArray, receive: FloatArray) -> bool:
+def is_eager(send: FloatArray, receive: FloatArray) -> bool:
     """Whether sends return without waiting for their receivers.
 
     A send that waits for its receiver is long just when the receiver came late, and a late receiver that
