@@ -36,9 +36,11 @@ class PacketSums:
     def table(self, rank: int) -> pa.Table:
         """Return PACKETS, in order. The sums are exact, so the order of adding makes no difference."""
         merged: dict[tuple[int, str, str, float], list[tuple[float, float]]] = {}
+        texts = sorted({size for of_step in self._pairs.values() for _, size in of_step})
+        sizes = dict(zip(texts, numbers.to_float64(pa.array(texts, pa.string()))[0].to_pylist(), strict=True))
         for (step, transport), of_step in self._pairs.items():
-            sizes, _ = numbers.to_float64(pa.array([size for _, size in of_step], pa.string()))
-            for ((group, _), pairs), size in zip(of_step.items(), sizes.to_pylist(), strict=True):
+            for (group, text), pairs in of_step.items():
+                size = sizes[text]
                 if size is not None:
                     merged.setdefault((step, group, transport, size), []).extend(pairs)
         rows = [
