@@ -19,6 +19,8 @@ from cluster_collect.transport import HostConnection, RemoteFiles, RunningComman
 from cluster_collect.walker import walk
 from cluster_collect.watchdog import Watchdog, cancelled
 
+#: What find complains about travels beside its list, and may come a moment after the list's end.
+_ERRORS_FOLLOW_S = 0.2
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
 
 
@@ -113,6 +115,8 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
         raise NoShellError("find or tar on the host is not GNU's")
     if not listing.complete:
         raise LostConnectionError("the connection broke while the host listed its files")
+    if listing.find_status and not shell.errors:
+        await asyncio.sleep(_ERRORS_FOLLOW_S)
     return Survey(
         entries=listing.entries,
         codec=tools.codec(options.compression),

@@ -309,16 +309,6 @@ def test_links_are_told_and_neither_followed_nor_made(lab: SshLab, server: SshSe
     assert not any(os.path.islink(path) for path in (tmp_path / "run").rglob("*"))
 
 
-def test_unreadable_files_cost_only_themselves(tmp_path: Path, lab: SshLab, server: SshServer) -> None:
-    capture = make_capture(tmp_path / "host")
-    if os.geteuid() == 0:
-        pytest.skip("root reads everything")
-    (capture / "profiler_metadata.json").chmod(0)
-    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), tmp_path / "run"))
-    assert outcome.state == "partial"
-    assert file_of(outcome, "profiler_metadata.json").reason == "Permission denied"
-
-
 def test_two_collections_in_one_directory_do_not_meet(lab: SshLab, server: SshServer, tmp_path: Path) -> None:
     make_capture(tmp_path / "host")
     with locked(tmp_path / "run"), pytest.raises(RunLockedError, match=f"process {os.getpid()}"):

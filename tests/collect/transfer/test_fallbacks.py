@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +14,9 @@ import pytest
 
 from cluster_collect.spec import HostSpec, TransportName
 from cluster_run.ids import HostId, ServerId
-from demo.sshd import SshLab, make_key
+from demo.sshd import SshLab, SshServer, make_key
 
-from .helpers import FULL, Recorder, collected, host_tree, make_capture, only_host, spec_for, tree
+from .helpers import FULL, Recorder, collected, file_of, host_tree, make_capture, only_host, spec_for, tree
 from .paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
@@ -57,24 +59,51 @@ def test_sftp_brings_names_that_are_not_utf_8(own_lab: SshLab, tmp_path: Path) -
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
-def test_unreadable_directories_are_told(own_lab: SshLab, tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root reads everything")
-    capture = make_capture(tmp_path / "host")
-    (capture / "PROF_000001_1_A").chmod(0)
-    server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
-    outcome = only_host(collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run", FULL))
-    (capture / "PROF_000001_1_A").chmod(0o755)
-    assert outcome.state == "partial"
-    assert "could not be listed" in outcome.reason
-
-
 def login_script(path: Path, text: str) -> dict[str, str]:
     """Settings of a server whose logins run `text` first, as a shell's start-up file would."""
     path.write_text(f'{text}\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
     return {
         "ForceCommand": f'case "$SSH_ORIGINAL_COMMAND" in sh*) exec /bin/sh {path};; *) exec {SFTP};; esac'
     }
+
+
+@pytest.fixture(params=["shell", "sftp only"])
+def guarded(
+    own_lab: SshLab, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[SshServer, Path]]:
+    """A server whose logins may not read everything, and a root with one such file and directory."""
+    root = Path(tempfile.mkdtemp())
+    capture = make_capture(root)
+    root.chmod(0o755)
+    (capture / "profiler_metadata.json").chmod(0)
+    (capture / "PROF_000001_1_A").chmod(0)
+    # root reads everything, so its logins become somebody else
+    drop = "exec setpriv --reuid=65534 --regid=65534 --clear-groups " if os.geteuid() == 0 else "exec "
+    command = f"{drop}{SFTP}"
+    if request.param == "shell":
+        command = (
+            f'case "$SSH_ORIGINAL_COMMAND" in sh*) {drop}sh -c "$SSH_ORIGINAL_COMMAND";; *) {command};; esac'
+        )
+    yield own_lab.start("127.0.0.4", settings={"ForceCommand": command}), root
+    (capture / "PROF_000001_1_A").chmod(0o755)
+    shutil.rmtree(root)
+
+
+def test_what_the_login_may_not_read_costs_only_itself_and_is_told(
+    own_lab: SshLab, guarded: tuple[SshServer, Path], tmp_path: Path
+) -> None:
+    server, root = guarded
+    spec = spec_for(own_lab, server, root)
+    outcome = only_host(collected(spec, tmp_path / "run", FULL))
+    assert outcome.state == "partial"
+    locked = file_of(outcome, "profiler_metadata.json")
+    assert (locked.state, locked.reason) == ("failed", "Permission denied")
+    assert {file.state for file in outcome.files if file is not locked} == {"stored"}
+
+    (root / locked.source).chmod(0o644)
+    outcome = only_host(collected(spec, tmp_path / "run", FULL))
+    assert (outcome.state, outcome.failure) == ("partial", "listing")
+    assert "PROF_000001_1_A" in outcome.reason
 
 
 def path_with(directory: Path, *tools: str) -> str:
