@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,9 +32,11 @@ from cluster_analysis.sources.profiler_db import (
 from cluster_analysis.sources.r1_rank import read_r1_rank
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.step_trace_csv import read_step_trace
+from cluster_analysis.sources.task_links_db import read_task_links
 from cluster_analysis.sources.timeline_json import read_timeline_steps
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
+_DATABASES = ("analysis_db", "communication_db", "profiler_db")
 
 
 def read_rank(source: RankSource, selection: Selection | None = None) -> RankTables:
@@ -83,6 +86,7 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
         ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
         ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times)),
+        ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
     )
     operators = reading.first(
         ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),
@@ -150,6 +154,10 @@ def _tell_what_is_missing(
     reading: Reading, metadata: RankMetadata, steps: pa.Table | None, has_communication: bool, has_links: bool
 ) -> None:
     files = reading.source.files
+    told = {problem.file for problem in reading.problems}
+    if any(Path(files[role]).name in told for role in _DATABASES if role in files):
+        # What is missing would have been in the damaged database, which is told already.
+        return
     if steps is None and "step_trace" not in files:
         reading.problem("no step times", "step_trace_time.csv", "parse the capture again on its host")
     missing = [

@@ -13,6 +13,7 @@ from cluster_analysis.model import Problem, RankSource
 from cluster_analysis.sources.errors import BadFileError, Remark
 
 _T = TypeVar("_T")
+_UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
 #: More sentences about one file say nothing new.
 _MAX_REMARKS_OF_FILE = 20
 
@@ -41,6 +42,12 @@ class Reading:
                 # What was remarked on its parts means nothing once the whole file is refused.
                 del self.problems[n_problems:]
                 self.problem(error.message, path.name, error.advice)
+                continue
+            except _UNFORESEEN as error:
+                # A damaged file can hold anything; whatever a reader did not foresee costs this file only.
+                del self.problems[n_problems:]
+                detail = " ".join(str(error).split())[:200]
+                self.problem(f"holds what it should not: {type(error).__name__}: {detail}", path.name)
                 continue
             if value is not None:
                 return value

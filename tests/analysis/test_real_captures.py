@@ -16,6 +16,7 @@ from cluster_analysis.model import Capture, RankTables, Topology
 from cluster_analysis.sources.profiler_db import read_task_steps
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.step_trace_csv import COLUMNS
+from cluster_analysis.sources.task_links_db import read_task_links
 from cluster_analysis.topology import build_topology, group_use, map_links
 from cluster_run.ids import Rank
 
@@ -382,3 +383,21 @@ def test_mindspore_r1_laid_out_as_a_run_directory_of_two_hosts_gives_the_same_fi
         laid_out = read_rank(source)
         for name in ("iterations", "collectives", "links", "counters"):
             assert getattr(laid_out, name).equals(getattr(flat[source.rank], name)), (source.rank, name)
+
+
+def test_links_of_resnet_summed_from_its_tasks_are_the_totals_of_its_matrix() -> None:
+    capture, tables = read("resnet-2of8-pt-db")
+    for source in capture.sources:
+        from_tasks = read_task_links(Path(source.files["profiler_db"]), source.rank, lambda _: None)
+        assert from_tasks is not None
+        sums: dict[tuple[int, int, str], list[float]] = {}
+        for row in from_tasks.to_pylist():
+            one = sums.setdefault((row["src_local"], row["dst_local"], row["transport"]), [0.0, 0.0])
+            one[0] += row["size_bytes"]
+            one[1] += row["time_us"]
+        totals = [row for row in tables[source.rank].links.to_pylist() if row["variant"] == "total"]
+        assert len(totals) == len(sums) == 8
+        for row in totals:
+            size, time = sums[row["src_local"], row["dst_local"], row["transport"]]
+            assert size == pytest.approx(row["size_bytes"])
+            assert time == pytest.approx(row["time_us"], rel=1e-3)

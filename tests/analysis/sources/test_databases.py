@@ -274,3 +274,36 @@ def test_steps_are_selected_in_databases_too(tmp_path: Path) -> None:
     tables = read(output, steps=frozenset({Step(51)}))
     for table in (tables.steps, tables.collectives, tables.links, tables.packets):
         assert set(table["step"].to_pylist()) == {51}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE TASK SET startNs = 'soon'",
+        "UPDATE TASK SET endNs = NULL",
+        "UPDATE COMMUNICATION_OP SET startNs = 'soon'",
+        "UPDATE COMMUNICATION_OP SET endNs = 1e300",
+        "UPDATE COMMUNICATION_OP SET opName = NULL, groupName = 'x'",
+        "UPDATE STEP_TIME SET id = 'first'",
+        "UPDATE STEP_TIME SET startNs = NULL",
+        "UPDATE STRING_IDS SET value = x'ff00ff'",
+        "UPDATE COMPUTE_TASK_INFO SET opType = 1e99",
+        "DELETE FROM STRING_IDS",
+    ],
+)
+def test_values_of_wrong_types_in_a_database_are_no_traceback(tmp_path: Path, damage: str) -> None:
+    output = database_capture(tmp_path)
+    path = output / "ascend_pytorch_profiler_0.db"
+    profiler_db(path)
+    with sqlite3.connect(path) as base:
+        base.execute(damage)
+    base.close()
+    tables = read(output)
+    assert {problem.file for problem in tables.problems} <= {
+        path.name,
+        "communication_matrix.json",
+        "step_trace_time.csv",
+    }
+    for name in ("steps", "collectives", "links"):
+        column = {"steps": "computing_us", "collectives": "elapse_us", "links": "time_us"}[name]
+        assert all(value is None or abs(value) < 1e6 for value in getattr(tables, name)[column].to_pylist())
