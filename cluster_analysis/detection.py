@@ -18,6 +18,7 @@ from cluster_analysis.detectors.retransmission import retransmissions
 from cluster_analysis.detectors.slow_rank import confirmed_within_step, rank_suspects
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
+from cluster_analysis.detectors.whole_job import whole_job_suspects
 from cluster_analysis.detectors.workload import data_imbalance, expert_imbalance, only_own, stage_imbalance
 from cluster_analysis.evidence import BoolArray, JobEvidence
 from cluster_analysis.findings import (
@@ -89,6 +90,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if seen is not None:
         suspects += link_suspects(evidence, view, seen, limits)
     suspects += retransmissions(evidence, view, limits)
+    suspects += whole_job_suspects(evidence, view, limits)
     suspects = _dearest(suspects)
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
@@ -255,7 +257,8 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
 
 
 def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float, limits: Thresholds) -> Finding:
-    cost = None if saving.alone_us is None else max(saving.alone_us, 0.0)
+    is_known = suspect.excess_us is not None or suspect.link_factor is not None
+    cost = None if saving.alone_us is None or not is_known else max(saving.alone_us, 0.0)
     summary = suspect.summary
     if cost is None and view.graph is None and saving.bound_us is not None:
         cost = saving.bound_us

@@ -52,6 +52,13 @@ class Thresholds:
     #: Below this cost a warning must also be as improbable as this in a healthy job.
     sure_cost_share: float = 0.01
     alarm_p_value: float = 1e-4
+    #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
+    input_bound_share: float = 0.05
+    host_bound_share: float = 0.2
+    #: Operators of one kind in a group and step: so small, so many, and so dear that they are worth merging.
+    small_bytes: float = 2e6
+    small_count: int = 100
+    small_share: float = 0.01
     #: Replay error from which a warning is noted, and from which no milliseconds are quoted.
     replay_warn: float = 0.02
     replay_refuse: float = 0.05

@@ -250,3 +250,18 @@ def test_the_order_of_steps_and_rows_does_not_show() -> None:
 
     forward = list(range(len(ranks)))
     assert found(forward) == found(forward[::-1])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [
+        ("input_bound:80", "input_bound"),
+        ("host_bound:0.35", "host_bound"),
+        ("small_packets:400", "small_packets"),
+    ],
+)
+def test_what_the_whole_job_loses_alike_is_told_and_is_no_alarm(scenario: str, kind: str) -> None:
+    result = judged(SMALL, scenario)
+    assert [one.kind for one in result.detection.findings if one.kind == kind] == [kind]
+    assert not [one for one in result.alarms if one.kind in FAULT_KINDS]
+    assert not judged(SMALL).of_kind(kind)
