@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,7 +75,9 @@ def _ns_of_decimal(microseconds: pa.Array) -> pa.Array:
 def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     """Return `text` as int64, and how many cells held something else; those become null."""
     plain = _plainly_cast(text, pa.int64())
-    if plain is not None and pc.all(pc.less(pc.abs(plain), _MAX_WHOLE)).as_py():
+    # Arrow reads hexadecimal numbers, which no profiler writes: a damaged digit must not make one.
+    is_decimal = not pc.any(pc.match_substring(pc.cast(text, pa.string()), "x", ignore_case=True)).as_py()
+    if plain is not None and is_decimal and pc.all(pc.less(pc.abs(plain), _MAX_WHOLE)).as_py():
         return plain, 0
     cells = _stripped(text)
     given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
@@ -105,11 +106,8 @@ def parse_step(text: str) -> int | None:
     return None if match is None else int(match.group(1) or 0)
 
 
-def constant(value: object, length: int, kind: pa.DataType) -> pa.Array:
-    """Return an array of one repeated value."""
-    if pa.types.is_dictionary(kind):
-        indices = pa.array(np.zeros(length, dtype=np.int32))
-        return pa.DictionaryArray.from_arrays(indices, pa.array([value], kind.value_type)).cast(kind)
+def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:
+    """Return an array of one repeated number."""
     return pa.repeat(pa.scalar(value, kind), length)
 
 
