@@ -122,7 +122,7 @@ class ProcessEngine:
         try:
             while True:
                 for call in waiting:
-                    running.append(self._processes().submit(_tried, function, call))
+                    running.append(self._processes().submit(_tried_by_worker, function, call))
                     if len(running) >= self.n_workers * _N_AHEAD:
                         break
                 if not running:
@@ -135,7 +135,7 @@ class ProcessEngine:
     def _run_alone(self, function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
         for _ in range(N_ATTEMPTS):
             try:
-                return self._processes().submit(_tried, function, call).result()
+                return self._processes().submit(_tried_by_worker, function, call).result()
             except BrokenProcessPool:
                 self.close()
         return Outcome(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
@@ -169,6 +169,15 @@ def _begin_worker() -> None:
 
 def _nothing() -> None:
     """Be a task, so that the pool starts its processes now."""
+
+
+def _tried_by_worker(function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    outcome = _tried(function, call)
+    # What Arrow keeps for its next tables is missing to the other workers.
+    pa.default_memory_pool().release_unused()
+    return outcome
 
 
 def _tried(function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
