@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine import Engine
-from cluster_analysis.engine_tasks import canonical, collectives_of_step
+from cluster_analysis.engine import Engine, Outcome
+from cluster_analysis.engine_tasks import collectives_of_step
 from cluster_analysis.insight import communication, matrix, op_index
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
@@ -162,7 +162,13 @@ def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:
 def _matrix(examined: Examined) -> pa.Table:
     calls = [(step, examined.topology, examined.read.parts(step)) for step in examined.read.bulk_steps]
     outcomes = examined.engine.run(matrix.matrix_of_step, calls)
-    return canonical([one.value for one in outcomes if one.value is not None], matrix.MATRIX)
+    return _joined(outcomes, matrix.MATRIX)
+
+
+def _joined(outcomes: Iterable[Outcome[pa.Table]], schema: pa.Schema) -> pa.Table:
+    """Return all rows without copying them: whoever writes them sorts them anyway."""
+    tables = [one.value for one in outcomes if one.value is not None]
+    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
 
 def _communication_input(
@@ -179,7 +185,7 @@ def _communication_input(
     ]
     outcomes = examined.engine.run(op_index.index_ranks, calls)
     return communication.CommunicationInput(
-        index=canonical([one.value for one in outcomes if one.value is not None], op_index.INDEX),
+        index=_joined(outcomes, op_index.INDEX),
         totals=examined.read.totals,
         packets=examined.read.packets,
         members=members,
