@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cluster_analysis.findings import Finding, FindingsDocument, Link
+from cluster_analysis.findings import WARNING_COST_SHARE, Finding, FindingsDocument, Link
 from cluster_analysis.result import AnalysisResult
 from cluster_run.ids import HostId, format_number_ranges
 
@@ -121,7 +121,10 @@ def verdict_sentence(document: FindingsDocument) -> str:
         return f"Could not tell: {_unknown_reason(document)}."
     if document.verdict == "healthy":
         where = f" on {count(run.hosts, 'host')}" if run.hosts else ""
-        return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}."
+        saving = (
+            f"; the job itself could save {format_ms(best_saving_ms(document))}" if can_save(document) else ""
+        )
+        return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}{saving}."
     worst = document.findings[0] if document.findings else None
     total_ms = best_saving_ms(document)
     if worst is None or total_ms is None or run.step_ms is None:
@@ -145,6 +148,12 @@ def subject(finding: Finding) -> str:
         "slow_uplink": f"a slow uplink of host {hosts}",
     }
     return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, KIND_NAMES[finding.kind]))
+
+
+def can_save(document: FindingsDocument) -> bool:
+    """Return whether putting the findings right would save a share of the step worth a warning."""
+    saving_ms, step_ms = best_saving_ms(document), document.run.step_ms
+    return saving_ms is not None and bool(step_ms) and saving_ms >= WARNING_COST_SHARE * (step_ms or 0.0)
 
 
 def is_nothing(finding: Finding) -> bool:

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from importlib.resources import files
 from string import Formatter
 from typing import get_args
@@ -115,6 +116,16 @@ def test_a_median_of_zero_gives_no_share():
 )
 def test_times_are_short(value_ms, text):
     assert wording.format_ms(value_ms) == text
+
+
+def test_a_healthy_job_that_could_save_time_says_so():
+    result = builder.healthy()
+    own = replace(builder.degraded().document.findings[0], kind="host_bound", severity="info")
+    document = replace(result.document, findings=(own,))
+
+    assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
+    assert "the job itself could save 12.3 ms of it" in words.headline(document, DICTIONARY).en
+    assert "could save" not in wording.verdict_sentence(result.document)
 
 
 def test_one_rank_of_one_step_is_singular():
