@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +13,15 @@ import pyarrow.compute as pc
 
 from cluster_analysis import detection, engine_tasks
 from cluster_analysis.discover import discover
-from cluster_analysis.engine import Engine, Kept, Part, open_engine
-from cluster_analysis.engine_tasks import Batch, BatchSummary
+from cluster_analysis.engine import Engine, open_engine
 from cluster_analysis.evidence import JobEvidence, StepEvidence, merge_steps
 from cluster_analysis.findings import FindingsDocument, RunInfo, Verdict
-from cluster_analysis.groups import GROUP_USE
-from cluster_analysis.insight.totals import TOTALS
 from cluster_analysis.memory import default_limit_bytes, must_file
-from cluster_analysis.model import Capture, Problem, RankMetadata, RankSource, Selection, Topology
+from cluster_analysis.model import Capture, Problem, RankSource, Selection, Topology
 from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.schema import ITERATIONS, OPERATORS, PACKETS, RANKS, STEPS
+from cluster_analysis.schema import RANKS
 from cluster_analysis.scratch import scratch_directory
 from cluster_analysis.topology import build_topology
 from cluster_run.errors import InputError
@@ -32,9 +30,6 @@ from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
     from cluster_analysis.baseline import Comparison
-
-#: Told how far it is: what is done now, tasks done, tasks in all.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -54,39 +49,6 @@ class Examined:
     def shown_addresses(self) -> Mapping[HostId, str]:
         """Real names of the hosts, if they were asked for."""
         return dict(self.capture.addresses) if self.options.show_addresses else {}
-
-
-@dataclass(frozen=True)
-class RanksRead:
-    """All ranks, read: the small tables here, the large ones wherever the engine kept them."""
-
-    steps: pa.Table
-    operators: pa.Table
-    packets: pa.Table
-    iterations: pa.Table
-    uses: pa.Table
-    totals: pa.Table
-    summaries: tuple[BatchSummary, ...]
-    kept: tuple[Kept, ...]
-    problems: tuple[Problem, ...]
-
-    @property
-    def metadata(self) -> dict[Rank, RankMetadata]:
-        """What each rank says about itself."""
-        return {rank: one for summary in self.summaries for rank, one in summary.metadata.items()}
-
-    @property
-    def bulk_steps(self) -> list[Step]:
-        """The steps that large tables hold, sorted."""
-        return sorted({step for one in self.summaries for step in one.bulk_steps})
-
-    def parts(self, step: Step) -> list[Part]:
-        """Return the pieces of one step, for a task that takes them."""
-        return [
-            kept.part(step)
-            for kept, summary in zip(self.kept, self.summaries, strict=True)
-            if step in summary.bulk_steps
-        ]
 
 
 def analyse(options: AnalyseOptions, progress: Progress | None = None) -> AnalysisResult:
@@ -114,8 +76,8 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
         try:
             limit = options.memory_limit_bytes or default_limit_bytes()
             stem = f"{scratch}/batch-" if must_file(engine.wants_files, size_bytes, limit) else ""
-            read = _read_all(engine, sources, options.selection, stem, tell)
-            _require_data(read, options)
+            read = read_all(engine, sources, options.selection, stem, tell)
+            require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
             evidence, problems = _reduce_all(engine, read, topology, tell)
             read = replace(read, problems=read.problems + contradictions + problems)
@@ -158,56 +120,6 @@ def _counts_missing(problem: Problem) -> bool:
     return problem.rank is None and problem.reason.startswith("no profiler data of")
 
 
-def _read_all(
-    engine: Engine, sources: tuple[RankSource, ...], selection: Selection, stem: str, tell: Progress
-) -> RanksRead:
-    batches = engine_tasks.batches_by_bytes(sources, engine.n_workers)
-    summaries: list[BatchSummary] = []
-    kept: list[Kept] = []
-    failed: list[RankSource] = []
-    problems: list[Problem] = []
-    tell("reading ranks", 0, len(sources))
-
-    def take(wanted: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
-        calls = [(batch, selection, stem) for batch in wanted]
-        for batch, outcome in zip(wanted, engine.run_keeping(engine_tasks.read_batch, calls), strict=True):
-            if outcome.value is not None and outcome.kept is not None:
-                summaries.append(outcome.value)
-                kept.append(outcome.kept)
-                tell("reading ranks", sum(len(one.ranks) for one in summaries), len(sources))
-            else:
-                yield batch, outcome.failure
-
-    for batch, _ in take(batches):
-        failed.extend(batch.sources)
-    # A batch fails whole, but one rank is enough to make it fail: each on its own shows which.
-    alone = tuple(Batch(len(batches) + number, (source,)) for number, source in enumerate(failed))
-    for batch, failure in take(alone):
-        (source,) = batch.sources
-        problems.append(
-            Problem(
-                reason=f"given up: {failure}",
-                rank=source.rank,
-                host=source.host,
-                file=source.capture,
-                advice="the other ranks were analysed",
-            )
-        )
-    order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
-    ordered = tuple(summaries[position] for position in order)
-    return RanksRead(
-        steps=engine_tasks.canonical([one.steps for one in ordered], STEPS),
-        operators=engine_tasks.canonical([one.operators for one in ordered], OPERATORS),
-        packets=engine_tasks.canonical([one.packets for one in ordered], PACKETS),
-        iterations=engine_tasks.canonical([one.iterations for one in ordered], ITERATIONS),
-        uses=engine_tasks.canonical([one.uses for one in ordered], GROUP_USE),
-        totals=engine_tasks.canonical([one.totals for one in ordered], TOTALS),
-        summaries=ordered,
-        kept=tuple(kept[position] for position in order),
-        problems=(*(problem for one in ordered for problem in one.problems), *problems),
-    )
-
-
 def _topology(
     capture: Capture, read: RanksRead, selection: Selection
 ) -> tuple[Topology, tuple[Problem, ...]]:
@@ -216,26 +128,6 @@ def _topology(
         return topology, problems
     ranks = tuple(rank for rank in topology.ranks if rank in selection.ranks)
     return replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
-
-
-def _require_data(read: RanksRead, options: AnalyseOptions) -> None:
-    if read.steps.num_rows or any(one.bulk_steps for one in read.summaries):
-        return
-    if read.problems:
-        first = read.problems[0]
-        raise InputError(
-            f"{options.run}: no rank could be read; the first problem: "
-            f"{_where(first)}{first.reason}" + (f" ({first.advice})" if first.advice else "")
-        )
-    if options.selection.steps is not None:
-        wanted = format_number_ranges(options.selection.steps)
-        raise InputError(f"{options.run}: none of the steps {wanted} was recorded", "leave --steps out")
-    raise InputError(f"{options.run}: the profiler data holds no step and no communication")
-
-
-def _where(problem: Problem) -> str:
-    rank = f"rank {problem.rank}: " if problem.rank is not None else ""
-    return f"{rank}{problem.file}: " if problem.file else rank
 
 
 def _reduce_all(
