@@ -22,6 +22,9 @@ from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
+#: Complete operators of a kind that it takes to say what a transfer usually lasts.
+_ENOUGH_COMPLETE = 2
+
 
 def reduce_step(
     step: Step, steps: pa.Table, collectives: pa.Table, links: pa.Table, topology: Topology
@@ -93,7 +96,38 @@ def _matched(
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
     local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, steps))
-    return _Matched(calls, operator, place, _transfer(calls, operator, ends), ends, local)
+    transfer = _without_absent(calls, operator, _transfer(calls, operator, ends), topology)
+    return _Matched(calls, operator, place, transfer, ends, local)
+
+
+def _without_absent(
+    calls: Calls, operator: IntArray, transfer_us: FloatArray, topology: Topology
+) -> FloatArray:
+    """Transfers of collectives of which a member has no files: at most those of complete ones of their kind.
+
+    Where the last to come is absent, even the shortest elapse holds waiting.
+    """
+    n = len(transfer_us)
+    first = np.full(n, len(calls), np.int64)
+    np.minimum.at(first, operator, np.arange(len(calls)))
+    sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
+    n_expected = np.array(sizes)[calls.group[first]]
+    n_present = np.bincount(operator, minlength=n)
+    collective = ~calls.is_point_to_point[first] & (n_expected > 1)
+    short = collective & (n_present < n_expected)
+    if not short.any():
+        return transfer_us
+    size = np.rint(2 * np.log2(np.maximum(calls.size_bytes[first], 1.0))).astype(np.int64)
+    key = np.stack([calls.kind[first].astype(np.int64), size, n_expected])
+    _, code = np.unique(key, axis=1, return_inverse=True)
+    code = np.ravel(code)
+    result = transfer_us.copy()
+    for one in np.unique(code[short]):
+        complete = transfer_us[(code == one) & collective & ~short]
+        if len(complete) >= _ENOUGH_COMPLETE:
+            here = short & (code == one)
+            result[here] = np.minimum(transfer_us[here], float(np.median(complete)))
+    return result
 
 
 def _transfer(calls: Calls, operator: IntArray, ends: Ends) -> FloatArray:

@@ -25,14 +25,14 @@ def link_suspects(
     host_of = {int(rank): int(host) for rank, host in zip(view.ranks, view.host, strict=True)}
     host_of |= {int(rank): view.hosts.index(host) for rank, host in view.topology.hosts.items()}
     found: list[Suspect] = []
-    for code, transport in enumerate(table.transports):
-        inside = np.flatnonzero((table.transport == code) & np.isfinite(table.level))
+    is_rdma = np.array([name.upper() == "RDMA" for name in table.transports])[table.transport]
+    for remote in (False, True):  # a port is broken in whatever it carries inside the host
+        inside = np.flatnonzero((is_rdma == remote) & np.isfinite(table.level))
+        inside = inside[np.argsort(table.slow[inside], kind="stable")]  # a slow entry of a pair comes last
         pairs = {(int(table.src[i]), int(table.dst[i])): int(i) for i in inside}
         slow = frozenset(pair for pair, i in pairs.items() if table.slow[i])
-        if not slow:
-            continue
-        remote = transport.upper() == "RDMA"
         for part in cover(slow, frozenset(pairs), host_of, is_remote=remote):
+            transport = table.transports[int(table.transport[pairs[part.links[0]]])]
             found.append(_suspect(evidence, view, table, pairs, part=part, transport=transport))
     return found
 
@@ -50,7 +50,10 @@ def _suspect(
     level = float(np.median(table.level[rows]))
     kind = KIND_OF_PART[part.part]
     names = tuple(view.hosts[host] for host in part.hosts)
-    links = tuple(Link(Rank(src), Rank(dst), transport) for src, dst in part.links)
+    links = tuple(
+        Link(Rank(src), Rank(dst), table.transports[int(table.transport[row])])
+        for (src, dst), row in zip(part.links, rows, strict=True)
+    )
     name, key = _name(part, names, transport)
     evidence_row = Evidence(
         "link_time_ratio", float(np.exp(level)), 1.0, float(table.sigma[rows[0]]), int(table.n_peers[rows[0]])

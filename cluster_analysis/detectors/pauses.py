@@ -43,7 +43,7 @@ def paused_ranks(
             continue
         lengths = series[rank][mine]
         alike = float(lengths.max() - lengths.min()) <= _ALIKE * float(lengths.mean())
-        regular = _is_regular(np.flatnonzero(mine))
+        regular = _is_regular(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
         # Late starts come from slow input too; only their rhythm makes them pauses.
@@ -61,9 +61,14 @@ def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
     return lost is None or concentration(lost, active) >= _ONE_GAP
 
 
-def _is_regular(steps: IntArray) -> bool:
-    """Events at equal distances; two events always are."""
-    return len(set(np.diff(steps).tolist())) <= 1
+def _is_regular(steps: IntArray, n_steps: int) -> bool:
+    """Events at equal distances of two steps or more, from the first step on to the last; one event is."""
+    distances = set(np.diff(steps).tolist())
+    if not distances:
+        return True
+    distance = min(distances)
+    covers = int(steps[0]) < distance and int(steps[-1]) + distance >= n_steps
+    return len(distances) == 1 and distance >= 2 and covers
 
 
 def _suspect(
@@ -106,7 +111,7 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
         return []
     extra = np.where(by_step - usual > 4 * metric.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)
-    if not 0 < len(events) <= n_steps // 2 or not _is_regular(events):
+    if not 0 < len(events) <= n_steps // 2 or not _is_regular(events, n_steps):
         return []
     excess = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
     rhythm = (
