@@ -130,7 +130,7 @@ def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> 
                 effect[own] = others_median(raw[own])
                 n_sources.append(len(own) - 1)
     replicas = np.unique(view.replica)
-    if not np.isfinite(effect).any() or len(replicas) < 3:
+    if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
         return raw, 0.0
     noise = float(np.nan_to_num(sigma(raw - group_medians(raw, view.mates))))
     var_noise = MEDIAN_SE**2 * noise**2 / float(np.median(n_sources))
