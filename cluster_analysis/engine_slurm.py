@@ -16,8 +16,9 @@ from cluster_analysis.engine_dask import CONNECT_DEADLINE_S, NO_WORKERS_DEADLINE
 
 #: Workers to ask for unless told otherwise.
 DEFAULT_N_JOBS = 4
-#: A worker that says nothing for so long is given up: a hung one costs a minute, not Dask's five.
-WORKER_TTL = "60s"
+#: A worker that says nothing for so long is given up. Dask looks once in this time, so that a hung worker
+#: costs up to twice as much: a minute, not Dask's ten.
+WORKER_TTL = "30s"
 _DEFAULT_MEMORY = "2GiB"
 _DEFAULT_WALLTIME = "01:00:00"
 
