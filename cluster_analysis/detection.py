@@ -37,7 +37,7 @@ from cluster_analysis.whatif import Saving, WhatIf
 
 #: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
 #: save, and findings that get a chain.
-_N_PLACEBOS = 3
+_N_PLACEBOS = 2
 _MAX_SUSPECTS = 24
 _N_CHAINS = 5
 #: A suspect that costs this many times more once dearer ones are repaired is hidden behind them.

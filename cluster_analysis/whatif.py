@@ -23,7 +23,7 @@ _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
 #: Suspects that are repaired one after the other; the rest costs less than these.
-_GREEDY = 5
+_GREEDY = 4
 
 
 @dataclass(frozen=True)
