@@ -26,6 +26,7 @@ CONNECT_DEADLINE_S = 20.0
 #: How long a cluster may be without any worker before the analysis gives up.
 NO_WORKERS_DEADLINE_S = 120.0
 _LOOK_EVERY_S = 5.0
+_LOST_DEADLINE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,9 @@ class DaskEngine:
 
     def close(self) -> None:
         """Close the connection, and the cluster if it was started here."""
-        self._client.close(timeout=CONNECT_DEADLINE_S)
+        # One that was lost has nobody to say goodbye to.
+        is_running = self._client.status == "running"
+        self._client.close(timeout=CONNECT_DEADLINE_S if is_running else _LOST_DEADLINE_S)
         if self._cluster is not None:
             self._cluster.close(timeout=CONNECT_DEADLINE_S)
 

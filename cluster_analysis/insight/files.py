@@ -166,9 +166,9 @@ def _matrix(examined: Examined) -> pa.Table:
 
 
 def _joined(outcomes: Iterable[Outcome[pa.Table]], schema: pa.Schema) -> pa.Table:
-    """Return all rows without copying them: whoever writes them sorts them anyway."""
+    """Return all rows in one piece: each piece would carry the whole dictionary to the worker that writes."""
     tables = [one.value for one in outcomes if one.value is not None]
-    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
+    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries().combine_chunks()
 
 
 def _communication_input(
