@@ -173,7 +173,12 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         step_positions=tuple(range(len(view.steps))),
         evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
         summary=host_summary(
-            metric, name, n_ranks=len(one.inside), own_us=typical, peers_us=peers_us, n_hosts=one.n_peer_hosts
+            metric,
+            name,
+            ranks=view.rank_ids(one.inside),
+            own_us=typical,
+            peers_us=peers_us,
+            n_hosts=one.n_peer_hosts,
         ),
         next_check=local_next_check(metric.cause, f"host {name}"),
         excess_us=excess,

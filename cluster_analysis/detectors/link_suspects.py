@@ -70,7 +70,7 @@ def _suspect(
         evidence=(evidence_row,),
         summary=(
             f"{name} takes {percent(np.expm1(level))} longer for the same bytes than "
-            f"{int(table.n_peers[rows[0]])} other {transport} links ({n_seen} observations)."
+            f"{int(table.n_peers[rows[0]])} other {transport} links (seen {n_seen} times)."
             f"{_doubt(part, pairs, transport)}"
         ),
         next_check=_next_check(part, names),

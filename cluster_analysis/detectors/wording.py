@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster_analysis.detectors.metrics import Metric
 from cluster_analysis.findings import Cause, Pattern
+from cluster_run.ids import Rank, format_number_ranges
 
 _PATTERN_WORDS: dict[Pattern, str] = {
     "persistent": "in every step",
@@ -57,23 +58,18 @@ def rank_summary(
 
 
 def host_summary(
-    metric: Metric, host: str, *, n_ranks: int, own_us: float, peers_us: float, n_hosts: int
+    metric: Metric, host: str, *, ranks: tuple[Rank, ...], own_us: float, peers_us: float, n_hosts: int
 ) -> str:
     """One sentence on a slow host."""
-    others = f"the {n_hosts} other hosts" if n_hosts > 1 else "the other host"
+    who = f"{len(ranks)} ranks of host {host} ({format_number_ranges(ranks)})"
+    others = f"ranks of the same stage on {n_hosts} other host{'s' if n_hosts > 1 else ''}"
     if metric.is_log:
         slower = percent(own_us / peers_us - 1.0)
-        return (
-            f"All {n_ranks} ranks of host {host} compute {slower} slower than ranks of the same stage "
-            f"on {others}."
-        )
+        return f"All {who} compute {slower} slower than {others}."
     more = milliseconds(own_us - peers_us)
     if metric.name == "preparing":
-        return f"The {n_ranks} ranks of host {host} start their steps {more} later than those of {others}."
-    return (
-        f"The {n_ranks} ranks of host {host} leave their devices idle {more} longer a step "
-        f"than those of {others}."
-    )
+        return f"The {who} start their steps {more} later than {others}."
+    return f"The {who} leave their devices idle {more} longer a step than {others}."
 
 
 def local_next_check(cause: Cause, subject: str) -> str:
@@ -83,5 +79,8 @@ def local_next_check(cause: Cause, subject: str) -> str:
     if cause == "input":
         return f"Look at data loading and storage on {subject}: its steps begin late."
     if cause == "dispatch":
-        return f"Look at CPU load, core binding and garbage collection on {subject}: its device waits for it."
+        return (
+            f"Look at CPU load, core binding and garbage collection on {subject}: "
+            "work reaches the device too slowly."
+        )
     return f"Profile {subject} and one neighbour again over at least 5 steps."

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_analysis.baseline import Comparison
-from cluster_analysis.findings import Finding
 from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
 
@@ -24,6 +23,8 @@ MAX_FINDINGS = 5
 MAX_PROBLEMS = 3
 MAX_CHANGES = 3
 MAX_NOTES = 4
+MAX_CHECKS = 3
+_HOSTS_HINT = "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them."
 _MIN_WIDTH = 40
 
 
@@ -53,7 +54,7 @@ def render(result: AnalysisResult, width: int, colour: bool, baseline: Compariso
     if document.findings:
         console.print()
         console.print(_findings_table(result, console.width))
-        console.print(_next_check(document.findings[0]))
+        _print_next_checks(result, console)
     if baseline is not None:
         _print_changes(baseline, console)
     _print_problems(result, console)
@@ -87,9 +88,27 @@ def _findings_table(result: AnalysisResult, width: int) -> Table:
     return table
 
 
-def _next_check(finding: Finding) -> Padding:
-    text = Text.assemble(("Next: ", "bold"), wording.plain(finding.next_check))
-    return Padding(text, (1, 0, 0, 0))
+def _print_next_checks(result: AnalysisResult, console: Console) -> None:
+    """What to do about the first finding, and about each other one that is an alarm; who the hosts are."""
+    first, *rest = result.document.findings
+    console.print()
+    console.print(Text.assemble(("Next: ", "bold"), wording.plain(first.next_check)))
+    alarms = [finding for finding in rest if finding.severity != "info"]
+    checks = list(
+        dict.fromkeys(finding.next_check for finding in alarms if finding.next_check != first.next_check)
+    )
+    for check in checks[: MAX_CHECKS - 1]:
+        console.print(Text.assemble(("Then: ", "bold"), wording.plain(check)))
+    hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
+    known = [
+        f"host {host} is {wording.plain(result.addresses[host])}"
+        for host in hosts
+        if host in result.addresses
+    ]
+    if known:
+        console.print(Text("; ".join(known)))
+    elif hosts:
+        console.print(Text(_HOSTS_HINT, style="dim"))
 
 
 def _print_changes(baseline: Comparison, console: Console) -> None:

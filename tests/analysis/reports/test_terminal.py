@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -80,3 +81,12 @@ def test_many_findings_stay_within_a_screen():
 
     assert "35 more in findings.json and report.html" in text
     assert len(text.splitlines()) <= 20
+
+
+def test_with_addresses_the_hosts_of_the_findings_are_named():
+    result = builder.degraded()
+    host = result.document.findings[0].hosts[0]
+    named = replace(result, addresses={host: "node-17.cluster"})
+
+    assert f"host {host} is node-17.cluster" in terminal.render(named, 100, colour=False)
+    assert "--show-addresses names them" in terminal.render(result, 100, colour=False)
