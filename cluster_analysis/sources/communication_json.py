@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
@@ -122,11 +121,11 @@ def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, di
 def _other_forms(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
     """Yield the operators of a file without steps, or say what is wrong with a damaged one, and where."""
     document = decode(content, _STEPS)
-    if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
+    if any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
         yield 0, False, decode(content, _FLAT)
         return
     if document and document.keys() <= {"p2p", "collective"}:
-        document = {"step": msgspec.Raw(content)}
+        document = {names.NO_STEP: msgspec.Raw(content)}
     for key, raw in document.items():
         step = numbers.parse_step(key)
         if step is None:
@@ -153,7 +152,7 @@ class _Rows:
 
     def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
         """Take the numbers of one level of one step; totals and empty entries are left out."""
-        for key in [key for key in ops if key.startswith(TOTAL_PREFIX)]:
+        for key in [key for key in ops if key.startswith(names.TOTAL_PREFIX)]:
             del ops[key]
         if None in map(_OF_OP, ops.values()):
             ops = {key: op for key, op in ops.items() if op.time is not None}

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.communication_raw import NO_STEP, TOTAL_PREFIX
 from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
+from cluster_analysis.sources.names import NO_STEP, TOTAL_PREFIX
 
 _Objects = dict[str, msgspec.Raw]
 _OBJECTS: msgspec.json.Decoder[_Objects] = msgspec.json.Decoder(_Objects)

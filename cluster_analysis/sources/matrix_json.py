@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_raw import TOTAL_PREFIX
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
 
@@ -65,11 +64,11 @@ def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Rem
 
 def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, _Links]]:
     document = decode(content, _STEPS)
-    if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
+    if any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
         yield 0, False, decode(content, _FLAT)
         return
     if document and document.keys() <= {"p2p", "collective"}:
-        document = {"step": msgspec.Raw(content)}
+        document = {names.NO_STEP: msgspec.Raw(content)}
     for key, raw in document.items():
         step = numbers.parse_step(key)
         if step is None:
@@ -95,7 +94,7 @@ class _Rows:
         """Take in the links of one step and level."""
         n_before, n_bad = len(self._keys), 0
         for key, entry in links.items():
-            if key.startswith(TOTAL_PREFIX):
+            if key.startswith(names.TOTAL_PREFIX):
                 continue
             for name, link in entry.items():
                 ends = self._parsed(name)

@@ -13,6 +13,11 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 
+#: What the keys of sums begin with; they are no operators.
+TOTAL_PREFIX = "Total"
+#: What PyTorch calls the one step of a capture without steps.
+NO_STEP = "step"
+
 _TEXT = schema.COLLECTIVES.field("group").type
 #: Leftmost match, longest first: `hcom_reduceScatter` is `reducescatter`, not `reduce`.
 _OPERATION = re.compile(

@@ -7,10 +7,9 @@ import pytest
 
 from cluster_analysis import schema
 from cluster_analysis.sources.communication_json import read_communication
-from cluster_analysis.sources.communication_raw import iter_raw_links, iter_raw_ops
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.names import group_hash
-from tests.analysis.sources.builders import GROUP, LINKS, OPS, Op, communication_json, matrix_json, op_json
+from tests.analysis.sources.builders import GROUP, OPS, Op, communication_json, op_json
 
 
 def read(
@@ -186,27 +185,6 @@ def test_a_wrong_type_names_the_step_and_where_it_begins(tmp_path: Path) -> None
     broken = text[:begin] + text[begin:].replace("0.25", '"much"', 1)
     with pytest.raises(BadFileError, match=rf"in 'step2', which begins at byte {begin}: .*str"):
         read(tmp_path, broken)
-
-
-def test_raw_operators_are_the_bytes_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "communication.json"
-    path.write_text(json.dumps(communication_json({"step7": OPS})))
-    raw = list(iter_raw_ops(path))
-    assert [(step, kind, key) for step, kind, key, _ in raw] == [
-        ("step7", "p2p", OPS[2].name),
-        ("step7", "collective", OPS[0].name),
-        ("step7", "collective", OPS[1].name),
-    ]
-    assert json.loads(raw[1][3]) == op_json(OPS[0])
-    assert all(one in path.read_bytes() for *_, one in raw)
-
-
-def test_raw_links_are_the_bytes_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "communication_matrix.json"
-    path.write_text(json.dumps(matrix_json({"step7": LINKS})))
-    raw = list(iter_raw_links(path))
-    assert [key for _, _, key, _ in raw] == [LINKS[0].key, LINKS[2].key]
-    assert json.loads(raw[0][3]).keys() == {"0-0", "0-1"}
 
 
 def test_the_hash_of_a_group_id_is_the_number_in_operator_names() -> None:
