@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.stats import MAD_TO_SIGMA
 from cluster_run.ids import HostId, Rank
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +26,6 @@ COMMON_END = ("allreduce", "allgather", "reducescatter", "alltoall", "alltoallv"
 #: A drift is fitted only where a capture is this long; in a shorter one it is noise.
 MIN_DRIFT_SPAN_S = 10.0
 _MIN_OBSERVATIONS = 3
-#: Deviation of a normal distribution per median absolute deviation.
-_MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ def _fit_pair(first: int, second: int, when_us: Array, difference_us: Array) -> 
             slope = float(rise / (np.median(when_us[late]) - np.median(when_us[~late])))
     residual = difference_us - slope * when_us
     offset_us = float(np.median(residual))
-    sigma_us = float(_MAD_TO_SIGMA * np.median(np.abs(residual - offset_us)))
+    sigma_us = float(MAD_TO_SIGMA * np.median(np.abs(residual - offset_us)))
     return _Pair(first, second, offset_us, slope * 1e6, sigma_us, len(when_us))
 
 

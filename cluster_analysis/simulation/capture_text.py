@@ -42,7 +42,7 @@ def step_trace_csv(captured: CapturedJob, rank: int) -> bytes:
         [*device, spec.first_step + step, *step_values(captured, step, rank)]
         for step in seen_steps(captured.job)
     ]
-    return _csv([["Device_id", *_STEP_HEADER] if is_pytorch else list(_STEP_HEADER), *rows])
+    return csv_bytes([["Device_id", *_STEP_HEADER] if is_pytorch else list(_STEP_HEADER), *rows])
 
 
 def op_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
@@ -55,7 +55,7 @@ def op_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
          row.ratio_percent]
         for row in kernel_statistics(captured.job, rank)
     ]  # fmt: skip
-    return _csv([header, *rows])
+    return csv_bytes([header, *rows])
 
 
 def api_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
@@ -86,7 +86,7 @@ def api_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
         rows.append(
             ["host", level, name, total, n, avg, round(0.4 * avg, 3), round(9.0 * avg, 3), round(avg, 3)]
         )
-    return _csv([header, *rows])
+    return csv_bytes([header, *rows])
 
 
 def metadata_json(captured: CapturedJob, rank: int) -> bytes:
@@ -153,7 +153,8 @@ def capture_name(captured: CapturedJob, rank: int) -> str:
     return f"{host_name(host)}_{21000 + rank}_{stamp}_ascend_{captured.framework}"
 
 
-def _csv(rows: Iterable[Iterable[object]]) -> bytes:
+def csv_bytes(rows: Iterable[Iterable[object]]) -> bytes:
+    """Return rows as the profilers write them: commas, and a line feed at the end of each."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()

@@ -5,16 +5,15 @@ The device's counter starts anywhere, so nothing compares across hosts; steps co
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.simulation import layout as kinds
+from cluster_analysis.simulation.capture_text import csv_bytes
 from cluster_analysis.simulation.captured import CapturedJob
 from cluster_analysis.simulation.job import RDMA
 from cluster_analysis.simulation.kernels import kernel_statistics
@@ -126,7 +125,7 @@ def _step_trace(captured: CapturedJob, rank: int, slots: list[_Slot]) -> bytes:
         lines.append([_AVERAGE, *np.rint(table[1:].mean(axis=0)).astype(np.int64).tolist()])
     else:
         lines.append([0] * len(header))
-    return _csv([header, *lines])
+    return csv_bytes([header, *lines])
 
 
 def _hccl_raw(captured: CapturedJob, rank: int, slots: list[_Slot]) -> bytes:
@@ -157,7 +156,7 @@ def _hccl_raw(captured: CapturedJob, rank: int, slots: list[_Slot]) -> bytes:
     mean = np.mean(all_costs, axis=0).tolist() if all_costs else [0.0, 0.0]
     last = [json.dumps({}), json.dumps({})] if not all_costs else [lines[-1][3], lines[-1][4]]
     lines.append([_AVERAGE, *mean, *last])
-    return _csv(lines)
+    return csv_bytes(lines)
 
 
 def _links_by_op(captured: CapturedJob, rank: int) -> dict[int, dict[str, dict[str, list[float]]]]:
@@ -198,7 +197,7 @@ def _cluster_analyse(captured: CapturedJob, rank: int) -> bytes:
     rows = np.round(table, 4).tolist()
     if len(table) > 1:
         rows.append(np.round(table[1:].mean(axis=0), 4).tolist())
-    return _csv([header, *rows])
+    return csv_bytes([header, *rows])
 
 
 def _flops(captured: CapturedJob, rank: int) -> bytes:
@@ -223,10 +222,4 @@ def _kernels(captured: CapturedJob, rank: int) -> bytes:
         [row.op_type, round(row.total_us / 1e3, 6), row.n_calls, round(row.ratio_percent, 2)]
         for row in kernel_statistics(captured.job, rank)
     ]
-    return _csv([header, *rows])
-
-
-def _csv(rows: Iterable[Iterable[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+    return csv_bytes([header, *rows])

@@ -27,7 +27,6 @@ _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
-_NS_PER_US = 1000.0
 #: op_statistic.csv states its means to the nanosecond.
 _DECIMALS = 3
 
@@ -107,15 +106,15 @@ def _step_row(
     return {
         "rank": rank,
         "step": number,
-        "computing_us": computing / _NS_PER_US,
-        "communication_not_overlapped_us": exposed / _NS_PER_US,
-        "overlapped_us": overlapped / _NS_PER_US,
-        "communication_us": communicating / _NS_PER_US,
-        "free_us": (last - first - busy) / _NS_PER_US,
-        "stage_us": (span - bubble) / _NS_PER_US,
-        "bubble_us": bubble / _NS_PER_US,
-        "communication_not_overlapped_exclude_receive_us": (exposed - bubble) / _NS_PER_US,
-        "preparing_us": None if begin is None else (first - begin) / _NS_PER_US,
+        "computing_us": computing / numbers.NS_PER_US,
+        "communication_not_overlapped_us": exposed / numbers.NS_PER_US,
+        "overlapped_us": overlapped / numbers.NS_PER_US,
+        "communication_us": communicating / numbers.NS_PER_US,
+        "free_us": (last - first - busy) / numbers.NS_PER_US,
+        "stage_us": (span - bubble) / numbers.NS_PER_US,
+        "bubble_us": bubble / numbers.NS_PER_US,
+        "communication_not_overlapped_exclude_receive_us": (exposed - bubble) / numbers.NS_PER_US,
+        "preparing_us": None if begin is None else (first - begin) / numbers.NS_PER_US,
     }
 
 
@@ -178,7 +177,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         "op_index": names.indices_in_group(op_names),
         "is_p2p": names.point_to_point(op_types),
         "start_ns": pa.array(starts),
-        "elapse_us": pa.array((ends - starts) / _NS_PER_US),
+        "elapse_us": pa.array((ends - starts) / numbers.NS_PER_US),
     }
     table = pa.table(
         [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
@@ -213,10 +212,12 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         "op_type": numbers.encoded([str(row[0]) for row in rows]),
         "core_type": numbers.encoded([str(row[1]) for row in rows]),
         "n_calls": pa.array([row[2] for row in rows], pa.int64()),
-        "total_us": pa.array([row[3] / _NS_PER_US for row in rows], pa.float64()),
-        "min_us": pa.array([row[4] / _NS_PER_US for row in rows], pa.float64()),
-        "avg_us": pa.array([round(row[3] / _NS_PER_US / row[2], _DECIMALS) for row in rows], pa.float64()),
-        "max_us": pa.array([row[5] / _NS_PER_US for row in rows], pa.float64()),
+        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "avg_us": pa.array(
+            [round(row[3] / numbers.NS_PER_US / row[2], _DECIMALS) for row in rows], pa.float64()
+        ),
+        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
     }
     return pa.table(columns, schema=schema.OPERATORS)
 

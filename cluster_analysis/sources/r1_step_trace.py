@@ -24,7 +24,6 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 
 AVERAGE_ROW = "-"
 _START, _END = "_start_point", "_end_point"
-_US_PER_MS = 1000.0
 #: How far the stated and the recomputed mean may lie apart: the writer rounds to whole ticks.
 _TOLERANCE_US = 0.02
 
@@ -113,7 +112,9 @@ def _close(left: list[float], right: list[float | None]) -> bool:
 
 
 def _ms(values: list[float] | list[float | None]) -> str:
-    return " / ".join("-" if value is None else f"{value / _US_PER_MS:.5f}" for value in values) + " ms"
+    return (
+        " / ".join("-" if value is None else f"{value / numbers.US_PER_MS:.5f}" for value in values) + " ms"
+    )
 
 
 def _collectives(text: pa.Table, rank: int, iterations: pa.Table) -> pa.Table:

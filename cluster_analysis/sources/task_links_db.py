@@ -23,7 +23,6 @@ _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
 _TRANSPORT_OF_LINK = {0: "LOCAL", 1: "HCCS", 2: "PCIE", 4: "SIO", 5: "HCCS"}
 #: A task without a peer works on its own rank's memory.
 _NO_PEER = 0xFFFFFFFF
-_NS_PER_US = 1000.0
 
 
 def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -59,7 +58,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         "dst_rank": pa.nulls(len(known), pa.int32()),
         "transport": numbers.encoded([_TRANSPORT_OF_LINK[row[5]] for row, _ in known]),
         "size_bytes": pa.array([float(row[6]) for row, _ in known], pa.float64()),
-        "time_us": pa.array([row[7] / _NS_PER_US for row, _ in known], pa.float64()),
+        "time_us": pa.array([row[7] / numbers.NS_PER_US for row, _ in known], pa.float64()),
     }
     return pa.table(columns, schema=schema.LINKS)
 
