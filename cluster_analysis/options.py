@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from cluster_analysis.model import Selection
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
-
-OutputFormat = Literal["terminal", "json", "markdown"]
-FailOn = Literal["never", "warning", "critical"]
 
 #: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.
 NAMED_SCHEDULERS = ("auto", "threads", "processes", "slurm")

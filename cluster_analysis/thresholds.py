@@ -59,8 +59,7 @@ class Thresholds:
     small_bytes: float = 2e6
     small_count: int = 100
     small_share: float = 0.01
-    #: Replay error from which a warning is noted, and from which no milliseconds are quoted.
-    replay_warn: float = 0.02
+    #: Replay error above which no milliseconds are quoted.
     replay_refuse: float = 0.05
     #: Rows below the cost of a warning that are listed at most.
     max_info: int = 5

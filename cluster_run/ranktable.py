@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from cluster_run.errors import InputError
@@ -36,14 +35,6 @@ class RankTable:
     def server_ids(self) -> tuple[ServerId, ...]:
         """The hosts in order of their first rank."""
         return tuple(dict.fromkeys(place.server_id for place in self.places))
-
-    def rank_of(self, server_id: ServerId, device: DeviceId) -> Rank | None:
-        """Return the rank on a device, or None where the table has none."""
-        return self._by_device.get((server_id, device))
-
-    @cached_property
-    def _by_device(self) -> Mapping[tuple[ServerId, DeviceId], Rank]:
-        return {(place.server_id, place.device): place.rank for place in self.places}
 
 
 def parse_rank_table(text: str, name: str) -> RankTable:

@@ -19,7 +19,6 @@ LEGACY_FILE = re.compile(
 )
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
-_RANK_FILE = re.compile(r"^profiler_info(_\d+)?\.json$")
 
 
 def walk(root: Path) -> Tree:

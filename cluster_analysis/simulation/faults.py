@@ -24,7 +24,6 @@ Direction = Literal["both", "tx", "rx", "one"]
 #: Part of computing that matrix units do; the rest is vector work.
 CUBE_SHARE = 0.62
 
-RANK_KINDS: tuple[Kind, ...] = ("slow_rank", "slow_host", "periodic_pause")
 LINK_KINDS: tuple[Kind, ...] = ("slow_link", "slow_nic", "slow_host_pair", "slow_uplink", "retransmission")
 WORKLOAD_KINDS: tuple[Kind, ...] = (
     "stage_imbalance",

@@ -86,10 +86,8 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert len(places("\ufeff" + table(server("a", (0, 0))))) == 1
 
 
-def test_devices_and_servers_are_found() -> None:
+def test_servers_stand_in_the_order_of_their_first_rank() -> None:
     found = parse_rank_table(table(server("b", (0, 1), (1, 2)), server("a", (0, 0))), "hccl.json")
-    assert found.rank_of(ServerId("b"), DeviceId(1)) == Rank(2)
-    assert found.rank_of(ServerId("b"), DeviceId(7)) is None
     assert found.server_ids == ("a", "b")
     assert found.places[0] == RankPlace(Rank(0), ServerId("a"), DeviceId(0))
 
