@@ -23,8 +23,9 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_levels import Level, levels_by_step
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
+from cluster_analysis.sources.json_text import read_bytes
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 
 
@@ -59,11 +60,6 @@ class _Op(msgspec.Struct, gc=False, frozen=True):
     bandwidth: _Bandwidth = msgspec.field(name="Communication Bandwidth Info", default=_Bandwidth())
 
 
-class _Level(msgspec.Struct, gc=False, frozen=True):
-    p2p: dict[str, _Op] = {}
-    collective: dict[str, _Op] = {}
-
-
 _TIME_COLUMNS = {
     "elapse_us": "time.elapse",
     "transit_us": "time.transit",
@@ -78,9 +74,8 @@ _FIELDS = (
 )
 _NUMBERS, _IDEL, _OF_OP = attrgetter(*_FIELDS), attrgetter("time.idel"), attrgetter("time")
 
-_LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, _Level]] = msgspec.json.Decoder(dict[str, _Level])
-_STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LEVELS: msgspec.json.Decoder[_Level] = msgspec.json.Decoder(_Level)
+_LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, Level[_Op]]] = msgspec.json.Decoder(dict[str, Level[_Op]])
+_LEVELS: msgspec.json.Decoder[Level[_Op]] = msgspec.json.Decoder(Level[_Op])
 _FLAT: msgspec.json.Decoder[dict[str, _Op]] = msgspec.json.Decoder(dict[str, _Op])
 
 
@@ -103,35 +98,18 @@ def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, di
     """Yield the operators of each step and level (`is_p2p`)."""
     try:
         # Nearly all files have this form, and one pass over the file is all they need.
-        document: dict[str, _Level] | None = _LEVELS_BY_STEP.decode(content)
+        document: dict[str, Level[_Op]] | None = _LEVELS_BY_STEP.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     if document is None or not all(numbers.parse_step(key) is not None for key in document):
-        yield from _other_forms(content, remark)
+        # Without steps, or damaged: this says what is wrong, and where.
+        yield from levels_by_step(content, _LEVELS, _FLAT, remark)
         return
     while document:
         # A step's objects go as soon as its numbers are taken.
         key = next(iter(document))
         level = document.pop(key)
         step = numbers.parse_step(key) or 0
-        yield step, True, level.p2p
-        yield step, False, level.collective
-
-
-def _other_forms(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
-    """Yield the operators of a file without steps, or say what is wrong with a damaged one, and where."""
-    document = decode(content, _STEPS)
-    if any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
-        yield 0, False, decode(content, _FLAT)
-        return
-    if document and document.keys() <= {"p2p", "collective"}:
-        document = {names.NO_STEP: msgspec.Raw(content)}
-    for key, raw in document.items():
-        step = numbers.parse_step(key)
-        if step is None:
-            remark(f"left out: {key!r}, which is no step")
-            continue
-        level = decode_part(content, raw, _LEVELS, key)
         yield step, True, level.p2p
         yield step, False, level.collective
 

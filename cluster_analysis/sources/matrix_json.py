@@ -8,7 +8,6 @@ under `reduce`; the operator's own name, where there is one, says what it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,8 +17,9 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_levels import Level, levels_by_step
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
+from cluster_analysis.sources.json_text import read_bytes
 
 #: Variant of an entry that is one operator, not a sample or a sum.
 OPERATOR_VARIANT = "op"
@@ -35,16 +35,11 @@ class _Link(msgspec.Struct, gc=False, frozen=True):
     mindspore_name: str | None = msgspec.field(name="op_name", default=None)
 
 
-_Links = dict[str, dict[str, _Link]]
+_Pairs = dict[str, _Link]
+_Links = dict[str, _Pairs]
 
 
-class _Level(msgspec.Struct, gc=False, frozen=True):
-    p2p: _Links = {}
-    collective: _Links = {}
-
-
-_STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LEVELS: msgspec.json.Decoder[_Level] = msgspec.json.Decoder(_Level)
+_LEVELS: msgspec.json.Decoder[Level[_Pairs]] = msgspec.json.Decoder(Level[_Pairs])
 _FLAT: msgspec.json.Decoder[_Links] = msgspec.json.Decoder(_Links)
 
 
@@ -56,27 +51,10 @@ def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Rem
     """
     content = read_bytes(path)
     rows = _Rows(remark)
-    for step, is_p2p, links in _links_by_step(content, remark):
+    for step, is_p2p, links in levels_by_step(content, _LEVELS, _FLAT, remark):
         if steps is None or step in steps:
             rows.add(step, is_p2p, links)
     return rows.table(rank)
-
-
-def _links_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, _Links]]:
-    document = decode(content, _STEPS)
-    if any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
-        yield 0, False, decode(content, _FLAT)
-        return
-    if document and document.keys() <= {"p2p", "collective"}:
-        document = {names.NO_STEP: msgspec.Raw(content)}
-    for key, raw in document.items():
-        step = numbers.parse_step(key)
-        if step is None:
-            remark(f"left out: {key!r}, which is no step")
-            continue
-        level = decode_part(content, raw, _LEVELS, key)
-        yield step, True, level.p2p
-        yield step, False, level.collective
 
 
 class _Rows:

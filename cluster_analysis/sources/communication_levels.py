@@ -1,0 +1,60 @@
+"""The outer form that communication.json and communication_matrix.json share.
+
+Objects by step, in each the levels `p2p` and `collective`, in each the operators. Captures without steps
+have the levels, or the operators themselves, at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.json_text import decode, decode_part
+
+_Op = TypeVar("_Op")
+
+_STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
+    """The operators of one step: those between two ranks, and those of a whole group."""
+
+    p2p: dict[str, _Op] = {}
+    collective: dict[str, _Op] = {}
+
+
+def levels_by_step(
+    content: bytes,
+    levels: msgspec.json.Decoder[Level[_Op]],
+    operators: msgspec.json.Decoder[dict[str, _Op]],
+    remark: Remark,
+) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
+    """Yield `(step, is_p2p, operators)` of a file of any of these forms; step 0 where it has none.
+
+    Args:
+        content: the whole file.
+        levels: for the object of one step.
+        operators: for a file that holds operators at the top.
+        remark: told of keys that are no step.
+
+    Raises:
+        BadFileError: a part is damaged; the message says which, and where it begins.
+    """
+    document = decode(content, _STEPS)
+    if any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
+        yield 0, False, decode(content, operators)
+        return
+    if document and document.keys() <= {"p2p", "collective"}:
+        document = {names.NO_STEP: msgspec.Raw(content)}
+    for key, raw in document.items():
+        step = numbers.parse_step(key)
+        if step is None:
+            remark(f"left out: {key!r}, which is no step")
+            continue
+        level = decode_part(content, raw, levels, key)
+        yield step, True, level.p2p
+        yield step, False, level.collective
