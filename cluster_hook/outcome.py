@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,7 +54,7 @@ def _without_verdict(outcome: Outcome) -> str:
     return f"not analysed: {outcome.reason}" if outcome.state == "failed" else outcome.reason
 
 
-def outcome_document(outcome: Outcome) -> dict[str, Any]:
+def outcome_document(outcome: Outcome) -> Mapping[str, object]:
     """Return the outcome as a JSON object, for programs."""
     verdict = outcome.verdict
     return {
