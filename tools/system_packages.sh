@@ -10,13 +10,17 @@ need() { # need COMMAND PACKAGE...
   PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null || missing+=("$@")
 }
 
+need_library() { # need_library FILE PACKAGE
+  PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "$1" || missing+=("$2")
+}
+
 for set_name in "$@"; do
   case $set_name in
     venv) missing+=(python3-venv) ;;
     ssh) need sshd openssh-server; need ssh openssh-client; need zstd zstd ;;
     slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge ;;
     bench) need rsync rsync ;;
-    browser) need chromium chromium ;;
+    browser) need chromium chromium; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
     *) echo "system_packages: unknown set '$set_name'" >&2; exit 2 ;;
   esac
 done
