@@ -12,11 +12,6 @@ _PATTERN_WORDS: dict[Pattern, str] = {
     "transient": "in one step",
     "trend": "more and more from step to step",
 }
-_METRIC_WORDS = {
-    "free": "leaves its device idle",
-    "preparing": "starts its steps",
-    "computing": "computes",
-}
 
 
 def percent(share: float) -> str:

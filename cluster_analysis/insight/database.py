@@ -18,10 +18,8 @@ from cluster_analysis.insight.group_file import GroupRow
 from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, step_key
 from cluster_analysis.insight.step_table import StepRow
 from cluster_analysis.insight.totals import TRANSPORTS, ratio
+from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 
-_US_PER_MS = 1e3
-_BYTES_PER_MB = 1e6
-_NS_PER_US = 1000
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 _BANDS = tuple(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us"))
 
@@ -136,9 +134,9 @@ def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
         *(table[column].to_pylist() for column in names), strict=True
     ):
         elapse, transit, wait, synchronization, idle = (
-            None if one is None else one / _US_PER_MS for one in times_us
+            None if one is None else one / US_PER_MS for one in times_us
         )
-        start_us = None if start_ns is None else start_ns / _NS_PER_US
+        start_us = None if start_ns is None else start_ns / NS_PER_US
         shares = [ratio(one or 0.0, (one or 0.0) + (transit or 0.0)) for one in (synchronization, wait)]
         times = (start_us, elapse, transit, wait, synchronization, idle)
         yield (step_key(step), rank, safe(name or ""), group or NO_GROUP, *times, *shares)
@@ -147,7 +145,7 @@ def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 def _bands(values: Sequence[float | None]) -> Iterator[tuple[str, float, float]]:
     """Yield transport, MB and ms of the transports that were used; SDMA is what the copy engines move."""
     sums = {
-        name: ((values[2 * at] or 0.0) / _BYTES_PER_MB, (values[2 * at + 1] or 0.0) / _US_PER_MS)
+        name: ((values[2 * at] or 0.0) / BYTES_PER_MB, (values[2 * at + 1] or 0.0) / US_PER_MS)
         for at, name in enumerate(TRANSPORTS)
     }
     sums["sdma"] = tuple(map(sum, zip(sums["hccs"], sums["pcie"], sums["sio"], strict=True)))  # type: ignore[assignment]
@@ -172,7 +170,7 @@ def _total_band_rows(totals: pa.Table, packets: pa.Table) -> Iterator[tuple[Any,
     for rank, step, group, transport, packet, count, total in zip(
         *(packets[name].to_pylist() for name in keys), strict=True
     ):
-        entry = ((packet or 0.0) / _BYTES_PER_MB, count or 0, (total or 0.0) / _US_PER_MS)
+        entry = ((packet or 0.0) / BYTES_PER_MB, count or 0, (total or 0.0) / US_PER_MS)
         sizes.setdefault((rank, step, group or "", transport or ""), []).append(entry)
     names = ("step", "rank", "group", *_BANDS)
     for step, rank, group, *values in zip(*(totals[column].to_pylist() for column in names), strict=True):

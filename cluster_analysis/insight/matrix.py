@@ -22,6 +22,7 @@ from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
 from cluster_analysis.insight.totals import ratio
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS
+from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 from cluster_analysis.topology import map_links
 from cluster_run.ids import Rank, Step
 
@@ -29,8 +30,6 @@ from cluster_run.ids import Rank, Step
 _VARIANTS = ("top1", "middle", "bottom1", "bottom2", "bottom3", "total", "op")
 #: Variants that hold each transfer once: the others are samples out of them.
 _WHOLE_VARIANTS = ("total", "op")
-_BYTES_PER_MB = 1e6
-_US_PER_MS = 1e3
 _FLUSH_BYTES = 4 * 1024 * 1024
 
 #: One row a step, group, label and link, in the order of the output.
@@ -176,8 +175,8 @@ def _plain(links: pa.Table, labels: pa.Array, places: pa.Array, *, with_names: b
             "dst_rank": links["dst_rank"],
             "transport": pc.fill_null(links["transport"].cast(pa.string()), ""),
             "op_name": _renamed(op_names),
-            "size_mb": pc.divide(pc.fill_null(links["size_bytes"], 0.0), _BYTES_PER_MB),
-            "time_ms": pc.divide(pc.fill_null(links["time_us"], 0.0), _US_PER_MS),
+            "size_mb": pc.divide(pc.fill_null(links["size_bytes"], 0.0), BYTES_PER_MB),
+            "time_ms": pc.divide(pc.fill_null(links["time_us"], 0.0), US_PER_MS),
         }
     )
 

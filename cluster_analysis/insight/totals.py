@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
+
 TRANSPORTS = ("hccs", "rdma", "pcie", "sio")
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 _SUMMED = (*_TIMES, *(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us")))
-_US_PER_MS = 1e3
-_BYTES_PER_MB = 1e6
 _RATIO_DIGITS = 4
 
 #: One row a rank, step and group: the sums of COLLECTIVES; a column that is null throughout sums to null.
@@ -46,7 +46,7 @@ def distributions_of(packets: pa.Table) -> Distributions:
     columns += [packets[name].to_pylist() for name in ("packet_bytes", "n_packets", "total_us")]
     texts: dict[tuple[int, int, str, str], list[str]] = {}
     for rank, step, group, transport, size, count, total in zip(*columns, strict=True):
-        entry = f'"{(size or 0.0) / _BYTES_PER_MB!r}": [{count or 0}, {(total or 0.0) / _US_PER_MS!r}]'
+        entry = f'"{(size or 0.0) / BYTES_PER_MB!r}": [{count or 0}, {(total or 0.0) / US_PER_MS!r}]'
         texts.setdefault((rank, step, group or "", (transport or "").lower()), []).append(entry)
     return {key: ", ".join(entries) for key, entries in texts.items()}
 
@@ -59,9 +59,9 @@ def total_json(row: dict[str, float | None], key: tuple[int, int, str], distribu
         key: rank, step and group.
         distributions: see `distributions_of`.
     """
-    elapse, transit, wait, synchronization, idle = ((row[name] or 0.0) / _US_PER_MS for name in _TIMES)
-    sizes = {name: (row[f"{name}_bytes"] or 0.0) / _BYTES_PER_MB for name in TRANSPORTS}
-    times = {name: (row[f"{name}_us"] or 0.0) / _US_PER_MS for name in TRANSPORTS}
+    elapse, transit, wait, synchronization, idle = ((row[name] or 0.0) / US_PER_MS for name in _TIMES)
+    sizes = {name: (row[f"{name}_bytes"] or 0.0) / BYTES_PER_MB for name in TRANSPORTS}
+    times = {name: (row[f"{name}_us"] or 0.0) / US_PER_MS for name in TRANSPORTS}
     # SDMA is what the copy engines move, whatever the wire.
     sizes["sdma"] = sizes["hccs"] + sizes["pcie"] + sizes["sio"]
     times["sdma"] = times["hccs"] + times["pcie"] + times["sio"]
