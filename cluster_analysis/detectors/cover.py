@@ -47,7 +47,6 @@ class Cover:
     hosts: tuple[int, ...]
     links: tuple[Pair, ...]
     is_separable: bool
-    alternatives: tuple[str, ...] = ()
 
 
 def cover(

@@ -13,7 +13,8 @@ import pytest
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
-@pytest.fixture(scope="session")
+# Not for the session: Playwright keeps an event loop running, in which no other test can start its own.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
