@@ -215,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument(
         "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"
     )
-    out.add_argument("--timeline", action="store_true", help="write timeline.json.gz for Perfetto")
+    out.add_argument("--timeline", action="store_true", help="write trace.json.gz for Perfetto")
     out.add_argument("--open", action="store_true", help="open report.html in a browser")
     out.add_argument(
         "--show-addresses", action="store_true", help="real host addresses in reports, not only mapped ids"

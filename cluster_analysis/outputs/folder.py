@@ -26,7 +26,7 @@ INSIGHT_TEXT_NAMES = (
 INSIGHT_DATABASE_NAME = "cluster_analysis.db"
 #: MindStudio Insight keeps what it once read in these and does not notice that the files have changed.
 INSIGHT_CACHE_NAMES = ("cluster.db", "cluster.db-wal", "cluster.db-shm")
-TIMELINE_NAME = "timeline.json.gz"
+TIMELINE_NAME = "trace.json.gz"
 COMPARISON_NAME = "comparison.json"
 
 #: What a run writes, and removes of an older one. The findings come last: where they are, all is there.

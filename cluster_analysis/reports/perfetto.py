@@ -1,4 +1,4 @@
-"""timeline.json.gz: the communication of all ranks on one clock, for Perfetto and chrome://tracing.
+"""trace.json.gz: the communication of all ranks on one clock, for Perfetto and chrome://tracing.
 
 Format: Chrome's Trace Event Format. A host is a process, a rank one or more threads of it (operators of two
 streams may overlap, slices of one thread may not). Findings are slices of a process of their own, one a step,

@@ -290,7 +290,7 @@ def test_a_baseline_that_is_not_there_is_an_error(shared_run: Path, tmp_path: Pa
 
 def test_a_timeline_is_written_when_asked_for(shared_run: Path, tmp_path: Path) -> None:
     assert main([str(shared_run), "--output", str(tmp_path), "--timeline", "--no-report", "-q"]) == 0
-    trace = json.loads(gzip.decompress((tmp_path / "timeline.json.gz").read_bytes()))
+    trace = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))
     assert len(trace["traceEvents"]) > 100
 
 

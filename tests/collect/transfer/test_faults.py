@@ -292,6 +292,9 @@ def test_a_cancelled_collection_leaves_no_manifest_and_goes_on_from_there(
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
+N_KILLS = 8
+
+
 def test_kill_9_at_any_moment_leaves_no_wrong_file_and_nothing_is_fetched_twice(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
@@ -302,7 +305,7 @@ def test_kill_9_at_any_moment_leaves_no_wrong_file_and_nothing_is_fetched_twice(
     command = [sys.executable, "-m", "tests.collect.transfer.child", str(tmp_path / "spec.json")]
     chance = random.Random(3)
     seen: list[str] = []
-    for _ in range(8):
+    for _ in range(N_KILLS):
         run = [*command, str(tmp_path / "run"), "150000"]
         process = subprocess.Popen(run, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
         assert process.stdout is not None
@@ -323,7 +326,9 @@ def test_kill_9_at_any_moment_leaves_no_wrong_file_and_nothing_is_fetched_twice(
     assert outcome.state == "complete", outcome.reason
     assert host_tree(tmp_path / "run") == truth
     everything = [*seen, *watch.stored]
-    assert len(everything) == len(set(everything)) == outcome.n_stored
+    assert len(everything) == len(set(everything))
+    # A kill between a file's landing and its announcement costs the announcement, not the file.
+    assert outcome.n_stored - N_KILLS <= len(everything) <= outcome.n_stored
 
 
 def test_a_journal_that_a_power_cut_made_a_liar_is_not_believed(
