@@ -23,11 +23,13 @@ from cluster_collect.prospect import check_host, plan_host
 from cluster_collect.run_files import finish_run, prepare_run
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store import RunWriter
+from cluster_collect.transport import Dialer
 from cluster_collect.watchdog import cancelled
 from cluster_run.manifest import HostOutcome, HostState, Manifest
 from cluster_run.version import VERSION
 
 _T = TypeVar("_T")
+_Answer = TypeVar("_Answer", HostPlan, HostCheck)
 
 
 async def collect(
@@ -80,46 +82,40 @@ async def plan(
     specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
 ) -> tuple[HostPlan, ...]:
     """List every host and return what `collect` would fetch, in the order of `specs`; nothing is copied."""
-    async with _dialers(options, _bounds(options), watch) as dialers:
-
-        async def one(spec: HostSpec) -> HostPlan:
-            watch.host_started(spec.host)
-            try:
-                answer = await plan_host(dialers.of(spec), spec, options)
-            except HostError as error:
-                answer = HostPlan(
-                    spec.host,
-                    spec.server_id,
-                    reason=error.message,
-                    advice=error.advice,
-                    failure=error.failure,
-                )
-            watch.host_finished(_looked_at(answer))
-            return answer
-
-        return await _each(specs, one)
+    return await _look(specs, options, watch, plan_host, HostPlan)
 
 
 async def check(
     specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
 ) -> tuple[HostCheck, ...]:
     """Log in to every host and report paths, free space, clock offset and tools, in the order of `specs`."""
+    return await _look(specs, options, watch, check_host, HostCheck)
+
+
+async def _look(
+    specs: Sequence[HostSpec],
+    options: CollectOptions,
+    watch: ProgressListener,
+    question: Callable[[Dialer, HostSpec, CollectOptions], Awaitable[_Answer]],
+    answer: type[_Answer],
+) -> tuple[_Answer, ...]:
+    """Ask every host one question; where it cannot be asked, the answer is the reason."""
     async with _dialers(options, _bounds(options), watch) as dialers:
 
-        async def one(spec: HostSpec) -> HostCheck:
+        async def one(spec: HostSpec) -> _Answer:
             watch.host_started(spec.host)
             try:
-                answer = await check_host(dialers.of(spec), spec, options)
+                told = await question(dialers.of(spec), spec, options)
             except HostError as error:
-                answer = HostCheck(
+                told = answer(
                     spec.host,
                     spec.server_id,
                     reason=error.message,
                     advice=error.advice,
                     failure=error.failure,
                 )
-            watch.host_finished(_looked_at(answer))
-            return answer
+            watch.host_finished(_looked_at(told))
+            return told
 
         return await _each(specs, one)
 
