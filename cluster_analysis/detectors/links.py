@@ -56,7 +56,6 @@ class LinkTable:
     sigma: FloatArray
     n: IntArray
     n_peers: IntArray
-    share_slow: FloatArray
     slow: np.ndarray[tuple[int], np.dtype[np.bool_]]
     transports: tuple[str, ...]
 
@@ -200,7 +199,7 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
         slow[inside] = chosen & big & (n[inside] >= limits.min_link_observations)
     return LinkTable(
-        seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, share, slow, seen.transports
+        seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, seen.transports
     )
 
 

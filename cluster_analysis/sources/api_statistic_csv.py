@@ -31,13 +31,7 @@ def read_api_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
         ),
         "api": text["API Name"],
     }
-    columns["n_calls"], n_bad = numbers.to_int64(text["Count"])
-    for name, column in _COLUMNS.items():
-        if column in text.column_names:
-            columns[name], bad = numbers.to_float64(text[column])
-            n_bad += bad
-        else:
-            columns[name] = pa.nulls(text.num_rows, pa.float64())
+    measured, n_bad = numbers.counts_and_times(text, _COLUMNS)
     if n_bad:
         remark(left_out(n_bad, "cell", "without a number"))
-    return pa.table(columns, schema=schema.APIS)
+    return pa.table({**columns, **measured}, schema=schema.APIS)

@@ -6,7 +6,7 @@ Units: the profilers write ms and MB (10^6 bytes) in the communication files, µ
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -85,6 +85,19 @@ def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     digits = pc.replace_substring_regex(pc.if_else(whole, cells, None), r"\.0*$", "")
     numbers = pc.cast(digits, pa.int64())
     return numbers, (pc.sum(given).as_py() or 0) - (len(numbers) - numbers.null_count)
+
+
+def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str, pa.Array], int]:
+    """Return `n_calls` and the `times` (our name → the file's; null without it), and how many cells are bad."""
+    columns: dict[str, pa.Array] = {}
+    columns["n_calls"], n_bad = to_int64(text["Count"])
+    for name, column in times.items():
+        if column in text.column_names:
+            columns[name], bad = to_float64(text[column])
+            n_bad += bad
+        else:
+            columns[name] = pa.nulls(text.num_rows, pa.float64())
+    return columns, n_bad
 
 
 def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | None:

@@ -37,13 +37,7 @@ def read_op_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
         if "Core Type" not in text.column_names
         else text["Core Type"].combine_chunks().dictionary_encode().cast(_TEXT),
     }
-    columns["n_calls"], n_bad = numbers.to_int64(text["Count"])
-    for name, column in _TIMES.items():
-        if column in text.column_names:
-            columns[name], bad = numbers.to_float64(text[column])
-            n_bad += bad
-        else:
-            columns[name] = pa.nulls(text.num_rows, pa.float64())
+    measured, n_bad = numbers.counts_and_times(text, _TIMES)
     if n_bad:
         remark(left_out(n_bad, "cell", "without a number"))
-    return pa.table(columns, schema=schema.OPERATORS)
+    return pa.table({**columns, **measured}, schema=schema.OPERATORS)
