@@ -88,7 +88,7 @@ def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
 
 
 def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str, pa.Array], int]:
-    """Return `n_calls` and the `times` (our name → the file's; null without it), and how many cells are bad."""
+    """Return `n_calls` and `times` (our name → the file's; null without it), and how many cells are bad."""
     columns: dict[str, pa.Array] = {}
     columns["n_calls"], n_bad = to_int64(text["Count"])
     for name, column in times.items():
