@@ -28,6 +28,7 @@ from cluster_analysis.simulation.cli import main as simulate
 from tests.analysis.reports import builder
 
 ROUNDS = 3
+TIMEOUT_MS = 120_000
 READY = "window.clusterReport && window.clusterReport.ready"
 
 
@@ -103,6 +104,7 @@ def print_row(browser: Any, folder: Path, name: str, page: bytes, render_s: floa
 def open_page(browser: Any, path: Path, ready: str) -> tuple[float, float, float]:
     """Return ms until `ready`, ms more until every chart is drawn, and the heap in MB."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(TIMEOUT_MS)
     started = time.perf_counter()
     page.goto(path.as_uri())
     page.wait_for_function(ready)

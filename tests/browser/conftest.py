@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.browser.acting import wait_until_ready
+
 #: Screenshots are kept here as outputs of the tests; the directory is not under version control.
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+#: Opening, clicking, printing: the page of ten thousand ranks on a loaded machine.
+ACTION_TIMEOUT_MS = 60_000
 
 
 # Not for the session: Playwright keeps an event loop running, in which no other test can start its own.
@@ -43,15 +47,17 @@ class Viewer:
     def open(self, content: bytes, **context: Any) -> Any:
         path = self._directory / f"report-{len(self._open)}.html"
         path.write_bytes(content)
-        defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-GB"}
+        # Without motion: a page that still scrolls is not yet where the next click expects it.
+        defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", "reduced_motion": "reduce"}
         opened = self._browser.new_context(**{**defaults, **context})
+        opened.set_default_timeout(ACTION_TIMEOUT_MS)
         page = opened.new_page()
         page.on("console", lambda message: self.wrong.append(f"console {message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self._requested(request.url, path.as_uri()))
         page.goto(path.as_uri())
-        page.wait_for_function("window.clusterReport && window.clusterReport.ready")
+        wait_until_ready(page)
         self._open.append(opened)
         return page
 

@@ -9,30 +9,25 @@ import pytest
 from cluster_analysis.findings import document_to_json
 from cluster_analysis.reports import html
 from tests.analysis.reports import builder
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser.acting import (
+    choose_everything,
+    expect,
+    open_every_finding,
+    open_finding,
+    show_all,
+    show_every_row,
+    wait_for_tip,
+    wait_until_open,
+    wait_until_painted,
+    wait_until_ready,
+)
+from tests.browser.conftest import ACTION_TIMEOUT_MS, SCREENSHOTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 SMALL = builder.Job()
 LARGE = builder.Job(tp=8, dp=32, pp=4, n_steps=10)
 JOBS = pytest.mark.parametrize("job", [SMALL, LARGE], ids=["32-ranks", "1024-ranks"])
-
-
-def show_all(page):
-    page.evaluate("clusterReport.showAll()")
-    page.wait_for_timeout(100)
-
-
-def painted(page, canvas: str) -> int:
-    """Number of different colours on a canvas: 1 for an empty one."""
-    return page.evaluate(
-        """selector => {
-             const canvas = document.querySelector(selector);
-             const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-             return new Set(new Uint32Array(data.buffer)).size;
-           }""",
-        canvas,
-    )
 
 
 @JOBS
@@ -41,22 +36,20 @@ def test_every_chart_is_drawn_and_nothing_is_requested(viewer, job):
     show_all(page)
 
     for chart in ("bars", "heat", "map", "matrix"):
-        assert painted(page, f"#{chart} canvas") > 3, chart
+        wait_until_painted(page, f"#{chart} canvas")
     for table in ("links", "groups", "operators", "stage-bars"):
-        assert page.locator(f"#{table} tbody tr").count() > 1, table
+        expect(page.locator(f"#{table} tbody tr").nth(1)).to_be_visible()
     page.screenshot(path=SCREENSHOTS / f"{job.n_ranks}-ranks.png", full_page=True)
 
 
 @JOBS
 def test_every_finding_opens_its_evidence(viewer, job):
     page = viewer.open(html.render(builder.degraded(job)))
-    findings = page.locator("details.finding")
 
-    assert findings.count() == 2
-    for index in range(findings.count()):
-        findings.nth(index).locator("summary").click()
-        assert findings.nth(index).locator(".drawn canvas").count() >= 1
-    assert "rank 5" in page.locator("#finding-slow_rank-5 .u-legend").inner_text()
+    assert open_every_finding(page) == 2
+    for finding in page.locator("details.finding").all():
+        expect(finding.locator(".drawn canvas").first).to_be_visible()
+    expect(page.locator("#finding-slow_rank-5 .u-legend")).to_contain_text("rank 5")
     page.screenshot(path=SCREENSHOTS / f"{job.n_ranks}-findings.png", full_page=True)
 
 
@@ -65,16 +58,11 @@ def test_every_filter_and_order_can_be_chosen(viewer, job):
     page = viewer.open(html.render(builder.degraded(job)))
     show_all(page)
 
-    for select in page.locator("select").all():
-        values = select.evaluate("select => [...select.options].map(option => option.value)")
-        assert len(values) >= 1
-        for value in [*values[1:], values[0]]:
-            select.select_option(value)
-        page.wait_for_timeout(20)
-    while page.locator("button.more").count():
-        page.locator("button.more").first.click()
+    assert choose_everything(page) > page.locator("select").count()
+    show_every_row(page)
     for button in page.locator("th button").all()[:12]:
         button.click()
+        expect(button.locator("xpath=..")).to_have_attribute("aria-sort", re.compile("ending$"))
 
 
 @pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
@@ -82,31 +70,33 @@ def test_every_filter_and_order_can_be_chosen(viewer, job):
 def test_both_languages_and_themes_start_as_the_reader_has_them(viewer, language, theme):
     page = viewer.open(html.render(builder.degraded()), locale=language, color_scheme=theme)
 
-    badge = page.locator(".badge").inner_text().strip()
-    assert badge == ("性能劣化" if language == "zh-CN" else "Degraded")
-    assert page.evaluate("document.documentElement.dataset.theme") == theme
-    page.locator("details.finding summary").first.click()
+    expect(page.locator(".badge")).to_have_text("性能劣化" if language == "zh-CN" else "Degraded")
+    expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    open_finding(page)
     show_all(page)
     page.screenshot(path=SCREENSHOTS / f"{language}-{theme}.png", full_page=True)
 
 
 def test_switches_change_language_and_theme_and_are_remembered(viewer):
     page = viewer.open(html.render(builder.degraded()))
-    page.locator("details.finding summary").first.click()
+    open_finding(page)
     show_all(page)
 
     page.locator("#language").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     page.locator("#theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.reload()
-    page.wait_for_function("window.clusterReport && window.clusterReport.ready")
+    wait_until_ready(page)
 
-    assert page.locator("#findings h2").inner_text() == "变慢的原因"
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    expect(page.locator("#findings h2")).to_have_text("变慢的原因")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
 def test_chinese_leaves_no_english_heading_behind(viewer):
     page = viewer.open(html.render(builder.degraded()), locale="zh-CN")
     show_all(page)
+    expect(page.locator("#bars-sort option").first).to_have_text("卡序号")
 
     headings = page.locator("h1, h2, h3, th, .choice, nav a, option").all_inner_texts()
     english = {text for text in headings if re.fullmatch(r"[ -~]*[A-Za-z]{3}[ -~]*", text)}
@@ -138,11 +128,10 @@ def test_numbers_on_the_page_are_those_of_findings_and_tables(viewer, job):
 def test_text_of_a_finding_shows_its_cost_and_evidence(viewer):
     result = builder.degraded()
     page = viewer.open(html.render(result))
-    page.locator("details.finding summary").first.click()
+    finding = open_finding(page)
 
-    text = page.locator("#finding-slow_rank-5").inner_text()
     for wanted in ("12.3 ms", "4.4 %", "201 ms", "165 ms", "900 µs", "15", "+22 %"):
-        assert wanted in text
+        expect(finding).to_contain_text(wanted)
 
 
 def test_top_n_are_the_largest_and_not_the_first(viewer):
@@ -151,19 +140,21 @@ def test_top_n_are_the_largest_and_not_the_first(viewer):
     page.locator("#bars-sort").select_option("compute_only")
     page.locator("#bars-top").select_option("16")
 
+    expect(page.locator("#bars-top")).to_have_value("16")
+
     box = page.locator("#bars canvas").bounding_box()
     page.locator("#bars canvas").hover(position={"x": 75, "y": box["height"] - 60})
-    assert page.locator("#tip").inner_text().startswith(f"rank {builder.SLOW_RANK}\n")
+    wait_for_tip(page, f"rank {builder.SLOW_RANK}\n")
 
 
 def test_names_that_try_to_be_markup_stay_text(viewer):
     page = viewer.open(html.render(builder.with_hostile_names(builder.degraded())))
     show_all(page)
-    page.locator("details.finding summary").first.click()
+    open_finding(page)
     page.locator("#map canvas").hover(position={"x": 15, "y": 30})
 
-    assert "<script>alert(1)</script>" in page.locator("#problems").inner_text()
-    assert "<script>alert(1)</script>" in page.locator("#tip").inner_text()
+    expect(page.locator("#problems")).to_contain_text("<script>alert(1)</script>")
+    expect(page.locator("#tip")).to_contain_text("<script>alert(1)</script>")
     page.screenshot(path=SCREENSHOTS / "hostile-names.png", full_page=True)
 
 
@@ -180,10 +171,9 @@ def test_names_that_try_to_be_markup_stay_text(viewer):
 def test_pages_with_little_on_them_break_nothing(viewer, result, request):
     page = viewer.open(html.render(result))
     show_all(page)
-    for select in page.locator("select").all():
-        for value in select.evaluate("select => [...select.options].map(option => option.value)"):
-            select.select_option(value)
-
+    choose_everything(page)
+    open_every_finding(page)
+    expect(page.locator(".badge")).to_be_visible()
     page.screenshot(path=SCREENSHOTS / f"{request.node.callspec.id}.png", full_page=True)
 
 
@@ -191,25 +181,27 @@ def test_a_baseline_shows_what_moved_first_and_everything_on_demand(viewer):
     page = viewer.open(html.render(builder.degraded(), builder.comparison()))
     show_all(page)
 
-    assert page.locator("#changes tbody tr").count() == 4
-    assert page.locator("#changes").inner_text().count("changed") == 4
-    assert "+22 %" in page.locator("#changes").inner_text()
+    rows = page.locator("#changes tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.filter(has_text="changed")).to_have_count(4)
+    expect(page.locator("#changes")).to_contain_text("+22 %")
     page.locator("#baseline-show").select_option("all")
-    assert "within noise" in page.locator("#changes").inner_text()
+    expect(page.locator("#changes")).to_contain_text("within noise")
     page.screenshot(path=SCREENSHOTS / "baseline.png", full_page=True)
 
 
 def test_keyboard_alone_opens_a_finding_and_reads_a_cell(viewer):
     page = viewer.open(html.render(builder.degraded()))
     show_all(page)
-    page.locator("details.finding summary").first.focus()
+    finding = page.locator("details.finding").first
+    finding.locator("> summary").focus()
     page.keyboard.press("Enter")
-    assert page.locator("details.finding").first.get_attribute("open") is not None
+    wait_until_open(finding)
 
     page.locator("#heat canvas").focus()
-    for _ in range(6):
+    for rank in range(6):
         page.keyboard.press("ArrowRight")
-    assert page.locator("#tip").inner_text().startswith("rank 5\n")
+        wait_for_tip(page, f"rank {rank}\n")
 
 
 def test_a_pair_of_hosts_opens_its_ranks_and_closes_again(viewer):
@@ -218,10 +210,10 @@ def test_a_pair_of_hosts_opens_its_ranks_and_closes_again(viewer):
     canvas = page.locator("#matrix canvas")
     canvas.click(position={"x": 61, "y": 16})
 
-    assert page.locator(".matrix-head").inner_text().endswith("hosts 1 → 2")
+    expect(page.locator(".matrix-head")).to_have_text(re.compile("hosts 1 → 2$"))
     page.locator(".matrix-head button").click()
-    assert page.locator(".matrix-head").count() == 1
-    assert page.locator(".matrix-head button").count() == 0
+    expect(page.locator(".matrix-head button")).to_have_count(0)
+    expect(page.locator(".matrix-head")).to_have_count(1)
 
 
 def test_bars_zoom_by_dragging_and_come_back(viewer):
@@ -235,15 +227,16 @@ def test_bars_zoom_by_dragging_and_come_back(viewer):
     page.mouse.up()
 
     page.locator("#bars .reset").click()
-    assert page.locator("#bars .reset").count() == 0
+    expect(page.locator("#bars .reset")).to_have_count(0)
 
 
 def test_a_link_to_a_finding_opens_it(viewer):
     page = viewer.open(html.render(builder.degraded()))
     page.evaluate("location.hash = '#finding-slow_link-2-10'")
-    page.wait_for_function("document.getElementById('finding-slow_link-2-10').open")
 
-    assert page.locator("#finding-slow_link-2-10 .drawn canvas").count() == 1
+    finding = page.locator("#finding-slow_link-2-10")
+    wait_until_open(finding)
+    expect(finding.locator(".drawn canvas")).to_have_count(1)
 
 
 def test_printing_opens_every_finding_on_white_paper(viewer):
@@ -251,9 +244,9 @@ def test_printing_opens_every_finding_on_white_paper(viewer):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
 
-    assert page.locator("details.finding[open]").count() == 2
-    assert not page.locator(".bar").is_visible()
-    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    expect(page.locator("details.finding[open]")).to_have_count(2)
+    expect(page.locator(".bar")).to_be_hidden()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
     content = page.pdf(path=SCREENSHOTS / "printed.pdf", format="A4", print_background=True)
     assert content.startswith(b"%PDF")
 
@@ -262,12 +255,13 @@ def test_without_scripts_verdict_and_findings_are_there(browser, tmp_path):
     path = tmp_path / "report.html"
     path.write_bytes(html.render(builder.degraded()))
     context = browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(ACTION_TIMEOUT_MS)
     page = context.new_page()
     page.goto(path.as_uri())
 
-    assert page.locator("h1").inner_text().startswith("A step takes 283 ms")
-    assert page.locator("details.finding").count() == 2
-    assert not page.locator("#bars").is_visible()
+    expect(page.locator("h1")).to_have_text(re.compile("^A step takes 283 ms"))
+    expect(page.locator("details.finding")).to_have_count(2)
+    expect(page.locator("#bars")).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "no-script.png", full_page=True)
     context.close()
 
@@ -276,7 +270,7 @@ def test_without_scripts_verdict_and_findings_are_there(browser, tmp_path):
 def test_small_screens_need_no_sideways_scrolling(viewer, width):
     page = viewer.open(html.render(builder.degraded()), viewport={"width": width, "height": 800})
     show_all(page)
-    page.locator("details.finding summary").first.click()
+    open_every_finding(page)
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.screenshot(path=SCREENSHOTS / f"width-{width}.png", full_page=True)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 
@@ -10,9 +11,10 @@ import pytest
 
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.simulation.cli import main as simulate
+from tests.browser.acting import expect, open_every_finding, show_all
 from tests.browser.conftest import SCREENSHOTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +31,10 @@ def test_page_of_a_simulated_job_shows_what_findings_json_and_the_tables_say(vie
     findings = json.loads((output / "findings.json").read_text())
 
     assert page.evaluate("clusterReport.run.document") == findings
-    assert page.locator("details.finding").count() == len(findings["findings"])
-    for finding, shown in zip(findings["findings"], page.locator("details.finding").all(), strict=True):
-        assert finding["summary"] in shown.inner_text()
+    shown = page.locator("details.finding")
+    expect(shown).to_have_count(len(findings["findings"]))
+    for index, finding in enumerate(findings["findings"]):
+        expect(shown.nth(index)).to_contain_text(finding["summary"])
     rows = pq.read_table(output / "tables" / "steps.parquet").to_pylist()
     values = page.evaluate(
         """asked => { const run = clusterReport.run;
@@ -47,12 +50,11 @@ def test_page_of_a_simulated_job_shows_what_findings_json_and_the_tables_say(vie
 def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(viewer, output):
     page = viewer.open((output / "report.html").read_bytes())
     page.screenshot(path=SCREENSHOTS / "simulated-first-screen.png")
-    page.evaluate("clusterReport.showAll()")
+    show_all(page)
 
-    assert "slow rank 13" in page.locator("h1").inner_text()
-    for summary in page.locator("details.finding summary").all():
-        summary.click()
-    assert page.locator(".waiting tr").first.text_content().startswith("TP · ranks 12-15")
+    expect(page.locator("h1")).to_contain_text("slow rank 13")
+    open_every_finding(page)
+    expect(page.locator(".waiting tr").first).to_have_text(re.compile("^TP · ranks 12-15"))
     page.screenshot(path=SCREENSHOTS / "simulated-32-ranks.png", full_page=True)
 
 
@@ -71,21 +73,21 @@ def test_timeline_and_comparison_of_a_simulated_job_hold_every_rank(viewer, outp
     document = json.loads(gzip.decompress(timeline.read_bytes()))
     slices = [event for event in document["traceEvents"] if event.get("cat") == "communication"]
     page = viewer.open((tmp_path / "report.html").read_bytes())
-    page.evaluate("clusterReport.showAll()")
+    show_all(page)
 
     assert {event["args"]["rank"] for event in slices} == set(range(32))
     assert len(document["otherData"]["clocks"]) == 4
     assert all(clock["error_us"] < 1000 for clock in document["otherData"]["clocks"].values())
     # A run beside itself: nothing moved.
-    assert page.locator("#changes tbody tr").count() == 1
-    assert "within noise" in page.locator("#changes").inner_text()
+    expect(page.locator("#changes tbody tr")).to_have_count(1)
+    expect(page.locator("#changes")).to_contain_text("within noise")
 
 
 def test_the_picture_of_the_readme_is_made_by_the_script_and_small(browser, tmp_path):
     # Playwright's synchronous interface allows one loop a thread: another process takes the picture.
     picture = tmp_path / "report.png"
     argv = [sys.executable, "-m", "tools.renew_picture", str(picture)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=200)
 
     assert done.returncode == 0, done.stderr
     assert picture.read_bytes().startswith(b"\x89PNG")
