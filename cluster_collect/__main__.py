@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from cluster_collect.cli import main
 
+#: Python's default is 700: looking for garbage again and again among modules and files that all stay to
+#: the end costs a tenth of the time.
+_OBJECTS_BETWEEN_GARBAGE_RUNS = 200_000
+
 
 def run() -> None:
     """Run the command and exit with its code."""
+    gc.set_threshold(_OBJECTS_BETWEEN_GARBAGE_RUNS)
     sys.exit(main(sys.argv[1:]))
 
 

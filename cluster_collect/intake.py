@@ -64,12 +64,14 @@ class Intake:
 
     def begin(self, placed: PlacedFile) -> IncomingFile | None:
         """Open a file, or note why it cannot be kept here and return None."""
-        for earlier in (self.stored, self.mismatched, self.failed):
-            earlier.pop(placed.entry.path, None)
+        path = placed.entry.path
+        self.stored.pop(path, None)
+        self.mismatched.pop(path, None)
+        self.failed.pop(path, None)
         try:
             return self._writer.begin(self.path_of(placed))
         except FileRefusedError as error:
-            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+            self.failed[path] = self.described(placed, reason=str(error))
             return None
 
     def received(self, n_bytes: int) -> None:
@@ -83,6 +85,10 @@ class Intake:
         if self._unreported_bytes:
             self._watch.bytes_received(self._host, self._unreported_bytes)
             self._unreported_bytes = 0
+
+    def note_down(self) -> None:
+        """Write the finished files into the journal; belongs behind every portion of data."""
+        self._journal.flush()
 
     def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
         """Keep a file that has been received to its end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from cluster_collect.faults import UnwritableError, local_error
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME
-from cluster_run.manifest import CollectedFile, HostOutcome, read_manifest
+from cluster_run.manifest import CollectedFile, HostOutcome, file_to_json, read_manifest
 
 JOURNAL_NAME = ".cluster-collect.journal"
 #: The manifest of the call before, out of sight while files change under it.
@@ -23,24 +24,27 @@ PREVIOUS_NAME = ".cluster-collect.previous"
 
 
 class Journal:
-    """Knows the files of earlier calls, and writes down each file as soon as it has its final name.
+    """Knows the files of earlier calls, and writes down the files that have their final names.
 
-    Files that only the journal knows were not made durable, so their content is hashed again before
+    `flush` writes what `record` was told; it belongs behind every portion of data. Files that only the journal knows were not made durable, so their content is hashed again before
     they are believed; the manifest's are believed when size and time on disk are right.
     """
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        self._proven: dict[tuple[ServerId, str], CollectedFile] = {}
-        self._claimed: dict[tuple[ServerId, str], CollectedFile] = {}
+        # By host and source.
+        self._proven: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
+        self._claimed: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
+        self._unwritten: list[str] = []
         self._is_begun = False
         # Several sources may share one stored file: it bears the time of one of them.
         self._mtimes: dict[str, set[int]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
         self._read_manifest()
         self._read_journal()
-        for file in (*self._proven.values(), *self._claimed.values()):
-            self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
+        for files in (*self._proven.values(), *self._claimed.values()):
+            for file in files.values():
+                self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
         try:
             self._stream = (run / JOURNAL_NAME).open("ab", buffering=0)
         except OSError as error:
@@ -70,7 +74,7 @@ class Journal:
             self.earlier[outcome.server_id] = outcome
             for file in outcome.files:
                 if file.state == "stored":
-                    self._proven[outcome.server_id, file.source] = file
+                    self._proven[outcome.server_id][file.source] = file
 
     def _read_journal(self) -> None:
         path = self._run / JOURNAL_NAME
@@ -83,34 +87,44 @@ class Journal:
                 file = CollectedFile(**record)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue  # the line that was being written when the process was killed
-            self._claimed[server_id, file.source] = file
+            self._claimed[server_id][file.source] = file
 
     def record(self, server_id: ServerId, file: CollectedFile) -> None:
-        """Write down a file that now has its final name."""
-        line = json.dumps({"server_id": server_id, **vars(file)}) + "\n"
+        """Take note of a file that now has its final name."""
+        if not self._is_begun:
+            self._begin()
+        self._unwritten.append(f'{{"server_id": {json.dumps(server_id)}, {file_to_json(file)[1:]}\n')
+        self._claimed[server_id].pop(file.source, None)
+        self._proven[server_id][file.source] = file
+        self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
+
+    def flush(self) -> None:
+        """Write down what has been recorded: one write for the many small files of one packet."""
+        if not self._unwritten:
+            return
+        lines = "".join(self._unwritten).encode()
+        self._unwritten.clear()
         try:
-            if not self._is_begun:
-                self._begin()
-            self._stream.write(line.encode())
+            self._stream.write(lines)
         except OSError as error:
             raise _journal_error(error, self._run) from None
-        self._claimed.pop((server_id, file.source), None)
-        self._proven[server_id, file.source] = file
-        self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
 
     def _begin(self) -> None:
         """From the first new file on no manifest is there that could say something else."""
         manifest = self._run / MANIFEST_NAME
-        if manifest.exists():
-            os.replace(manifest, self._run / PREVIOUS_NAME)
+        try:
+            if manifest.exists():
+                os.replace(manifest, self._run / PREVIOUS_NAME)
+        except OSError as error:
+            raise _journal_error(error, self._run) from None
         self._is_begun = True
 
     def stored(self, server_id: ServerId, source: str, entry: RemoteEntry) -> CollectedFile | None:
         """Return the file if exactly this version of it is already in the run directory."""
-        claimed = self._claimed.get((server_id, source))
+        claimed = self._claimed[server_id].get(source)
         if claimed is not None and _is_version(claimed, entry) and self._is_whole(claimed):
             return claimed
-        proven = self._proven.get((server_id, source))
+        proven = self._proven[server_id].get(source)
         if proven is not None and _is_version(proven, entry) and self._is_there(proven):
             return proven
         return None
@@ -118,11 +132,12 @@ class Journal:
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
         """Return a host's files of earlier calls that this call did not see and that are still there."""
         seen = set(without)
-        files: list[CollectedFile] = []
-        for (owner, source), file in {**self._proven, **self._claimed}.items():
-            if owner == server_id and source not in seen and self._is_there(file):
-                files.append(replace(file, reason="kept from an earlier call"))
-        return tuple(files)
+        known = {**self._proven[server_id], **self._claimed[server_id]}
+        return tuple(
+            replace(file, reason="kept from an earlier call")
+            for source, file in known.items()
+            if source not in seen and self._is_there(file)
+        )
 
     def finished(self) -> None:
         """Drop the journal: the manifest has been written and says it all."""

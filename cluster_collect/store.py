@@ -28,6 +28,7 @@ class RunWriter:
     def __init__(self, run: Path, min_free_bytes: int) -> None:
         self.run = run
         self._root = os.fsencode(run)
+        self._part_stem = os.fsencode(f"{PART_PREFIX}{os.getpid()}-")
         self._min_free_bytes = min_free_bytes
         self._promised_bytes = 0
         self._unchecked_bytes = 0
@@ -60,15 +61,13 @@ class RunWriter:
             FileRefusedError: the name cannot be used here.
             ClusterError: the disk is full or the directory cannot be written.
         """
-        final = os.path.join(self._root, os.fsencode(path))
-        directory = os.path.dirname(final)
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        directory = final.rpartition(b"/")[0]
         try:
             if directory not in self._made:
                 os.makedirs(directory, exist_ok=True)
                 self._made.add(directory)
-            temporary = os.path.join(
-                directory, os.fsencode(f"{PART_PREFIX}{os.getpid()}-{next(self._numbers)}")
-            )
+            temporary = b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
             return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final)
         except OSError as error:
             raise _refused(error, path) from None
@@ -119,15 +118,16 @@ class IncomingFile:
             FileRefusedError: this file grows larger than the file system allows.
             ClusterError: the disk is full or broken.
         """
+        n_bytes = len(data)
         self._hash.update(data)
-        view = memoryview(data)
-        self.n_bytes += len(view)
+        self.n_bytes += n_bytes
         try:
-            while view:
-                view = view[os.write(self._descriptor, view) :]
+            n_written = os.write(self._descriptor, data)
+            while n_written < n_bytes:  # a full disk takes a part before it says so
+                n_written += os.write(self._descriptor, memoryview(data)[n_written:])
         except OSError as error:
             raise _refused(error, os.fsdecode(self._final)) from None
-        self._writer.written(len(data))
+        self._writer.written(n_bytes)
 
     def commit(self, mtime_ns: int) -> str:
         """Give the file its final name and its time on the host; return its SHA-256."""

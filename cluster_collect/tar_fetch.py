@@ -86,6 +86,7 @@ async def fetch_by_tar(
         answer = noise.feed(data)
         if answer and not stream.listing.complete:
             unpack(answer)
+            intake.note_down()
         return pause_s
 
     try:
@@ -98,6 +99,7 @@ async def fetch_by_tar(
             result = await shell.wait()
     finally:
         sink.close()
+        intake.note_down()
         intake.report()
     if not noise.found:
         if shell is not None:

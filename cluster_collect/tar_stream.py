@@ -7,6 +7,7 @@ GNU long names, pax `path` and `size`, base-256 sizes.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -86,6 +87,9 @@ class TarParser:
         return view[n_bytes:]
 
     def _header_block(self, view: memoryview) -> memoryview:
+        if not self._partial and len(view) >= _BLOCK:
+            self._header(bytes(view[:_BLOCK]))
+            return view[_BLOCK:]
         missing = _BLOCK - len(self._partial)
         self._partial += view[:missing]
         if len(self._partial) == _BLOCK:
@@ -155,8 +159,18 @@ def _short_name(block: bytes) -> bytes:
 
 def _verify_checksum(block: bytes) -> None:
     text = block[148:156].strip(b"\0 ")
-    if text.strip(b"01234567") or int(text or b"0", 8) != sum(block) - sum(block[148:156]) + 8 * 32:
+    # The sum of all bytes, with spaces in the place of the sum itself.
+    found = _sum(block[:148]) + _sum(block[156:356]) + _sum(block[356:]) + 8 * 32
+    if text.strip(b"01234567") or int(text or b"0", 8) != found:
         raise HostileDataError("the stream is not a tar archive, or was damaged on the host")
+
+
+def _sum(data: bytes) -> int:
+    """Return the sum of at most 256 bytes, many times faster than `sum`.
+
+    The low half of Adler-32 is 1 plus the sum of the bytes modulo 65521, which 256 bytes do not reach.
+    """
+    return (zlib.adler32(data) & 0xFFFF) - 1
 
 
 def _number(field: bytes) -> int:

@@ -84,7 +84,8 @@ class Tracker:
     def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
         """Count it."""
         self.tally.n_files_done += 1
-        self._line(Verbosity.FILES, host, f"stored {printable(path)} ({format_bytes(size_bytes)})")
+        if self._verbosity >= Verbosity.FILES:
+            self._line(Verbosity.FILES, host, f"stored {printable(path)} ({format_bytes(size_bytes)})")
 
     def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
         """Say why it takes longer."""

@@ -128,6 +128,7 @@ async def fetch_by_walker(
             after[entry.path] = RemoteEntry(entry.path, now.kind, now.size_bytes, now.mtime_ns)
             if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):
                 intake.finish(placed, incoming)
+                intake.note_down()
             else:
                 intake.failed[entry.path] = intake.described(
                     placed, reason=f"ended after {incoming.n_bytes} of {entry.size_bytes} bytes"

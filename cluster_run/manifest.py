@@ -82,9 +82,21 @@ def manifest_to_json(manifest: Manifest) -> str:
     return head.replace('"hosts": null', f'"hosts": [\n{hosts}\n ]') + "\n"
 
 
+_text_to_json = json.JSONEncoder().encode
+
+
+def file_to_json(file: CollectedFile) -> str:
+    """Return one file's line: what `json.dumps` makes of its fields, many times faster."""
+    return (
+        f'{{"path": {_text_to_json(file.path)}, "source": {_text_to_json(file.source)}, '
+        f'"size_bytes": {file.size_bytes}, "mtime_ns": {file.mtime_ns}, "sha256": {_text_to_json(file.sha256)}, '
+        f'"state": {_text_to_json(file.state)}, "reason": {_text_to_json(file.reason)}}}'
+    )
+
+
 def _host_to_json(host: HostOutcome) -> str:
     head = json.dumps({**vars(host), "files": None})
-    files = ",\n".join(json.dumps(vars(file)) for file in host.files)
+    files = ",\n".join(file_to_json(file) for file in host.files)
     return head.replace('"files": null', f'"files": [\n{files}]')
 
 
