@@ -26,8 +26,9 @@ PREVIOUS_NAME = ".cluster-collect.previous"
 class Journal:
     """Knows the files of earlier calls, and writes down the files that have their final names.
 
-    `flush` writes what `record` was told; it belongs behind every portion of data. Files that only the journal knows were not made durable, so their content is hashed again before
-    they are believed; the manifest's are believed when size and time on disk are right.
+    `flush` writes what `record` was told; it belongs behind every portion of data. Files that only the
+    journal knows were not made durable, so their content is hashed again before they are believed; the
+    manifest's are believed when size and time on disk are right.
     """
 
     def __init__(self, run: Path) -> None:

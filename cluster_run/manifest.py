@@ -87,10 +87,11 @@ _text_to_json = json.JSONEncoder().encode
 
 def file_to_json(file: CollectedFile) -> str:
     """Return one file's line: what `json.dumps` makes of its fields, many times faster."""
+    text = _text_to_json
     return (
-        f'{{"path": {_text_to_json(file.path)}, "source": {_text_to_json(file.source)}, '
-        f'"size_bytes": {file.size_bytes}, "mtime_ns": {file.mtime_ns}, "sha256": {_text_to_json(file.sha256)}, '
-        f'"state": {_text_to_json(file.state)}, "reason": {_text_to_json(file.reason)}}}'
+        f'{{"path": {text(file.path)}, "source": {text(file.source)}, "size_bytes": {file.size_bytes}, '
+        f'"mtime_ns": {file.mtime_ns}, "sha256": {text(file.sha256)}, "state": {text(file.state)}, '
+        f'"reason": {text(file.reason)}}}'
     )
 
 
