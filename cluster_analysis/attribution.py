@@ -79,9 +79,9 @@ def blame(
 
 def _waiting(graph: Graph, gap_us: FloatArray, transfer_us: FloatArray) -> FloatArray:
     """What each visit lasts beyond its operator's transfer (V,), every step by itself."""
-    end, arrive = graph.visit_times(gap_us[None], transfer_us[None])
+    end, arrive = graph.visit_times(gap_us, transfer_us)
     moved = transfer_us[graph.operator]
-    waited: FloatArray = np.where(graph.is_side, 0.0, np.maximum(end[0] - arrive[0] - moved, 0.0))
+    waited: FloatArray = np.where(graph.is_side, 0.0, np.maximum(end - arrive - moved, 0.0))
     return waited
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cluster_analysis.calls import RECEIVE_TYPES, SEND_TYPES
-from cluster_analysis.evidence import BoolArray, FloatArray, StepOperators
-from cluster_analysis.replay import Graph, Level, LongArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, StepOperators
+from cluster_analysis.replay import Graph
+from cluster_analysis.replay_order import Visits, replay_order
 
 #: A send this many times as long as the quick ones was held up, by its receiver or by the network.
 _LONG_SEND = 1.5
@@ -33,15 +34,18 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     def joined(name: str) -> FloatArray:
         return np.concatenate([getattr(step, name) for step in steps])
 
-    def shifted(name: str, base: LongArray) -> LongArray:
-        parts = [np.asarray(getattr(step, name), np.int64) for step in steps]
-        moved = [np.where(part >= 0, part + at, n_visits) for part, at in zip(parts, base, strict=False)]
+    def shifted(name: str, base: IntArray) -> IntArray:
+        parts = [getattr(step, name) for step in steps]
+        moved = [
+            np.where(part >= 0, part + at, n_visits).astype(np.int32)
+            for part, at in zip(parts, base.tolist(), strict=False)
+        ]
         return np.concatenate(moved)
 
-    def renamed(name: str, names: str, wanted: tuple[str, ...]) -> LongArray:
+    def renamed(name: str, names: str, wanted: tuple[str, ...]) -> IntArray:
         place = {text: number for number, text in enumerate(wanted)}
         parts = [
-            np.array([place[text] for text in getattr(step, names)] or [0], np.int64)[getattr(step, name)]
+            np.array([place[text] for text in getattr(step, names)] or [0], np.int32)[getattr(step, name)]
             for step in steps
         ]
         return np.concatenate(parts)
@@ -49,7 +53,10 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     measured = np.full((len(steps), len(ranks)), np.nan)
     for number, step in enumerate(steps):
         measured[number, np.searchsorted(ranks, step.ranks)] = step.step_us
-    rank = np.concatenate([np.searchsorted(ranks, step.ranks)[step.visit_rank] for step in steps])
+    rank = np.concatenate(
+        [np.searchsorted(ranks, step.ranks).astype(np.int32)[step.visit_rank] for step in steps]
+    )
+    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), np.diff(visit_base))
     operator = shifted("visit_operator", operator_base)
     operator_type = renamed("operator_type", "types", types)
     after, join, sender, receiver = (
@@ -63,39 +70,42 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         is_send=_of_types(types, SEND_TYPES)[operator_type[operator]],
         is_receive=_of_types(types, RECEIVE_TYPES)[operator_type[operator]],
     )  # fmt: skip
+    join = np.where(join < n_visits, join, np.int32(n_visits + 1))
+    is_side = joined("visit_is_side").astype(bool)
     n_operators = len(transfer)
+    cell = number_of_step * np.int32(len(ranks)) + rank
+    order = replay_order(
+        Visits(operator, cell, after, join, sender, receiver, own, is_side, is_p2p, waits),
+        n_operators,
+        len(steps) * len(ranks),
+    )
     return Graph(
         ranks=ranks,
         n_steps=len(steps),
-        rank=rank.astype(np.int64),
-        step=np.repeat(np.arange(len(steps)), np.diff(visit_base)),
+        rank=rank,
+        step=number_of_step,
         operator=operator,
         after=after,
-        join=np.where(join < n_visits, join, n_visits + 1),
+        join=join,
         sender=sender,
         receiver=receiver,
         gap_us=np.nan_to_num(joined("visit_gap_us")),
         elapse_us=elapse,
         own_us=own,
-        is_side=joined("visit_is_side").astype(bool),
+        is_side=is_side,
         is_p2p=is_p2p,
         waits_for_receiver=waits,
         transfer_us=transfer,
-        operator_step=np.repeat(np.arange(len(steps)), np.diff(operator_base)),
+        operator_step=np.repeat(np.arange(len(steps), dtype=np.int32), np.diff(operator_base)),
         operator_group=renamed("operator_group", "groups", groups),
         operator_type=operator_type,
-        operator_place=joined("operator_place").astype(np.int64),
+        operator_place=joined("operator_place").astype(np.int32),
         operator_bytes=joined("operator_bytes"),
         operator_n_ranks=np.bincount(operator, minlength=n_operators),
         groups=groups,
         types=types,
         measured_us=measured,
-        levels=_levels(
-            operator,
-            is_p2p,
-            _edges(operator, after, join, sender=sender, receiver=receiver, waits=waits),
-            n_operators,
-        ),
+        order=order,
     )
 
 
@@ -104,8 +114,8 @@ def _of_types(types: tuple[str, ...], wanted: frozenset[str]) -> BoolArray:
 
 
 def _message_times(
-    elapse: FloatArray, operator: LongArray, transfer: FloatArray, is_p2p: BoolArray, *, sender: LongArray,
-    receiver: LongArray, is_send: BoolArray, is_receive: BoolArray,
+    elapse: FloatArray, operator: IntArray, transfer: FloatArray, is_p2p: BoolArray, *, sender: IntArray,
+    receiver: IntArray, is_send: BoolArray, is_receive: BoolArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:  # fmt: skip
     """Transfers of point-to-point operators, what a receive takes by itself, and which sends wait.
 
@@ -166,54 +176,3 @@ def is_eager(send: FloatArray, receive: FloatArray) -> bool:
         return True
     met = np.abs(receive[is_long] / usual - 1.0) < _MEETING_SPREAD
     return bool(np.mean(met) < _MEETING_SHARE)
-
-
-def _edges(
-    operator: LongArray, after: LongArray, join: LongArray, *, sender: LongArray, receiver: LongArray,
-    waits: BoolArray,
-) -> tuple[LongArray, LongArray]:  # fmt: skip
-    """(source operator, target operator): what must have ended before an operator can end."""
-    n = len(operator)
-    visits = np.arange(n)
-    sources, targets = [after, join], [visits, visits]
-    for other, counts in ((sender, np.ones(n, bool)), (receiver, waits)):
-        paired = np.flatnonzero((other < n) & counts)
-        sources += [after[other[paired]], join[other[paired]]]
-        targets += [paired, paired]
-    source, target = np.concatenate(sources), np.concatenate(targets)
-    real = source < n
-    return operator[source[real]], operator[target[real]]
-
-
-def _levels(
-    operator: LongArray, is_p2p: BoolArray, edges: tuple[LongArray, LongArray], n_operators: int
-) -> tuple[Level, ...]:
-    """Topological order in layers. Operators in a circle (matched wrongly) are left out."""
-    sources, targets = edges
-    waits = np.bincount(targets, minlength=n_operators)
-    by_source = np.argsort(sources, kind="stable")
-    sources, targets = sources[by_source], targets[by_source]
-    begin = np.searchsorted(sources, np.arange(n_operators + 1))
-    by_operator = np.argsort(operator, kind="stable")
-    visit_begin = np.searchsorted(operator[by_operator], np.arange(n_operators + 1))
-    levels: list[Level] = []
-    ready = np.flatnonzero(waits == 0)
-    while len(ready):
-        lengths = visit_begin[ready + 1] - visit_begin[ready]
-        visits = by_operator[_ranges(visit_begin[ready], lengths)]
-        starts = np.r_[0, np.cumsum(lengths)[:-1]]
-        levels.append(Level(visits, starts, lengths, ready, visits[is_p2p[visits]]))
-        released = targets[_ranges(begin[ready], begin[ready + 1] - begin[ready])]
-        np.subtract.at(waits, released, 1)
-        released = np.unique(released)
-        ready = released[waits[released] == 0]
-    return tuple(levels)
-
-
-def _ranges(starts: LongArray, lengths: LongArray) -> LongArray:
-    """Concatenate arange(start, start + length) of each pair."""
-    total = int(lengths.sum())
-    if not total:
-        return np.empty(0, np.int64)
-    offsets = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
-    return offsets + np.arange(total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.replay import Graph, LongArray
+from cluster_analysis.replay import Graph
 from cluster_analysis.stats import median
 
 
@@ -28,7 +28,7 @@ class RoleGaps:
         self._count = np.where(known, count.reshape(shape)[:, where], 0)
         self._begin = begin[:, where]
 
-    def visits_of(self, ranks: IntArray) -> LongArray | None:
+    def visits_of(self, ranks: IntArray) -> IntArray | None:
         """Visits by place, (steps, ranks, places); None when the numbers of calls differ."""
         count = self._count[:, ranks]
         n_places = int(count.max(initial=0))

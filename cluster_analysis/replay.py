@@ -11,28 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-
-LongArray = npt.NDArray[np.int64]
+from cluster_analysis.replay_order import Block, ReplayOrder
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
 #: makes the second round exact.
 _CARRY_ROUNDS = 3
 #: Leads that change by less from round to round change no step time that anybody quotes.
 _SETTLED_US = 20.0
-
-
-@dataclass(frozen=True)
-class Level:
-    """Operators that can be replayed together: their visits in operator order, and where each one begins."""
-
-    visits: LongArray
-    starts: LongArray
-    lengths: LongArray
-    operators: LongArray
-    messages: LongArray
+#: Memory for the ends of the scenarios that go through a pass together: more is no faster.
+_PASS_BYTES = 48 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -48,13 +37,13 @@ class Graph:
 
     ranks: IntArray
     n_steps: int
-    rank: LongArray
-    step: LongArray
-    operator: LongArray
-    after: LongArray
-    join: LongArray
-    sender: LongArray
-    receiver: LongArray
+    rank: IntArray
+    step: IntArray
+    operator: IntArray
+    after: IntArray
+    join: IntArray
+    sender: IntArray
+    receiver: IntArray
     gap_us: FloatArray
     elapse_us: FloatArray
     own_us: FloatArray
@@ -62,16 +51,16 @@ class Graph:
     is_p2p: BoolArray
     waits_for_receiver: BoolArray
     transfer_us: FloatArray
-    operator_step: LongArray
-    operator_group: LongArray
-    operator_type: LongArray
-    operator_place: LongArray
+    operator_step: IntArray
+    operator_group: IntArray
+    operator_type: IntArray
+    operator_place: IntArray
     operator_bytes: FloatArray
-    operator_n_ranks: LongArray
+    operator_n_ranks: IntArray
     groups: tuple[str, ...]
     types: tuple[str, ...]
     measured_us: FloatArray
-    levels: tuple[Level, ...]
+    order: ReplayOrder
     first_step_leads: bool = True
 
     @property
@@ -114,17 +103,14 @@ class Graph:
         """
         n_scenarios = max(len(gap), len(transfer))
         shape = (n_scenarios, self.n_steps, len(self.ranks))
-        begins = np.flatnonzero(self.after == len(self.rank))
-        cell = self.step * len(self.ranks) + self.rank
-        order = np.argsort(cell, kind="stable")
-        present, begin_of = np.unique(cell[order], return_index=True)
+        order = self.order
         now = np.zeros(shape) if lead is None else np.broadcast_to(lead, shape)
         ends = np.full((n_scenarios, self.n_steps * len(self.ranks)), -np.inf)
         for _ in range(_CARRY_ROUNDS):
-            moved = np.repeat(gap, n_scenarios // len(gap), axis=0)
-            moved[:, begins] += now[:, self.step[begins], self.rank[begins]]
-            by_visit = self.visit_ends(moved, transfer)[:, order]
-            ends[:, present] = np.maximum.reduceat(by_visit, begin_of, axis=1)
+            for part in self._parts(n_scenarios):
+                rows = self._pass(_some(gap, part), _some(transfer, part), now[part])
+                latest = np.maximum.reduceat(rows[order.last_rows], order.last_begin, axis=0)
+                ends[part, order.cells] = latest.T
             before, now = now, self.leads(ends.reshape(shape))
             if float(np.abs(now - before).max(initial=0.0)) < _SETTLED_US:
                 break
@@ -136,48 +122,96 @@ class Graph:
         first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
         return np.concatenate([first, late[:, :-1]], axis=1)
 
-    def visit_ends(self, gap: FloatArray, transfer: FloatArray) -> FloatArray:
-        """Return when each visit ends, µs since the begin of its step: (K, V) for gaps (K or 1, V)."""
-        n_scenarios = max(len(gap), len(transfer))
-        n_visits = len(self.rank)
-        # The last two columns stand for "from the begin of the step" and "waits for nothing".
-        end = np.zeros((n_scenarios, n_visits + 2))
-        end[:, n_visits + 1] = -np.inf
-        for level in self.levels:
-            arrive = self._arrive(end, gap, level.visits)
-            latest = np.maximum.reduceat(arrive, level.starts, axis=1) + transfer[:, level.operators]
-            end[:, level.visits] = np.repeat(latest, level.lengths, axis=1)
-            if len(level.messages):
-                self._end_messages(end, gap, transfer, level.messages)
-        return end[:, :n_visits]
-
     def visit_times(self, gap: FloatArray, transfer: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return when each visit ends and when its rank comes to it: (K, V) each, as `visit_ends`."""
-        end = self.visit_ends(gap, transfer)
-        none = np.zeros((len(end), 1))
-        padded = np.concatenate([end, none, none - np.inf], axis=1)
-        return end, self._arrive(padded, gap, np.arange(len(self.rank)))
+        """Return when each visit ends and when its rank comes to it, µs since the begin of its step.
 
-    def _arrive(self, end: FloatArray, gap: FloatArray, visits: LongArray) -> FloatArray:
-        begun, joined, own = end[:, self.after[visits]], end[:, self.join[visits]], gap[:, visits]
-        side = self.is_side[visits]
-        if side.any():
-            return np.where(side, np.maximum(begun + own, joined), np.maximum(begun, joined) + own)
-        arrive: FloatArray = np.maximum(begun, joined) + own
-        return arrive
+        Both are (V,), for gaps (V,) and transfers (O,) of one scenario; every step is by itself.
+        """
+        order = self.order
+        rows = self._pass(gap[None], transfer[None], np.zeros((1, self.n_steps, len(self.ranks))))
+        join = np.full(len(self.rank), order.nothing)
+        for block in order.blocks:
+            join[block.begin + block.joins] = block.join_rows
+            join[block.begin + block.side_joins] = block.side_join_rows
+        arrive = _arrive(rows, order.after, join, gap[order.visits], self.is_side[order.visits])
+        end, come = np.empty_like(arrive), np.empty_like(arrive)
+        end[order.visits], come[order.visits] = rows[: len(arrive)], arrive
+        return end, come
 
-    def _end_messages(
-        self, end: FloatArray, gap: FloatArray, transfer: FloatArray, visits: LongArray
-    ) -> None:
-        moved = transfer[:, self.operator[visits]]
-        own = self.own_us[visits]
-        until = self._arrive(end, gap, visits) + np.where(np.isfinite(own), np.nan_to_num(own), moved)
-        for others, counts in (
-            (self.sender[visits], np.ones(len(visits), bool)),
-            (self.receiver[visits], self.waits_for_receiver[visits]),
-        ):
-            paired = np.flatnonzero((others < len(self.rank)) & counts)
-            if len(paired):
-                arrived = self._arrive(end, gap, others[paired]) + moved[:, paired]
-                until[:, paired] = np.maximum(until[:, paired], arrived)
-        end[:, visits] = until
+    def _parts(self, n_scenarios: int) -> list[slice]:
+        """Scenarios that go through a pass together."""
+        at_once = max(1, _PASS_BYTES // (8 * self.order.n_rows))
+        return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
+
+    def _pass(self, gap: FloatArray, transfer: FloatArray, lead: FloatArray) -> FloatArray:
+        """Return the end of every row of the order, (rows,) of one scenario or (rows, K).
+
+        Args:
+            gap: (K or 1, V).
+            transfer: (K or 1, O).
+            lead: when each rank begins each step, (K, steps, ranks).
+        """
+        order, k = self.order, len(lead)
+        local, moved = _columns(gap, order.visits, k), _columns(transfer, order.operators, k)
+        end = np.zeros((order.n_rows, k)) if k > 1 else np.zeros(order.n_rows)
+        end[order.nothing] = -np.inf
+        begins = lead.reshape(k, -1)
+        end[order.nothing + 1 :] = begins.T if k > 1 else begins[0]
+        for block in order.blocks:
+            stop = block.end
+            own = local[block.begin : stop]
+            arrive = end.take(order.after[block.begin : stop], axis=0)
+            if len(block.joins):
+                arrive[block.joins] = np.maximum(arrive[block.joins], end[block.join_rows])
+            arrive += own
+            if len(block.side_joins):
+                arrive[block.side_joins] = np.maximum(arrive[block.side_joins], end[block.side_join_rows])
+            transfers = moved[block.first : block.first + block.n_operators]
+            if block.is_messages:
+                end[block.begin : stop] = _message_ends(end, local, block, arrive, transfers)
+                continue
+            by_member = (block.n_members, block.n_operators, *end.shape[1:])
+            latest = arrive.reshape(by_member).max(axis=0) + transfers
+            end[block.begin : stop].reshape(by_member)[:] = latest
+        return end
+
+
+def _message_ends(
+    end: FloatArray, local: FloatArray, block: Block, arrive: FloatArray, moved: FloatArray
+) -> FloatArray:
+    """Ends of messages: what each takes by itself, but not before it is there."""
+    lasts = np.array(np.broadcast_to(moved, arrive.shape))
+    lasts[block.own_at] = block.own_us if arrive.ndim == 1 else block.own_us[:, None]
+    until: FloatArray = arrive + lasts
+    for one in block.partners:
+        is_side = one.is_side if one.is_side is not None else np.zeros(len(one.at), bool)
+        come = _arrive(end, one.after, one.join, local[one.place], is_side) + moved[one.at]
+        until[one.at] = np.maximum(until[one.at], come)
+    return until
+
+
+def _arrive(
+    end: FloatArray, after: IntArray, join: IntArray, gap: FloatArray, is_side: BoolArray
+) -> FloatArray:
+    """When ranks come to calls: their local time after what they wait for; on a side stream beside it."""
+    begun, joined = end.take(after, axis=0), end.take(join, axis=0)
+    arrive: FloatArray = np.maximum(begun, joined) + gap
+    if is_side.any():
+        side = is_side if arrive.ndim == 1 else is_side[:, None]
+        arrive = np.where(side, np.maximum(begun + gap, joined), arrive)
+    return arrive
+
+
+def _some(values: FloatArray, part: slice) -> FloatArray:
+    """The scenarios of a part; values that are the same for all stay."""
+    return values if len(values) == 1 else values[part]
+
+
+def _columns(values: FloatArray, at: IntArray, n_scenarios: int) -> FloatArray:
+    """(K or 1, N) by place: (N,) for one scenario, else (N, K or 1)."""
+    if n_scenarios == 1:
+        return np.asarray(values[0][at])
+    columns = np.empty((len(at), len(values)))
+    for number, one in enumerate(values):
+        columns[:, number] = one[at]
+    return columns
