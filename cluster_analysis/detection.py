@@ -132,7 +132,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     chosen = healthy[:: max(1, len(healthy) // _N_PLACEBOS)][:_N_PLACEBOS]
     return {
         "error_share": round(what_if.replay.error_share, 6),
-        "step_ms": round(what_if.replay.step_us / 1e3, 3),
+        "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
         "placebo_ms": round(what_if.placebo_us(np.nan_to_num(usual), chosen) / 1e3, 3),
     }
 
@@ -270,8 +270,9 @@ def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float, li
         summary += f" Hidden behind dearer findings: once they are mended, it costs {hidden / 1e3:.3g} ms."
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
-    # A small cost that is barely significant is some healthy device's luck in a job of many.
-    is_sure = suspect.p_value <= limits.alarm_p_value or (weight or 0.0) >= limits.sure_cost_share * step_us
+    # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
+    is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us
+    is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
     if not suspect.is_alarm or not is_sure:
         severity = "info"
     return Finding(

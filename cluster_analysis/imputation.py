@@ -3,8 +3,8 @@
 Without its call a rank would seem to have worked through it, and the replay would take the waiting in it
 for work.
 
-- All members leave a collective together, so that its end is known. It is taken to have begun as the median
-  member's did, but not before the rank's call before it had ended.
+- All members leave a collective together, so that its end is known. Before it, the rank is taken to have
+  worked as long as the median member, who issues the same call in the same place.
 - Ranks of one pipeline stage send and receive alike. A lacking send or receive (its running number is
   missing) is put where a mate has it, counted from a call that both have.
 """
@@ -93,6 +93,8 @@ def _lacking_collectives(
         if name in topology.groups
     }
     n_expected = np.array([len(members_of.get(code, ())) for code in range(len(calls.groups))])
+    gap_us = calls.start_us - np.r_[-np.inf, calls.end_us[:-1]]
+    gap_us[np.r_[True, calls.rank[1:] != calls.rank[:-1]]] = -1.0  # before a step's first call: not known
     begin = np.r_[0, np.flatnonzero(np.diff(operator[order])) + 1]
     size = np.diff(np.r_[begin, len(order)])
     wanted = n_expected[calls.group[order[begin]]]
@@ -101,12 +103,16 @@ def _lacking_collectives(
         block = order[begin[at] : begin[at] + size[at]]
         group = int(calls.group[block[0]])
         ended = float(np.median(calls.end_us[block] + offset_us[calls.rank[block]]))
-        elapse = float(np.median(calls.elapse_us[block]))
+        elapse, transfer = float(np.median(calls.elapse_us[block])), float(calls.elapse_us[block].min())
+        local = float(np.median(gap_us[block]))
         for rank in sorted(set(members_of[group]) - set(calls.rank[block].tolist())):
             end = ended - float(offset_us[rank])
             own = calls.end_us[calls.rank == rank]
             before = own[own < end]
-            start = max(end - elapse, float(before.max())) if len(before) else end - elapse
+            start = end - elapse
+            if len(before):
+                start = float(before.max()) + local if local >= 0 else max(start, float(before.max()))
+                start = min(start, max(end - transfer, float(before.max())))
             found.append(_Lacking(rank, group, int(block[0]), start, end))
     return found
 

@@ -140,7 +140,8 @@ def _split(calls: Calls, is_side: BoolArray, first: BoolArray) -> tuple[IntArray
         after[main[1:]] = main[:-1]
         for queue in (side[sends[side]], side[~sends[side]]):
             join[queue[1:]] = queue[:-1]
-        ended = np.searchsorted(calls.end_us[main], calls.start_us[side] + TOLERANCE_US, side="right") - 1
+        main_end = np.maximum.accumulate(calls.end_us[main] - _DRIFT * calls.elapse_us[main])
+        ended = np.searchsorted(main_end, calls.start_us[side] + TOLERANCE_US, side="right") - 1
         after[side] = np.where(ended >= 0, main[np.maximum(ended, 0)], -1)
         _join_drained(calls, main, side[~sends[side]], join)
     return after, join

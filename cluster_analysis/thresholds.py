@@ -49,9 +49,11 @@ class Thresholds:
     #: Share of a host's ranks that must be slow for the host to be named.
     host_share: float = 0.5
     host_share_computing: float = 0.75
-    #: Below this cost a warning must also be as improbable as this in a healthy job.
+    #: An alarm must be as improbable as this in a healthy job, over all its ranks; from this share of the
+    #: step on the second will do.
+    alarm_p_value: float = 1e-3
+    dear_p_value: float = 5e-3
     sure_cost_share: float = 0.01
-    alarm_p_value: float = 1e-4
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
     host_bound_share: float = 0.2

@@ -7,7 +7,7 @@ time exceeds that of the next-latest rank it synchronises with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,13 +15,18 @@ import numpy as np
 from cluster_analysis.attribution import blame, chain
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay import Graph
 from cluster_analysis.stats import median
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
+#: Mates that it takes to say where in the step a device loses its time.
+_ENOUGH_MATES = 2
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
+#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
+_GOOD_ERROR = 0.02
+_GOOD_SHARE = 0.5
 #: Suspects that are repaired one after the other; the rest costs less than these.
 _GREEDY = 4
 
@@ -43,9 +48,15 @@ class Saving:
 
 @dataclass(frozen=True)
 class Replay:
-    """The unmodified replay: mean step in µs, and its error against the measured step."""
+    """The unmodified replay of the steps (S,) in which it agrees with what was measured.
 
-    step_us: float
+    `step_us` (S,) are their times in µs, `is_good` (S,) whether a step is one of them, and
+    `error_share` the median error against the measured time over those steps; over all, if hardly any is
+    good.
+    """
+
+    step_us: FloatArray
+    is_good: BoolArray
     error_share: float
 
 
@@ -96,14 +107,28 @@ class WhatIf:
 
     def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         saved: list[float] = []
-        base = 0.0 if self.replay is None else self.replay.step_us
+        if self.replay is None:
+            return [0.0] * len(sets)
         for begin in range(0, len(sets), _BATCH):
             batch = sets[begin : begin + _BATCH]
             gaps = np.stack([self._gaps(graph, one) for one in batch])
             transfers = np.stack([self._transfers(graph, one) for one in batch])
-            times = graph.replay(gaps, transfers, self._lead)
-            saved += [base - float(np.mean(row)) for row in times]
+            by_step = self.replay.step_us - graph.replay(gaps, transfers, self._lead)
+            saved += [self._mean_saving(row, one) for row, one in zip(by_step, batch, strict=True)]
         return saved
+
+    def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
+        """Mean over all steps; a step that cannot be replayed saves what its excess does in the others."""
+        good = np.ones(len(by_step), bool) if self.replay is None else self.replay.is_good
+        if good.all():
+            return float(by_step.mean())
+        excess = np.ones(len(by_step))
+        if all(one.excess_us is not None for one in suspects):
+            excess = np.sum(
+                [one.excess_us.max(axis=0) for one in suspects if one.excess_us is not None], axis=0
+            )
+        known = float(excess[good].sum())
+        return float(by_step[good].sum() / known * excess.mean()) if known > 0 else 0.0
 
     def _greedy(
         self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
@@ -167,22 +192,55 @@ class WhatIf:
     def _weigh_by_place(self, graph: Graph, suspect: Suspect, weight: FloatArray) -> None:
         """Weigh each gap by how much longer than the peers' it is.
 
-        Computing loses time in the same places in each step; there the mean over steps counts, because
-        the luck of single gaps is not the fault's. Idle time scatters with the fault itself.
+        Slow computing lengthens a gap by a share, in the same places in each step; the mean over steps
+        counts, because the luck of single gaps is not the fault's. Idle time scatters with the fault itself.
         """
         view = self._view
         if view.gaps is None or suspect.excess_us is None:
             return
-        is_hit = (suspect.excess_us > 0).any(axis=1)
-        for role in np.unique(view.role[is_hit]):
-            suspects = np.flatnonzero((view.role == role) & is_hit)
-            lost = view.gaps.lost_us(suspects, np.flatnonzero((view.role == role) & ~is_hit))
+        is_hit = np.asarray((suspect.excess_us > 0).any(axis=1))
+        is_active = (suspect.excess_us > 0).any(axis=0)
+        for suspects, peers in self._compared(suspect, is_hit):
+            lost = view.gaps.lost_us(suspects, peers)
             visits = view.gaps.visits_of(suspects)
             if lost is None or visits is None:
                 continue
+            gap = graph.gap_us[visits]
             if suspect.cause == "compute":
-                lost = np.broadcast_to(lost.mean(axis=(0, 1)), lost.shape)
+                usual = gap[is_active].mean(axis=(0, 1))
+                lost = _profile(lost[is_active] / np.maximum(usual, 1e-9)) * gap
+            elif suspect.kind == "slow_host" and suspect.where == "spread":
+                lost = self._idle(lost, gap, view.mates[suspects])
             weight[visits] = np.maximum(lost, 0.0)
+
+    @staticmethod
+    def _idle(lost: FloatArray, gap: FloatArray, mates: IntArray) -> FloatArray:
+        """What a slow host's ranks lose (steps, suspects, places), told from their data by their mates.
+
+        Mates have the same samples, so that a gap longer than its mates' is idle time; how much all of
+        them idle is the same in every step.
+        """
+        if (mates < 0).any() or len(np.unique(mates)) == len(mates):
+            return lost
+        shared = np.empty_like(gap)
+        for one in np.unique(mates):
+            shared[:, mates == one] = gap[:, mates == one].mean(axis=1, keepdims=True)
+        return np.asarray(np.minimum(_profile(lost) + gap - shared, gap))
+
+    def _compared(self, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
+        """Positions of suspects and of those whose gaps tell where the time is lost.
+
+        A slow device is laid beside its mates, who have the same samples and experts; with too few of them,
+        and for hosts, beside the ranks of its role.
+        """
+        view = self._view
+        for role in np.unique(view.role[is_hit]):
+            of_role = view.role == role
+            suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
+            if suspect.kind == "slow_rank" and len(suspects) == 1 and view.mates[suspects[0]] >= 0:
+                mates = others[view.mates[others] == view.mates[suspects[0]]]
+                others = mates if len(mates) >= _ENOUGH_MATES else others
+            yield suspects, others
 
     def _transfers(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
         transfer = graph.transfer_us
@@ -190,6 +248,24 @@ class WhatIf:
             if suspect.link_factor is not None:
                 transfer = transfer * suspect.link_factor
         return transfer
+
+
+def _profile(lost: FloatArray) -> FloatArray:
+    """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
+
+    Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
+    Bayes): with samples of unequal length the differences of places are luck.
+    """
+    by_step: FloatArray = lost.mean(axis=1)
+    mean: FloatArray = by_step.mean(axis=0)
+    n_steps = len(by_step)
+    if n_steps < 2:
+        return mean
+    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
+    seen = float(mean.var())
+    real = max(0.0, 1.0 - noise / seen) if seen > 0 else 0.0
+    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
+    return profile
 
 
 def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
@@ -228,12 +304,23 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
         with np.errstate(invalid="ignore"):
             error = np.abs(np.where(np.isfinite(own), own, np.nan) / graph.measured_us - 1.0)
         if np.isfinite(error).any():
-            quality = Replay(float(latest.mean()), float(median(error)))
+            good = _good_steps(error)
+            quality = Replay(latest, good, float(median(error[good])))
             choices.append((float(median(error[0])), one, quality, guess))
     if not choices:
         return graph, None, None
     _, chosen, replayed, lead = min(choices, key=lambda choice: choice[0])
     return chosen, replayed, lead
+
+
+def _good_steps(error: FloatArray) -> BoolArray:
+    """Steps (S,) in which the typical rank's replay is right, by errors (steps, ranks); all if few are.
+
+    Records that are lost spoil single steps, and one that is off by a third would swamp every cost.
+    """
+    by_step = np.nan_to_num(median(error, 1), nan=np.inf)
+    good = by_step <= _GOOD_ERROR
+    return good if good.mean() >= _GOOD_SHARE else np.ones(len(good), bool)
 
 
 def _bound(view: JobView, suspect: Suspect) -> float | None:

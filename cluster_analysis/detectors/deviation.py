@@ -21,6 +21,8 @@ from cluster_analysis.stats import (
 )
 from cluster_analysis.thresholds import Thresholds
 
+_EVENT_SIGMAS = 6.0
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -30,7 +32,8 @@ class Deviation:
     out; `raw` before that. `host_series` is for comparing hosts: the replica's share comes from other
     stages only, so that a host that holds whole replicas is not explained away. `level` (R,) is the
     series' median over steps minus that of the peers, `scale` what a healthy rank's level scatters
-    by, `p_persistent` the test of the level.
+    by, `p_persistent` the test of the level. `step_sigma` (R,) is what a healthy rank's single step scatters
+    by, `event_scale` (R, S) the same with what its peers show in that very step, and what lasts.
     """
 
     raw: FloatArray
@@ -41,6 +44,7 @@ class Deviation:
     scale: FloatArray
     n_peers: IntArray
     step_sigma: FloatArray
+    event_scale: FloatArray
     p_persistent: FloatArray
     p_trend: FloatArray
     beta: float
@@ -51,9 +55,12 @@ def deviations(
 ) -> Deviation:
     """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
     raw = values - group_medians(values, view.role)
-    series, beta = _without_data_effect(raw, view, elsewhere=False) if use_replicas else (raw, 0.0)
-    host_series, _ = _without_data_effect(raw, view, elsewhere=True) if use_replicas else (raw, 0.0)
-    return _tested(series, view, floor, limits, raw=raw, host_series=host_series, beta=beta)
+    if not use_replicas:
+        return _tested(raw, raw, view, floor, limits, raw=raw, host_series=raw, beta=0.0)
+    effect, beta = _data_effect(raw, view, elsewhere=False)
+    host_series = raw - _shared(raw, _data_effect(raw, view, elsewhere=True)[0])
+    series = raw - _shared(raw, effect)
+    return _tested(series, raw - effect, view, floor, limits, raw=raw, host_series=host_series, beta=beta)
 
 
 def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
@@ -71,48 +78,63 @@ def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thr
             series[inside] = values[inside] - others_median(values[inside])
     if not np.isfinite(series).any():
         return None
-    return _tested(series, view, floor, limits, raw=series, host_series=series, beta=0.0)
+    return _tested(series, series, view, floor, limits, raw=series, host_series=series, beta=0.0)
 
 
 def _tested(
-    series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
+    series: FloatArray, whole: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
     raw: FloatArray, host_series: FloatArray, beta: float,
 ) -> Deviation:  # fmt: skip
-    """Test the level and the slope of each rank's series against those of its role."""
+    """Test the level and the slope of each rank's series against those of its role.
+
+    `whole` is the series with all of the replica's share taken out. Healthy ranks scatter as it does: what
+    `_shared` leaves in pulls half of the levels to zero, and a scale taken from them would be too small.
+    """
     own = median(series, 1)
+    own_whole = median(whole, 1)
     n_ranks, n_steps = series.shape
     centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
     step_sigma, trend = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
+    scatter = np.full(series.shape, np.nan)
     n_peers = np.zeros(n_ranks, np.int32)
     slopes = theil_sen(series) if n_steps >= limits.min_steps_trend else np.zeros(n_ranks)
-    pooled = max(float(np.nan_to_num(sigma(own - group_medians(own[:, None], view.role)[:, 0]))), floor)
+    pooled = float(np.nan_to_num(sigma(own_whole - group_medians(own_whole[:, None], view.role)[:, 0])))
+    pooled = max(pooled, floor)
     for role in np.unique(view.role[view.role >= 0]):
         inside = np.flatnonzero(view.role == role)
         n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
         centre[inside], spread[inside] = leave_one_out(own[inside])
-        step_sigma[inside] = median(sigma(series[inside] - own[inside][:, None], 1))
+        spread[inside] = np.fmax(spread[inside], leave_one_out(own_whole[inside])[1])
+        noise = series[inside] - own[inside][:, None]
+        step_sigma[inside] = median(sigma(noise, 1))
+        scatter[inside] = sigma(noise, 0)
         trend[inside] = _trend_tail(slopes[inside], n_steps, step_sigma[inside], floor)
     df = np.maximum(n_peers - 1, 1)
     scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
     scale = np.where(n_peers <= 16, shrink(scale, np.hypot(pooled, floor), df), scale)
     error = MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
+    # In a step in which all peers scatter (garbage collection, long data), lying above them is no event.
+    event_scale = np.hypot(np.fmax(scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
     level = own - centre
     z = level / np.maximum(scale, error)
     p = np.where(
         n_peers >= limits.min_peers, student_tail(z, np.maximum(4, df + 6.0 * (n_peers <= 16))), np.nan
     )
-    return Deviation(raw, host_series, series, level, centre, scale, n_peers, step_sigma, p, trend, beta)
+    return Deviation(
+        raw, host_series, series, level, centre, scale, n_peers, step_sigma, event_scale, p, trend, beta
+    )
 
 
-def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[FloatArray, float]:
-    """Take out what all ranks of a replica share in a step: its data were longer.
+def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[FloatArray, float]:
+    """Return what all ranks of a replica share in a step, (R, S): its data were longer.
 
     The share is the median of the replica's ranks in other stages; with one stage it is that of the
     rank's mates, unless `elsewhere`. It is weighted by how much of it is signal: beta = max(0, 1 -
     var_noise / var_effect), so that with equal data nothing but noise is not removed.
     """
+    none = np.zeros(raw.shape)
     if not (view.replica >= 0).all():
-        return raw, 0.0
+        return none, 0.0
     effect = np.full(raw.shape, np.nan)
     n_sources = []
     roles = np.unique(view.role)
@@ -131,13 +153,13 @@ def _without_data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> 
                 n_sources.append(len(own) - 1)
     replicas = np.unique(view.replica)
     if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
-        return raw, 0.0
+        return none, 0.0
     noise = float(np.nan_to_num(sigma(raw - group_medians(raw, view.mates))))
     var_noise = MEDIAN_SE**2 * noise**2 / float(np.median(n_sources))
     per_replica = np.stack([median(effect[view.replica == one], 0) for one in replicas])
     var_effect = float(np.nan_to_num(sigma(per_replica)) ** 2)
     beta = max(0.0, 1.0 - var_noise / var_effect) if var_effect > 0 else 0.0
-    return raw - _shared(raw, beta * np.nan_to_num(effect)), beta
+    return beta * np.nan_to_num(effect), beta
 
 
 def _shared(raw: FloatArray, effect: FloatArray) -> FloatArray:
@@ -170,12 +192,19 @@ def _trend_tail(slopes: FloatArray, n_steps: int, step_sigma: FloatArray, floor:
     return student_tail((slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(4, n_steps - 2))
 
 
+def events_of(
+    series: FloatArray, scale: FloatArray, least: float
+) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(series > np.maximum(_EVENT_SIGMAS * scale, least))
+
+
 def event_tails(
-    series: FloatArray, scale: FloatArray, least: FloatArray | float
+    series: FloatArray, scale: FloatArray, least: float
 ) -> tuple[FloatArray, np.ndarray[tuple[int, int], np.dtype[np.bool_]]]:
     """P of as many events as each rank has, given how often the others have them; and the events (R, S)."""
-    with np.errstate(invalid="ignore"):
-        events = series > np.maximum(6.0 * scale[:, None], np.reshape(least, (-1, 1)))
+    events = events_of(series, scale, least)
     n_ranks, n_steps = series.shape
     count = events.sum(1)
     total = int(count.sum())

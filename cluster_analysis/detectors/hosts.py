@@ -7,7 +7,7 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from cluster_analysis.profile import longer_share
 from cluster_analysis.stats import MAD_TO_SIGMA, group_medians, median, sigma, student_tail
 from cluster_analysis.thresholds import Thresholds
 
-#: Idle time differs between healthy hosts by this share of itself (CPU load, NUMA): no fault below.
-HOST_FREE_SIGMA = 0.15
+#: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
+#: load, NUMA): no fault below.
+HOST_IDLE_SIGMA = 0.15
 _PRIOR_DF = 14
 
 
@@ -60,7 +61,8 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
         if not slow:
             return found
         worst = max(slow, key=lambda one: (one.level, -one.host))
-        found.append(_suspect(view, metric, values, worst, out))
+        one = _suspect(view, metric, values, worst, out)
+        found.append(replace(one, p_value=min(1.0, worst.tail * len(hosts))))
         out |= view.host == worst.host
     return found
 
@@ -89,9 +91,9 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     peer_hosts = np.unique(view.host[peers])
     spread = _spread_of_hosts(view, metric, relative, peers, inside)
     floor = metric.floor
-    if metric.name == "free":
+    if not metric.is_log:
         # One peer host is a host like this one: its own luck counts too.
-        prior = HOST_FREE_SIGMA * float(np.nan_to_num(median(metric.values[peers])))
+        prior = HOST_IDLE_SIGMA * float(np.nan_to_num(median(metric.values[peers])))
         floor = float(np.hypot(floor, prior * (1.0 + 1.0 / len(peer_hosts)) ** 0.5))
     scale = float(np.hypot(spread, floor))
     own = float(np.median(relative[inside]))
@@ -183,5 +185,4 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         next_check=local_next_check(metric.cause, f"host {name}"),
         excess_us=excess,
         where=metric.where,
-        p_value=one.tail,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_analysis.detectors.deviation import Deviation
+from cluster_analysis.detectors.deviation import Deviation, events_of
 from cluster_analysis.detectors.metrics import Metric
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
@@ -31,10 +31,8 @@ def paused_ranks(
 ) -> list[Suspect]:
     """Return ranks that pause again and again; `metric` is idle time, between operators or before them."""
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
-    least = 2 * metric.effect
+    events = events_of(series, deviation.event_scale, 2 * metric.effect)
     found = []
-    with np.errstate(invalid="ignore"):
-        events = series > np.maximum(6.0 * np.hypot(deviation.step_sigma, metric.floor)[:, None], least)
     for rank in np.flatnonzero((events.sum(1) >= 2) & ~excluded):
         mine = events[rank]
         if mine.mean() >= limits.persistent_share:
@@ -47,7 +45,7 @@ def paused_ranks(
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
         # Late starts come from slow input too; only their rhythm makes them pauses.
-        if metric.where == "head" and not (alike and regular and mine.sum() >= limits.min_pauses):
+        if metric.where == "head" and not (alike and regular):
             continue
         found.append(_suspect(view, metric, series, rank=int(rank), events=mine, regular=regular))
     return found

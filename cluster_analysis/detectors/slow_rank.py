@@ -33,13 +33,14 @@ def rank_suspects(
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
     persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))
     trend = _trends(metric, deviation, limits, n_steps)
-    intermittent, events = _intermittent(metric, deviation, series, limits, n_steps)
+    intermittent, events, p_events = _intermittent(metric, deviation, series, limits, n_steps)
+    p_of = {"persistent": deviation.p_persistent, "trend": deviation.p_trend, "intermittent": p_events}
+    n_tests = len(view.ranks)
     found = []
     for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
         pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
-        found.append(
-            _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
-        )
+        one = _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
+        found.append(replace(one, p_value=min(1.0, n_tests * float(np.nan_to_num(p_of[pattern][rank])))))
     return found
 
 
@@ -87,16 +88,26 @@ def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: i
 
 def _intermittent(
     metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds, n_steps: int
-) -> tuple[BoolArray, BoolArray]:
+) -> tuple[BoolArray, BoolArray, FloatArray]:
     least = limits.event_effect if metric.is_log else 2 * metric.effect
-    tail, events = event_tails(series, np.hypot(deviation.step_sigma, metric.floor), least)
+    tail, events = event_tails(series, deviation.event_scale, least)
     if n_steps < limits.min_steps_intermittent:
-        return np.zeros(len(tail), bool), events
+        return np.zeros(len(tail), bool), events, tail
     enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)
     chosen = benjamini_hochberg(
         np.where(deviation.n_peers >= limits.min_peers, tail, np.nan), limits.false_discovery_rate
     )
-    return np.asarray(chosen & enough), events
+    return np.asarray(chosen & enough), events, tail
+
+
+def _lasting(series: FloatArray, deviation: Deviation, rank: int) -> FloatArray:
+    """The level by step (S,): its own course as far as it varies more than peers do, else the same in all."""
+    level = float(deviation.level[rank])
+    known = np.where(np.isfinite(series), series, level)
+    seen = float(np.mean((known - level) ** 2))
+    noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
+    own = max(0.0, 1.0 - noise / seen) if seen > 0 and len(series) > 2 else 0.0
+    return np.asarray(level + own * (known - level))
 
 
 def _suspect(
@@ -107,7 +118,7 @@ def _suspect(
     excess = np.zeros(series.shape)
     time = np.nan_to_num(metric.time_us[rank])
     if pattern == "persistent":
-        own, where_steps = np.full(n_steps, deviation.level[rank]), np.ones(n_steps, bool)
+        own, where_steps = _lasting(series[rank], deviation, rank), np.ones(n_steps, bool)
     elif pattern == "intermittent":
         own, where_steps = np.where(events, series[rank], 0.0), events
     else:
@@ -141,5 +152,4 @@ def _suspect(
         next_check=local_next_check(metric.cause, place),
         excess_us=excess,
         where=metric.where,
-        p_value=float(np.nan_to_num(deviation.p_persistent[rank])),
     )  # fmt: skip

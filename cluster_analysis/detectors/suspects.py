@@ -19,7 +19,8 @@ class Suspect:
     """One hypothesis.
 
     `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
-    operator's transfer. Only an alarm may become more than information.
+    operator's transfer. Only an alarm may become more than information. `p_value` is how probable such a
+    suspect is in a healthy job, over all ranks or hosts that were compared.
     """
 
     key: str
