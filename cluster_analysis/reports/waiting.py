@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -122,13 +121,14 @@ def last_ranks(waits: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int,
 
 def slowest_operators(matched: pa.Table, limit: int) -> list[Mapping[str, object]]:
     """Return the operators with the widest spread of arrivals and those with the longest transfer."""
-    chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
     position = matched.schema.get_field_index("group")
     plain = matched.set_column(position, "group", matched["group"].cast(pa.string()))
-    tie_breakers = [("step", "ascending"), ("group", "ascending"), ("ordinal", "ascending")]
+    # By position, not by name: sending and receiving of two pairs of ranks may share step, group and name.
+    chosen: set[int] = set()
+    tie_breakers = [(name, "ascending") for name in ("step", "group", "ordinal", "last_rank")]
     for column in ("max_wait_us", "transfer_us"):
         order = pc.sort_indices(plain, sort_keys=[(column, "descending"), *tie_breakers])
-        for row in plain.take(order[:limit]).to_pylist():
-            chosen[row["step"], row["group"], row["ordinal"], row["op_name"]] = row
-    rows = sorted(chosen.values(), key=lambda row: (-(row["max_wait_us"] or 0.0), row["step"], row["group"]))
+        chosen.update(order[:limit].to_pylist())
+    rows = plain.take(pa.array(sorted(chosen), pa.int64())).to_pylist()
+    rows.sort(key=lambda row: (-(row["max_wait_us"] or 0.0), row["step"], row["group"]))
     return [{name: value for name, value in row.items() if name != "n_expected"} for row in rows]
