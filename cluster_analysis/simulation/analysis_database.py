@@ -13,8 +13,8 @@ import numpy as np
 from cluster_analysis.simulation.capture_text import step_values
 from cluster_analysis.simulation.captured import CapturedJob, filed_as_p2p
 from cluster_analysis.simulation.communication_text import transport_figures
-from cluster_analysis.simulation.entries import MATRIX_TYPES, TOTAL, VARIANTS
-from cluster_analysis.simulation.job import TRANSPORTS
+from cluster_analysis.simulation.entries import MATRIX_TYPES, TOTAL, VARIANTS, local_copies
+from cluster_analysis.simulation.job import LOCAL, TRANSPORTS
 from cluster_analysis.simulation.observed import seen_steps
 from cluster_analysis.simulation.sqlite_file import write_database
 
@@ -148,17 +148,25 @@ def _matrix_rows(captured: CapturedJob, rank: int) -> list[_Row]:
 def _operator_link_rows(captured: CapturedJob, rank: int) -> list[_Row]:
     """Return a row an operator and link, as MindSpore writes them."""
     rows, heads, _ = _op_keys(captured, rank)
-    links, groups = captured.view.links, captured.job.groups.members
+    view, members = captured.view, captured.job.groups.members
+    links, group = view.links, view.ops.group[rows].tolist()
     uses = slice(int(captured.link_rows[rank]), int(captured.link_rows[rank + 1]))
-    group = captured.view.ops.group[rows].tolist()
-    return [
-        [*heads[op], str(groups[group[op]].index(rank)), str(groups[group[op]].index(dst)), TRANSPORTS[code],
-         *_link_figures(size, time)]
+    own = [members[one].index(rank) for one in group]
+    copies = (values.tolist() for values in local_copies(view, rows, uses))
+    found = [
+        (op, own[op], own[op], LOCAL, size, time) for op, (size, time) in enumerate(zip(*copies, strict=True))
+    ]
+    found += [
+        (op, own[op], members[group[op]].index(dst), code, size, time)
         for op, dst, code, size, time in zip(
             (links.op[uses] - rows.start).tolist(), links.dst[uses].tolist(), links.transport[uses].tolist(),
             links.size_bytes[uses].tolist(), links.time_us[uses].round(2).tolist(), strict=True,
         )
     ]  # fmt: skip
+    return [
+        [*heads[op], str(src), str(dst), TRANSPORTS[code], *_link_figures(size, time)]
+        for op, src, dst, code, size, time in sorted(found)
+    ]
 
 
 def _link_figures(size_bytes: float, time_us: float) -> _Row:

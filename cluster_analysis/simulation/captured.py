@@ -50,7 +50,7 @@ def capture(job: SimulatedJob, framework: Framework) -> CapturedJob:
         job=job,
         framework=framework,
         view=view,
-        names=op_names(job, view),
+        names=op_names(job, view.ops),
         entries=entries,
         entry_src=local.of(entries.group, entries.rank),
         entry_dst=local.of(entries.group, entries.dst),

@@ -93,16 +93,23 @@ def _uses(view: OpView) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Return every use of a link, and the copy inside the device that each operator makes."""
     ops, links = view.ops, view.links
     n_ops = len(ops)
-    local_size = np.zeros(n_ops)
-    np.maximum.at(local_size, links.op, links.size_bytes)
-    local_size = np.maximum(2.0 * local_size, 8.0)
-    speed = np.where(ops.kind == kinds.ALL_GATHER, _LOCAL_GATHER_GBPS, _LOCAL_GBPS)
-    local_time = 1.2 + local_size / (speed * 1e3)
-    every = np.arange(n_ops, dtype=np.int64)
+    local_size, local_time = local_copies(view, slice(0, n_ops), slice(0, len(links.op)))
     return (
-        np.concatenate([links.op, every]),
+        np.concatenate([links.op, np.arange(n_ops, dtype=np.int64)]),
         np.concatenate([links.dst, ops.rank]),
         np.concatenate([links.transport, np.full(n_ops, LOCAL)]),
         np.concatenate([links.size_bytes, local_size]),
         np.concatenate([links.time_us, local_time]).round(_DECIMALS_US),
     )
+
+
+def local_copies(view: OpView, rows: slice, uses: slice) -> tuple[Floats, Floats]:
+    """Return bytes and µs of the copy inside the device that each of these operators makes.
+
+    `uses` are the uses of links by these operators.
+    """
+    size = np.zeros(rows.stop - rows.start)
+    np.maximum.at(size, view.links.op[uses] - rows.start, view.links.size_bytes[uses])
+    size = np.maximum(2.0 * size, 8.0)
+    speed = np.where(view.ops.kind[rows] == kinds.ALL_GATHER, _LOCAL_GATHER_GBPS, _LOCAL_GBPS)
+    return size, (1.2 + size / (speed * 1e3)).round(_DECIMALS_US)

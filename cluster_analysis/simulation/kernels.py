@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.simulation.job import SimulatedJob
-from cluster_analysis.simulation.observed import EPOCH_US, seen_steps
+from cluster_analysis.simulation.observed import seen_steps, shown_ns, spans_ns
 
 Ints = npt.NDArray[np.int64]
 
 _NS_PER_US = 1000
+#: Less computing than this is what is left of sums of floats.
+_NOTHING_US = 1e-3
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,41 @@ class KernelStatistic:
 
 
 @dataclass(frozen=True)
+class Stretches:
+    """Stretches of computing, in order of rank, then of time; ns on the hosts' clocks."""
+
+    rank: Ints
+    step: Ints
+    begin_ns: Ints
+    end_ns: Ints
+
+
+def stretches(job: SimulatedJob, ranks: range) -> Stretches:
+    """Return when these ranks computed in the steps that were profiled.
+
+    A rank computes right before each of its operators, and after the last one of a step.
+    """
+    ops, times, n_steps = job.ops, job.times, job.spec.steps
+    rows = slice(*np.searchsorted(ops.rank, [ranks.start, ranks.stop]).tolist())
+    every_rank = np.repeat(np.arange(ranks.start, ranks.stop), n_steps)
+    every_step = np.tile(np.arange(n_steps), len(ranks))
+    computed = np.bincount(
+        (ops.rank[rows] - ranks.start) * n_steps + ops.step[rows], ops.compute_us[rows], len(every_rank)
+    )
+    after_last = times.computing_us[every_step, every_rank] - computed
+    rank = np.concatenate([ops.rank[rows], every_rank])
+    step = np.concatenate([ops.step[rows], every_step])
+    length_us = np.concatenate([ops.compute_us[rows], np.where(after_last > _NOTHING_US, after_last, 0.0)])
+    end_ns = np.concatenate(
+        [spans_ns(job, rows)[0], shown_ns(job, every_rank, times.end_us[every_step, every_rank])]
+    )
+    length_ns = np.rint(length_us * _NS_PER_US).astype(np.int64)
+    kept = np.flatnonzero((length_ns > 0) & np.isin(step, seen_steps(job)))
+    kept = kept[np.lexsort((end_ns[kept], step[kept], rank[kept]))]
+    return Stretches(rank[kept], step[kept], end_ns[kept] - length_ns[kept], end_ns[kept])
+
+
+@dataclass(frozen=True)
 class KernelCalls:
     """Calls by [stretch of computing, kernel of `KERNELS`]; `start_ns` is on the host's clock."""
 
@@ -65,48 +102,37 @@ class KernelCalls:
 
 
 def kernel_calls(job: SimulatedJob, rank: int) -> KernelCalls:
-    """Return all calls of a rank in the steps that were profiled."""
-    ops, times = job.ops, job.times
-    first, last = np.searchsorted(ops.rank, [rank, rank + 1])
-    mine = slice(int(first), int(last))
-    steps = seen_steps(job)
-    computed = np.bincount(ops.step[mine], ops.compute_us[mine], job.spec.steps)
-    after_last = np.maximum(times.computing_us[:, rank] - computed, 0.0)
-    step = np.concatenate([ops.step[mine], np.arange(job.spec.steps)])
-    compute = np.concatenate([ops.compute_us[mine], np.where(after_last > 1e-3, after_last, 0.0)])
-    end = np.concatenate([ops.start_us[mine], times.end_us[:, rank]])
-    kept = (compute > 0.0) & np.isin(step, steps)
-    step, compute, end = step[kept], compute[kept], end[kept]
+    """Return all calls of a rank in the steps that were profiled; together they fill its stretches."""
+    times, found = job.times, stretches(job, range(rank, rank + 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        cube_share = np.nan_to_num(times.cube_us[step, rank] / times.computing_us[step, rank])
+        cube_share = np.nan_to_num(times.cube_us[found.step, rank] / times.computing_us[found.step, rank])
     shares = np.stack(
         [kernel.share * (cube_share if kernel.is_cube else 1.0 - cube_share) for kernel in KERNELS], axis=-1
     )
-    duration = np.rint(compute[:, None] * shares * _NS_PER_US).astype(np.int64)
-    clock = job.clock_us(np.full(len(end), rank, dtype=np.int64), end)
-    end_ns = int(EPOCH_US) * _NS_PER_US + np.rint(clock * _NS_PER_US).astype(np.int64)
-    begin_ns = end_ns - duration.sum(axis=1)
-    start = begin_ns[:, None] + np.cumsum(duration, axis=1) - duration
-    return KernelCalls(start, duration)
+    length = (found.end_ns - found.begin_ns)[:, None]
+    until = np.rint(np.cumsum(shares, axis=1) * length).astype(np.int64)
+    until[:, -1:] = length
+    duration = np.diff(until, axis=1, prepend=0)
+    return KernelCalls(found.begin_ns[:, None] + until - duration, duration)
 
 
 def kernel_statistics(job: SimulatedJob, rank: int) -> list[KernelStatistic]:
     """Return a rank's rows of op_statistic.csv, largest first; none where it never computed."""
-    duration = kernel_calls(job, rank).duration_ns / _NS_PER_US
-    if not len(duration):
+    duration_ns = kernel_calls(job, rank).duration_ns
+    if not len(duration_ns):
         return []
-    whole = float(duration.sum())
+    whole = int(duration_ns.sum())
     rows = [
         KernelStatistic(
             op_type=kernel.op_type,
             core_type=kernel.core_type,
             n_calls=len(calls),
-            total_us=round(float(calls.sum()), 3),
-            min_us=round(float(calls.min()), 3),
-            avg_us=round(float(calls.mean()), 3),
-            max_us=round(float(calls.max()), 3),
-            ratio_percent=round(100.0 * float(calls.sum()) / whole, 3),
+            total_us=int(calls.sum()) / _NS_PER_US,
+            min_us=int(calls.min()) / _NS_PER_US,
+            avg_us=round(int(calls.sum()) / len(calls)) / _NS_PER_US,
+            max_us=int(calls.max()) / _NS_PER_US,
+            ratio_percent=round(100.0 * int(calls.sum()) / whole, 3),
         )
-        for kernel, calls in zip(KERNELS, duration.T, strict=True)
+        for kernel, calls in zip(KERNELS, duration_ns.T, strict=True)
     ]
     return sorted(rows, key=lambda row: -row.total_us)

@@ -6,19 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.simulation import layout as kinds
-from cluster_analysis.simulation.job import SimulatedJob
-from cluster_analysis.simulation.observed import OpView
+from cluster_analysis.simulation.job import Ops, SimulatedJob
 
 Ints = npt.NDArray[np.int64]
 
 
-def op_names(job: SimulatedJob, view: OpView) -> list[str]:
-    """Return the name of each operator, without the `@` and what follows."""
-    ops, suffixes = view.ops, [hash_[-3:] for hash_ in job.groups.hashes]
+def op_names(job: SimulatedJob, ops: Ops, rows: Ints | slice = slice(None)) -> list[str]:
+    """Return the names of these operators, without the `@` and what follows."""
+    suffixes = [hash_[-3:] for hash_ in job.groups.hashes]
     return [
         f"hcom_{kinds.OP_KINDS[kind]}__{suffixes[group]}_{number}_1"
         for kind, group, number in zip(
-            ops.kind.tolist(), ops.group.tolist(), ops.number.tolist(), strict=True
+            ops.kind[rows].tolist(), ops.group[rows].tolist(), ops.number[rows].tolist(), strict=True
         )
     ]
 

@@ -38,14 +38,8 @@ class OpView:
 
     @property
     def start_ns(self) -> Ints:
-        """Start in ns since 1970, as files tell it.
-
-        A float64 of today keeps quarters of a µs, and its shortest text has one decimal: 0.25 reads 0.2.
-        """
-        quarters = np.rint(self.start_us * 4.0).astype(np.int64)
-        whole, part = np.divmod(quarters, 4)
-        start: Ints = whole * _NS_PER_US + _NS_OF_QUARTER[part]
-        return start
+        """Start in ns since 1970, as files tell it."""
+        return _as_written_ns(self.start_us)
 
     @property
     def idle_us(self) -> Floats:
@@ -54,7 +48,7 @@ class OpView:
 
 
 def observe(job: SimulatedJob) -> OpView:
-    """Return what the files of a job show."""
+    """Return what the communication files of a job show: not the records that were lost."""
     ops, links = _without_missing(job)
     rng = generator(noise_seed(job.seed, job.run), "fields")
     n = len(job.ops)
@@ -73,6 +67,31 @@ def observe(job: SimulatedJob) -> OpView:
     synchronization = np.where(wait > 5.0, wait * sync, 0.0).round(_DECIMALS_US)
     start = EPOCH_US + job.clock_us(ops.rank, ops.start_us)
     return OpView(ops, links, start, elapse, transit, wait, synchronization)
+
+
+def shown_ns(job: SimulatedJob, rank: Ints, true_us: Floats) -> Ints:
+    """Return the ns since 1970 that the hosts of ranks show at true times: what tasks and steps say."""
+    shown: Ints = int(EPOCH_US) * _NS_PER_US + np.rint(job.clock_us(rank, true_us) * _NS_PER_US).astype(
+        np.int64
+    )
+    return shown
+
+
+def spans_ns(job: SimulatedJob, rows: Ints | slice = slice(None)) -> tuple[Ints, Ints]:
+    """Return when operators began and ended, on the hosts' clocks; lost records too.
+
+    Timelines and step totals are made of these; communication files say the same of what they hold.
+    """
+    ops = job.ops
+    start = _as_written_ns(EPOCH_US + job.clock_us(ops.rank[rows], ops.start_us[rows]))
+    return start, start + np.rint(ops.elapse_us[rows].round(_DECIMALS_US) * _NS_PER_US).astype(np.int64)
+
+
+def _as_written_ns(start_us: Floats) -> Ints:
+    """A float64 of today keeps quarters of a µs, and its shortest text has one decimal: 0.25 reads 0.2."""
+    whole, quarter = np.divmod(np.rint(start_us * 4.0).astype(np.int64), 4)
+    start: Ints = whole * _NS_PER_US + _NS_OF_QUARTER[quarter]
+    return start
 
 
 def seen_ranks(job: SimulatedJob) -> list[int]:

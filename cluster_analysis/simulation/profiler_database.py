@@ -16,8 +16,8 @@ from cluster_analysis.simulation.captured import CapturedJob
 from cluster_analysis.simulation.job import HCCS, PCIE, RDMA
 from cluster_analysis.simulation.kernels import KERNELS, kernel_calls
 from cluster_analysis.simulation.layout import double_hash, host_name
-from cluster_analysis.simulation.naming import LocalIds
-from cluster_analysis.simulation.observed import EPOCH_US, seen_steps
+from cluster_analysis.simulation.naming import LocalIds, op_names
+from cluster_analysis.simulation.observed import seen_steps, shown_ns, spans_ns
 from cluster_analysis.simulation.sqlite_file import Rows, write_database
 
 _SCHEMA = """
@@ -94,11 +94,7 @@ def _place_rows(captured: CapturedJob, rank: int) -> dict[str, Rows]:
     steps = seen_steps(job)
     here = np.full(len(steps), rank, dtype=np.int64)
     begin, end = (
-        (
-            int(EPOCH_US) * _NS_PER_US
-            + np.rint(job.clock_us(here, times[steps, rank]) * _NS_PER_US).astype(int)
-        ).tolist()
-        for times in (job.times.begin_us, job.times.end_us)
+        shown_ns(job, here, times[steps, rank]).tolist() for times in (job.times.begin_us, job.times.end_us)
     )
     content = {"SCHEMA_VERSION": "1.0.0", **metadata(captured, rank)}
     clock = np.rint(job.times.frequency_mhz[steps, rank]).astype(int).tolist()
@@ -143,51 +139,39 @@ def _kernel_rows(captured: CapturedJob, rank: int, strings: _Strings) -> tuple[l
 def _operator_rows(
     captured: CapturedJob, rank: int, strings: _Strings, n_tasks: int
 ) -> tuple[list[_Row], list[_Row], list[_Row]]:
-    """Return communication operators, and for each use of a link a task and what it moved."""
-    view, groups = captured.view, captured.job.groups
-    device = rank % captured.job.spec.ranks_per_host
-    rows = slice(int(captured.op_rows[rank]), int(captured.op_rows[rank + 1]))
-    uses = slice(int(captured.link_rows[rank]), int(captured.link_rows[rank + 1]))
-    start = view.start_ns[rows]
-    end = start + np.rint(view.elapse_us[rows] * _NS_PER_US).astype(np.int64)
-    kind, group = view.ops.kind[rows].tolist(), view.ops.group[rows].tolist()
-    links = view.links
-    op_of_use = links.op[uses] - rows.start
-    size = np.bincount(op_of_use, links.size_bytes[uses], len(start)).tolist()
-    retries = (view.ops.transfer_us[rows] > _RETRY_US).astype(int).tolist()
+    """Return communication operators, and for each use of a link a task and what it moved.
+
+    Records that the communication files lost are here all the same: they are lost when those are made.
+    """
+    job = captured.job
+    ops, groups = job.ops, job.groups
+    rows = np.arange(*np.searchsorted(ops.rank, [rank, rank + 1]))
+    rows = rows[np.isin(ops.step[rows], seen_steps(job))]
+    spans = np.stack(spans_ns(job, rows), axis=1).tolist()
+    names = [strings.id_of(name) for name in op_names(job, ops, rows)]
+    group_names = [strings.id_of(groups.names[one]) for one in ops.group[rows].tolist()]
+    links = job.links
+    uses = np.flatnonzero(np.isin(links.op, rows))
+    op_of_use = np.searchsorted(rows, links.op[uses])
+    size = np.bincount(op_of_use, links.size_bytes[uses], len(rows)).tolist()
+    retries = (ops.transfer_us[rows] > _RETRY_US).astype(int).tolist()
     algorithm = strings.id_of("MESH-RING")
     operators: list[_Row] = []
-    spans = list(zip(start.tolist(), end.tolist(), strict=True))
-    names = [strings.id_of(name) for name in captured.names[rows]]
-    group_names = [strings.id_of(groups.names[one]) for one in group]
-    for i, (begin, until) in enumerate(spans):
-        op_type = strings.id_of(f"hcom_{kinds.OP_KINDS[kind[i]]}_")
-        count = int(size[i]) // 2
+    for i, kind in enumerate(ops.kind[rows].tolist()):
+        op_type = strings.id_of(f"hcom_{kinds.OP_KINDS[kind]}_")
         operators.append(
-            (
-                names[i],
-                begin,
-                until,
-                n_tasks + i,
-                group_names[i],
-                i + 1,
-                0,
-                retries[i],
-                _FP16,
-                algorithm,
-                count,
-                op_type,
-            )
-        )
+            (names[i], *spans[i], n_tasks + i, group_names[i], i + 1, 0, retries[i], _FP16, algorithm,
+             int(size[i]) // 2, op_type)
+        )  # fmt: skip
     tasks: list[_Row] = []
     infos: list[_Row] = []
-    local = LocalIds(captured.job)
-    src = local.of(view.ops.group[links.op[uses]], np.full(len(op_of_use), rank)).tolist()
-    dst = local.of(view.ops.group[links.op[uses]], links.dst[uses]).tolist()
+    local, group = LocalIds(job), ops.group[links.op[uses]]
     moved = zip(
         op_of_use.tolist(), links.transport[uses].tolist(), links.size_bytes[uses].tolist(),
-        links.time_us[uses].round(2).tolist(), src, dst, strict=True,
+        links.time_us[uses].round(2).tolist(), local.of(group, np.full(len(uses), rank)).tolist(),
+        local.of(group, links.dst[uses]).tolist(), strict=True,
     )  # fmt: skip
+    device = rank % job.spec.ranks_per_host
     for number, (op, code, n_bytes, time, one, other) in enumerate(moved, n_tasks):
         begin, until = spans[op]
         task = strings.id_of(_TASK_NAME[code])

@@ -98,7 +98,7 @@ def _collectives(job: SimulatedJob, view: OpView) -> pa.Table:
         "rank": ops.rank,
         "step": ops.step + job.spec.first_step,
         "group": _text(ops.group, job.groups.hashes),
-        "op_name": pa.array(op_names(job, view), pa.string()),
+        "op_name": pa.array(op_names(job, view.ops), pa.string()),
         "op_type": _text(ops.kind, _OP_TYPES),
         "op_index": ops.number,
         "is_p2p": np.isin(ops.kind, list(kinds.P2P_KINDS)),
@@ -119,7 +119,7 @@ def _collectives(job: SimulatedJob, view: OpView) -> pa.Table:
 
 def _links(job: SimulatedJob, view: OpView, framework: Framework) -> pa.Table:
     entries = link_entries(view, framework)
-    names = op_names(job, view)
+    names = op_names(job, view.ops)
     local = LocalIds(job)
     return _table(
         {

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.link_samples import sampled_links
 from cluster_analysis.sources.matrix_json import describe_links
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database
@@ -214,8 +215,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def read_db_matrix(path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = ()) -> pa.Table | None:
+def read_db_matrix(
+    path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = (), is_mindspore: bool = False
+) -> pa.Table | None:
     """Return LINKS of the database, None where it has no matrix (level 0); `times` as above.
+
+    MindSpore's links of single operators become the samples and totals that its text form has; the text
+    form of PROF_* has single operators too.
 
     Raises:
         BadFileError: the database cannot be read.
@@ -263,7 +269,8 @@ def read_db_matrix(path: Path, rank: int, remark: Remark, times: Sequence[StepTi
         "time_us": pc.multiply(_floats(given[6], remark), numbers.US_PER_MS),
     }
     table = pa.table(columns, schema=schema.LINKS)
-    return table.filter(pc.is_valid(table["step"]))
+    table = table.filter(pc.is_valid(table["step"]))
+    return sampled_links(table) if is_mindspore else table
 
 
 def _steps(values: Sequence[Any], remark: Remark) -> pa.Array:

@@ -27,8 +27,6 @@ _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
-#: op_statistic.csv states its means to the nanosecond.
-_DECIMALS = 3
 
 
 def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -> pa.Table | None:
@@ -214,9 +212,8 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         "n_calls": pa.array([row[2] for row in rows], pa.int64()),
         "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
         "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "avg_us": pa.array(
-            [round(row[3] / numbers.NS_PER_US / row[2], _DECIMALS) for row in rows], pa.float64()
-        ),
+        # op_statistic.csv states its means to the nanosecond too.
+        "avg_us": pa.array([round(row[3] / row[2]) / numbers.NS_PER_US for row in rows], pa.float64()),
         "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
     }
     return pa.table(columns, schema=schema.OPERATORS)

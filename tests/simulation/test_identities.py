@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from cluster_analysis.simulation import layout as kinds
 from cluster_analysis.simulation.api import JobSpec, simulate, tables
 from cluster_analysis.simulation.job import SimulatedJob
-from cluster_analysis.simulation.observed import observe
+from cluster_analysis.simulation.observed import observe, seen_steps
 from cluster_analysis.simulation.totals import step_totals
 from tests.simulation.jobs import VARIETY, specs
+
+#: Time stamps in files are quarters of a µs with one decimal, on clocks that drift by some µs a second.
+WRITTEN_US = 0.6
 
 
 @pytest.fixture(params=VARIETY.values(), ids=VARIETY.keys())
@@ -83,9 +86,12 @@ def test_computing_exposed_communication_and_free_make_the_whole_step(
     job: SimulatedJob, framework: str
 ) -> None:
     totals = step_totals(job, framework)  # type: ignore[arg-type]
-    whole = job.times.end_us - job.times.first_task_us
+    ranks = np.arange(job.spec.n_ranks)
+    # Profilers see a step on the clock of its host, which drifts.
+    whole = job.clock_us(ranks, job.times.end_us) - job.clock_us(ranks, job.times.first_task_us)
     parts = totals.computing_us + totals.communication_not_overlapped_us + totals.free_us
-    np.testing.assert_allclose(parts, whole, atol=0.01)
+    steps = seen_steps(job)
+    np.testing.assert_allclose(parts[steps], whole[steps], atol=WRITTEN_US)
     np.testing.assert_allclose(
         totals.communication_us, totals.communication_not_overlapped_us + totals.overlapped_us, atol=1e-6
     )
@@ -112,7 +118,7 @@ def test_the_communication_of_a_step_is_the_union_of_its_operators(job: Simulate
             for begin, end in zip(ops.start_us[mine], (ops.start_us + ops.elapse_us)[mine], strict=True):
                 covered += max(0.0, end - max(begin, reached))
                 reached = max(reached, end)
-            assert totals.communication_us[step, rank] == pytest.approx(covered, abs=0.01)
+            assert totals.communication_us[step, rank] == pytest.approx(covered, abs=WRITTEN_US * mine.sum())
 
 
 @pytest.mark.parametrize("fields", ["full", "idle", "mixed"])
