@@ -264,7 +264,7 @@ def _wire(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServe
 
 def _start_up_s(place: Path) -> float:
     """Return the time until a collection could begin: the interpreter and all imports."""
-    imports = "import cluster_collect.cli, cluster_collect.pool, cluster_collect.asyncssh_transport"
+    imports = "import cluster_collect.cli, cluster_collect.pool, cluster_collect.by_asyncssh.dialer"
     times_s = []
     for _ in range(3):
         began_s = time.monotonic()

@@ -31,10 +31,10 @@ class Dialers:
 
             return LocalDialer()
         if name == "paramiko":
-            from cluster_collect.paramiko_transport import ParamikoDialer  # noqa: PLC0415
+            from cluster_collect.by_paramiko.dialer import ParamikoDialer  # noqa: PLC0415
 
             return ParamikoDialer(self._options, self._bounds, self._watch)
-        from cluster_collect.asyncssh_transport import AsyncsshDialer  # noqa: PLC0415
+        from cluster_collect.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
 
         return AsyncsshDialer(self._options, self._bounds, self._watch)
 

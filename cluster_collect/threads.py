@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -38,3 +38,8 @@ async def in_thread(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs)
 
     threading.Thread(target=work, daemon=True).start()
     return await result
+
+
+def in_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _T]) -> _T:
+    """Run `work` in the loop and wait for it, from a thread; return its result or raise its error."""
+    return asyncio.run_coroutine_threadsafe(work, loop).result()

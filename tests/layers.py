@@ -68,8 +68,8 @@ FORBIDDEN: Mapping[str, frozenset[str]] = {
 }
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
-    "asyncssh": ("cluster_collect", "demo"),
-    "paramiko": ("cluster_collect",),
+    "asyncssh": ("cluster_collect.by_asyncssh", "demo"),
+    "paramiko": ("cluster_collect.by_paramiko",),
     "dask": ("cluster_analysis.engine_dask", "cluster_analysis.engine_slurm"),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": (
@@ -83,7 +83,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "ClusterShell": ("cluster_collect", "cluster_hook"),
 }
 #: Libraries that one module alone may import: their errors are made ours there.
-IN_ONE_MODULE = ("asyncssh", "paramiko", "jinja2", "dask_jobqueue", "ClusterShell")
+IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell")
 
 
 def modules() -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Every error of the foreign libraries leaves as one of ours; each library lives in one module."""
+"""Every error of the foreign libraries leaves as one of ours; each library lives in one package."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import asyncssh
 import paramiko
 import pytest
 
-from cluster_collect import asyncssh_transport, faults, paramiko_transport
+import cluster_collect.by_asyncssh.errors
+import cluster_collect.by_paramiko.errors
+from cluster_collect import faults
 from cluster_collect.faults import HostError
 from cluster_run.errors import ClusterError
 
-PACKAGE = Path(asyncssh_transport.__file__).parent
+PACKAGE = Path(faults.__file__).parent
 
 
 def made(kind: type[Exception]) -> Exception:
@@ -55,7 +57,7 @@ def classes_of(module: object) -> list[type[Exception]]:
     "kind", [*classes_of(asyncssh), TimeoutError, ConnectionResetError, OSError, socket.gaierror]
 )
 def test_every_error_of_asyncssh_becomes_ours(kind: type[Exception]) -> None:
-    ours = asyncssh_transport.translated(made(kind))
+    ours = cluster_collect.by_asyncssh.errors.translated(made(kind))
     assert isinstance(ours, HostError)
     assert ours.message.strip() != ""
 
@@ -74,7 +76,7 @@ def test_every_error_of_paramiko_becomes_ours(kind: type[Exception]) -> None:
         error = paramiko.BadHostKeyException("host", key, key)
     else:
         error = made(kind)
-    ours = paramiko_transport.translated(error)
+    ours = cluster_collect.by_paramiko.errors.translated(error)
     assert isinstance(ours, HostError)
     assert ours.message.strip() != ""
 
@@ -96,13 +98,11 @@ def test_every_error_of_paramiko_becomes_ours(kind: type[Exception]) -> None:
     ],
 )
 def test_only_what_may_work_a_moment_later_is_tried_again(error: Exception, retryable: bool) -> None:
-    assert asyncssh_transport.translated(error).retryable is retryable
+    assert cluster_collect.by_asyncssh.errors.translated(error).retryable is retryable
 
 
-@pytest.mark.parametrize(
-    ("library", "home"), [("asyncssh", "asyncssh_transport"), ("paramiko", "paramiko_transport")]
-)
-def test_a_foreign_library_is_imported_in_one_module(library: str, home: str) -> None:
+@pytest.mark.parametrize(("library", "home"), [("asyncssh", "by_asyncssh"), ("paramiko", "by_paramiko")])
+def test_a_foreign_library_is_imported_in_one_package(library: str, home: str) -> None:
     users = set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -112,7 +112,7 @@ def test_a_foreign_library_is_imported_in_one_module(library: str, home: str) ->
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             if any(name.split(".")[0] == library for name in names):
-                users.add(path.stem)
+                users.add(path.parent.name)
     assert users == {home}
 
 

@@ -1,0 +1,89 @@
+"""SFTP by paramiko."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import paramiko
+
+from cluster_collect.by_paramiko.errors import ERRORS, translated_sftp
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import HostileDataError, RemoteFailureError
+from cluster_collect.local_transport import kind_letter
+from cluster_collect.threads import in_loop, in_thread
+from cluster_collect.transport import Receive
+
+_READ_BYTES = 128 * 1024
+_N_READS_AHEAD = 32
+
+
+class ParamikoFiles:
+    """SFTP by paramiko, one request after the other but within a file; names must be UTF-8 for it."""
+
+    def __init__(self, client: paramiko.SFTPClient) -> None:
+        self._client = client
+        self._turn = asyncio.Lock()
+
+    async def _call(self, call: Any, *arguments: Any) -> Any:
+        async with self._turn:
+            try:
+                return await in_thread(call, *arguments)
+            except UnicodeDecodeError:
+                raise RemoteFailureError(
+                    "a name is not UTF-8, which paramiko cannot read", "use transport: asyncssh"
+                ) from None
+            except ERRORS as error:
+                raise translated_sftp(error) from None
+
+    async def real_path(self, path: bytes) -> bytes:
+        """Return the absolute path, links resolved."""
+        home_free = path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
+        return os.fsencode(await self._call(self._client.normalize, os.fsdecode(home_free)))
+
+    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        """Return what lies in a directory."""
+
+        def scan() -> list[RemoteEntry]:
+            found = []
+            for attributes in self._client.listdir_iter(os.fsdecode(directory)):
+                found.append(_entry(os.fsencode(attributes.filename), attributes))
+                if len(found) > max_entries:
+                    raise HostileDataError(f"a directory holds more than {max_entries} entries")
+            return found
+
+        found: list[RemoteEntry] = await self._call(scan)
+        return found
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        """Return one file's entry."""
+        return _entry(path, await self._call(self._client.lstat, os.fsdecode(path)))
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+        """Read a file in order."""
+        loop = asyncio.get_running_loop()
+
+        async def deliver(data: bytes) -> None:
+            pause_s = receive(data)
+            if pause_s > 0:
+                await asyncio.sleep(pause_s)
+
+        def read() -> None:
+            with self._client.open(os.fsdecode(path), "rb") as file:
+                file.prefetch(size_bytes + 1, _N_READS_AHEAD)
+                n_left = size_bytes + 1
+                while n_left > 0 and (data := file.read(min(_READ_BYTES, n_left))):
+                    n_left -= len(data)
+                    in_loop(loop, deliver(data))
+
+        await self._call(read)
+
+    async def close(self) -> None:
+        """End SFTP."""
+        await in_thread(self._client.close)
+
+
+def _entry(path: bytes, attributes: paramiko.SFTPAttributes) -> RemoteEntry:
+    kind = "?" if attributes.st_mode is None else kind_letter(attributes.st_mode)
+    return RemoteEntry(path, kind, attributes.st_size or 0, int(attributes.st_mtime or 0) * 1_000_000_000)

@@ -1,0 +1,76 @@
+"""The errors of SSH that read the same whichever library met them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+from cluster_collect.faults import (
+    HostError,
+    HostNameError,
+    LoginError,
+    LostConnectionError,
+    NoShellError,
+    RemoteFailureError,
+    SshSetupError,
+    StalledError,
+    UnreachableError,
+)
+
+# `where` begins a message: "name: ", or nothing where the host is clear.
+
+
+def where(name: str) -> str:
+    """Return the beginning of a message about the server `name`."""
+    return f"{name}: " if name else ""
+
+
+def system_error(error: Exception, name: str = "") -> HostError:
+    """Return our error for one of the operating system or of asyncio."""
+    if isinstance(error, socket.gaierror):
+        return HostNameError(f"{where(name)}the name does not resolve: {error.strerror}", "check the address")
+    if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
+        return StalledError(f"{where(name)}timed out")
+    if isinstance(error, OSError):
+        # asyncio's own text ("Connect call failed ('10.0.0.1', 22)") says less than the system's.
+        text = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
+        return UnreachableError(f"{where(name)}{text}", "is the host up, and its SSH port right?")
+    return RemoteFailureError(f"{where(name)}{str(error) or type(error).__name__}")
+
+
+def lost(name: str, text: str) -> LostConnectionError:
+    """The connection broke."""
+    return LostConnectionError(f"{where(name)}the connection was lost: {text}")
+
+
+def login_refused(name: str) -> LoginError:
+    """No key and no password was good enough."""
+    return LoginError(
+        f"{where(name)}the login was refused",
+        "check user, key and password; it is not tried again, accounts get locked",
+    )
+
+
+def no_agreement(name: str, text: str, other_transport: str) -> SshSetupError:
+    """The two sides have no algorithm in common."""
+    return SshSetupError(
+        f"{where(name)}no agreement with the SSH server: {text}", f"try transport: {other_transport}"
+    )
+
+
+def behind_jump_host(name: str, text: str) -> UnreachableError:
+    """The jump host does not lead there."""
+    return UnreachableError(f"{where(name)}not reachable through its jump host: {text}")
+
+
+def no_commands(text: str = "") -> NoShellError:
+    """The server refuses to run anything."""
+    return NoShellError(f"the host runs no commands for us{': ' + text if text else ''}")
+
+
+def no_way_to_files() -> RemoteFailureError:
+    """The server offers nothing that files could be read with."""
+    return RemoteFailureError(
+        "the host offers neither a shell nor SFTP", "ask its administrator for one of them"
+    )
