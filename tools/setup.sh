@@ -19,8 +19,10 @@ if [ ! -x .venv/bin/python ]; then
     "$python" -m venv .venv
   fi
 fi
+# Compiled here and now (pip does it anyhow): where Python may not write later, every start would compile.
 if command -v uv >/dev/null; then
-  uv pip install --quiet --python .venv/bin/python --editable ".[$extras]"
+  uv pip install --quiet --compile-bytecode --python .venv/bin/python --editable ".[$extras]"
 else
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
 fi
+.venv/bin/python -m compileall -q cluster_run cluster_collect cluster_analysis cluster_hook
