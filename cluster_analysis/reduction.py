@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.alignment import clock_offsets
 from cluster_analysis.calls import Calls, calls_of, numbers
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
 from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
-from cluster_analysis.messages import Ends, clock_offsets, pair_messages
+from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.streams import Sequence, sequence

@@ -147,7 +147,7 @@ def _levels(visits: Visits, n_operators: int) -> IntArray:
     targets = targets[by_source]
     begin = np.r_[0, np.cumsum(np.bincount(sources, minlength=n_operators))]
     level = np.full(n_operators, -1, np.int32)
-    ready = np.flatnonzero(waits == 0)
+    ready: IntArray = np.flatnonzero(waits == 0)
     number = 0
     while len(ready):
         level[ready] = number

@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cluster_analysis.alignment import clock_offsets
 from cluster_analysis.calls import calls_of
 from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
-from cluster_analysis.messages import clock_offsets
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.simulation.api import Healthy
 from cluster_run.ids import Step

@@ -1,0 +1,74 @@
+"""How far ranks' clocks stand apart, from the ends of collectives that they share. Nothing else rests on it.
+
+It serves to tell which of several messages a receive was, and where a lost call belongs.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from cluster_analysis.calls import Calls
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+
+
+def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatArray:
+    """What to add to each rank's clock so that the members of a collective leave it together, µs (ranks,).
+
+    Ranks that no chain of shared collectives connects keep their clocks as they were written.
+
+    Args:
+        calls: the step's calls.
+        operator: the operator of each call (V,).
+        is_p2p: point-to-point calls (V,), which ranks do not leave together.
+    """
+    offset: FloatArray = calls.origin_us - calls.origin_us.min(initial=np.inf)
+    if not calls.has_clock:
+        return np.zeros(len(calls.ranks))
+    settled = np.zeros(len(calls.ranks), bool)
+    usable = np.flatnonzero(~is_p2p)
+    usable = usable[np.argsort(calls.group[usable], kind="stable")]
+    bounds = np.searchsorted(calls.group[usable], np.arange(len(calls.groups) + 1)).tolist()
+    inside = [usable[begin:end] for begin, end in pairwise(bounds)]
+    ranks_of = [np.unique(calls.rank[own]) for own in inside]
+    # The largest group first; of equal ones the last.
+    waiting = sorted(
+        (group for group, ranks in enumerate(ranks_of) if len(ranks) > 1),
+        key=lambda group: (len(ranks_of[group]), group),
+        reverse=True,
+    )
+    changed = True
+    while changed:
+        changed = False
+        for group in waiting:
+            known = settled[ranks_of[group]]
+            if known.all() or (settled.any() and not known.any()):
+                continue
+            _settle(calls, operator, inside[group], offset, settled)
+            changed = True
+    return offset
+
+
+def _settle(
+    calls: Calls, operator: IntArray, inside: IntArray, offset: FloatArray, settled: BoolArray
+) -> None:
+    """Lay the clocks of a group's ranks beside the settled ones; without any, beside the first rank's."""
+    rank = calls.rank[inside]
+    end = calls.end_us[inside] + offset[rank]
+    ranks = np.unique(rank)
+    known = ranks[settled[ranks]] if settled[ranks].any() else ranks[:1]
+    _, code = np.unique(operator[inside], return_inverse=True)
+    reference = np.full(int(code.max()) + 1, np.nan)
+    is_known = np.zeros(len(calls.ranks), bool)
+    is_known[known] = True
+    anchors = is_known[rank]
+    reference[code[anchors]] = end[anchors]
+    difference = reference[code] - end
+    shared = np.flatnonzero(np.isfinite(difference) & ~anchors)
+    # By rank, and in a rank by size: the median lies in the middle.
+    shared = shared[np.lexsort((difference[shared], rank[shared]))]
+    moved, begin, count = np.unique(rank[shared], return_index=True, return_counts=True)
+    low, high = shared[begin + (count - 1) // 2], shared[begin + count // 2]
+    offset[moved] += (difference[low] + difference[high]) / 2
+    settled[ranks] = True
