@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -101,6 +101,30 @@ def find_members(
         ranks, confidence = _inferred(one, known)
         members[group] = Members(group, ranks, "", confidence, users)
     return members, problems
+
+
+def in_whole_blocks(members: Mapping[str, Members]) -> tuple[dict[str, Members], Problem | None]:
+    """Return the members with the job's widest group completed where its last ranks are guessed.
+
+    Links show only a part of a group without data, so its size is a lower bound: ten, say. But parallel
+    groups divide a job evenly: where ranks 0 to 7 are a group, there are 16. The problem says so.
+    """
+    from_zero = {
+        key: len(one.ranks) for key, one in members.items() if one.ranks == tuple(range(len(one.ranks)))
+    }
+    last = max((max(one.ranks) for one in members.values() if one.ranks), default=-1)
+    widest = [key for key, size in from_zero.items() if size == last + 1 and members[key].confidence == "low"]
+    blocks = [size for size in from_zero.values() if 1 < size < last + 1]
+    if not widest or not blocks or (last + 1) % max(blocks) == 0:
+        return dict(members), None
+    block = max(blocks)
+    n_ranks = -(-(last + 1) // block) * block
+    everyone = tuple(map(Rank, range(n_ranks)))
+    return {**members, **{key: replace(members[key], ranks=everyone) for key in widest}}, Problem(
+        f"nothing says how many ranks the job has: its groups reach at least rank {last} and divide it into "
+        f"blocks of {block}, so {n_ranks} are expected",
+        advice="put the rank table (hccl.json) beside the captures",
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.groups import GROUP_USE, declared_members, find_members
+from cluster_analysis.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
 from cluster_analysis.model import Capture, ParallelSizes, Problem, RankMetadata, RankTables, Topology
 from cluster_analysis.roles import assign_roles
 from cluster_analysis.schema import OPERATOR_GROUP_PREFIX
@@ -100,6 +100,9 @@ def build_topology(
     captured = tuple(source.rank for source in capture.sources)
     members, ambiguous = find_members(use, declared, captured)
     problems += contradictions + ambiguous
+    if not world_size and set(capture.expected_ranks) <= set(captured):
+        members, guessed = in_whole_blocks(members)
+        problems += [guessed] if guessed else []
     roles = assign_roles(members, sizes, ranks, use)
     topology = Topology(
         ranks=ranks,

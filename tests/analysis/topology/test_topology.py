@@ -316,3 +316,21 @@ def test_an_empty_table_of_links_is_mapped() -> None:
     mapped, problems = map_links(schema.empty(schema.LINKS), topology)
     assert mapped.schema == schema.LINKS
     assert (mapped.num_rows, problems) == (0, ())
+
+
+def test_a_job_of_which_only_a_few_ranks_are_known_has_whole_blocks_of_ranks() -> None:
+    # Ranks 0 and 1 of 16: their links reach rank 9 of the group over all, and all of a group of eight.
+    links = [[(group_id(1), rank, rank), (group_id(1), rank, rank + 8)] for rank in (0, 1)]
+    block = [[(group_id(2), rank, other) for other in range(8)] for rank in (0, 1)]
+    read = [tables(rank, links=links[rank] + block[rank]) for rank in (0, 1)]
+    topology, (problem,) = build(read)
+    assert topology.groups[group_id(1)].ranks == tuple(range(16))
+    assert topology.groups[group_id(2)].ranks == tuple(range(8))
+    assert "reach at least rank 9 and divide it into blocks of 8, so 16 are expected" in problem.reason
+
+
+def test_a_job_whose_size_is_declared_is_not_rounded_up() -> None:
+    read = [tables(rank, links=[(group_id(1), rank, rank), (group_id(1), rank, rank + 8)]) for rank in (0, 1)]
+    topology, problems = build(read, {0: declared(world_size=12)})
+    assert topology.groups[group_id(1)].ranks == tuple(range(10))
+    assert [problem.reason for problem in problems] == ["no profiler data of 10 of the job's 12 ranks: 2-11"]

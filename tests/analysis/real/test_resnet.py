@@ -1,0 +1,82 @@
+"""One DDP job on two of 8 ranks, once as text and once as databases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.sources.profiler_db import read_task_steps
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.step_trace_csv import COLUMNS
+from cluster_analysis.sources.task_links_db import read_task_links
+from tests.analysis.real.captures import needs_captures, read
+
+pytestmark = needs_captures
+
+
+def test_stored_step_times_of_resnet_are_those_recomputed_from_its_tasks() -> None:
+    capture, tables = read("resnet-2of8-pt-db")
+    for source in capture.sources:
+        recomputed = read_task_steps(Path(source.files["profiler_db"]), source.rank, False, lambda _: None)
+        assert recomputed is not None
+        for column in COLUMNS:
+            (stored,), (computed,) = (
+                tables[source.rank].steps[column].to_pylist(),
+                recomputed[column].to_pylist(),
+            )
+            assert computed == pytest.approx(stored, abs=0.001), column
+
+
+def test_resnet_as_text_and_as_database_has_tables_of_one_shape() -> None:
+    # Two runs of one job: the same operators, kernels and links, other times.
+    text, database = read("resnet-2of8-pt-text")[1], read("resnet-2of8-pt-db")[1]
+    for rank in (0, 1):
+        for name in ("steps", "collectives", "links", "packets", "operators"):
+            left, right = getattr(text[rank], name), getattr(database[rank], name)
+            assert left.schema == right.schema
+            assert left.num_rows == right.num_rows, name
+        for columns in (["op_type", "core_type", "n_calls"],):
+            left, right = (
+                sorted(map(str, one[rank].operators.select(columns).to_pylist())) for one in (text, database)
+            )
+            assert left == right
+        sizes = [sorted(one[rank].collectives["hccs_bytes"].to_pylist()) for one in (text, database)]
+        assert sizes[0] == pytest.approx(sizes[1])
+
+
+def test_time_stamps_of_resnet_keep_the_digits_of_the_text() -> None:
+    _, tables = read("resnet-2of8-pt-text")
+    assert tables[0].collectives["start_ns"][0].as_py() == 1736408883732241500
+
+
+def test_kernels_summed_from_their_details_are_those_of_the_statistic() -> None:
+    capture, tables = read("resnet-2of8-pt-text")
+    source = capture.sources[0]
+    files = {role: path for role, path in source.files.items() if role != "op_statistic"}
+    from_details = read_rank(type(source)(source.rank, source.kind, files, 1)).operators.to_pylist()
+    statistic = {(row["op_type"], row["core_type"]): row for row in tables[0].operators.to_pylist()}
+    assert len(from_details) == len(statistic) == 33
+    for row in from_details:
+        expected = statistic[row["op_type"], row["core_type"]]
+        assert row["n_calls"] == expected["n_calls"]
+        assert row["total_us"] == pytest.approx(expected["total_us"], abs=0.01)
+        assert row["max_us"] == pytest.approx(expected["max_us"], abs=0.001)
+
+
+def test_links_of_resnet_summed_from_its_tasks_are_the_totals_of_its_matrix() -> None:
+    capture, tables = read("resnet-2of8-pt-db")
+    for source in capture.sources:
+        from_tasks = read_task_links(Path(source.files["profiler_db"]), source.rank, lambda _: None)
+        assert from_tasks is not None
+        sums: dict[tuple[int, int, str], list[float]] = {}
+        for row in from_tasks.to_pylist():
+            one = sums.setdefault((row["src_local"], row["dst_local"], row["transport"]), [0.0, 0.0])
+            one[0] += row["size_bytes"]
+            one[1] += row["time_us"]
+        totals = [row for row in tables[source.rank].links.to_pylist() if row["variant"] == "total"]
+        assert len(totals) == len(sums) == 8
+        for row in totals:
+            size, time = sums[row["src_local"], row["dst_local"], row["transport"]]
+            assert size == pytest.approx(row["size_bytes"])
+            assert time == pytest.approx(row["time_us"], rel=1e-3)
