@@ -8,18 +8,17 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from cluster_analysis.lean_imports import keep_pandas_out
-from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, UsageError, worst
+from cluster_run.command_line import exit_codes_help, positive_number
+from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.ids import Rank, Step, parse_number_ranges
+from cluster_run.interruption import interruptible
 from cluster_run.layout import REPORT_NAME
 from cluster_run.version import VERSION
 
@@ -28,14 +27,7 @@ if TYPE_CHECKING:
     from cluster_analysis.outputs.everything import Written
     from cluster_analysis.result import AnalysisResult
 
-_EXIT_CODES = """exit codes:
-  0    done, evidence complete
-  1    could not do it
-  2    usage
-  3    done, but hosts, ranks or files are missing or unreadable; the result says which
-  4    done, and there is a finding at or above --fail-on
-  130  interrupted
-"""
+_WHAT_IS_LEFT = "the older output is as it was"
 _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
 
@@ -46,11 +38,8 @@ def main(argv: Sequence[str]) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        with _terminated_as_interrupt():
+        with interruptible(_WHAT_IS_LEFT):
             return int(_run(arguments))
-    except KeyboardInterrupt:
-        print("cluster-analyse: interrupted; the older output is as it was", file=sys.stderr)
-        return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our stdout has gone, as `head` does; that is not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -192,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cluster-analyse",
         description="Say what slowed a training job, and what it cost, from the profiler data of its ranks.",
-        epilog=_EXIT_CODES,
+        epilog=exit_codes_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -233,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
         default="auto",
         help="auto, threads, processes, slurm, tcp://HOST:PORT or tls://HOST:PORT (default: auto, by size)",
     )
-    how.add_argument("--workers", metavar="N", type=_positive, help="threads, processes or Slurm jobs")
+    how.add_argument("--workers", metavar="N", type=positive_number, help="threads, processes or Slurm jobs")
     how.add_argument(
         "--memory-limit",
         metavar="SIZE",
@@ -247,29 +236,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
     parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"not a positive number: {text!r}")
-    return number
-
-
-@contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
-    """A scheduler's SIGTERM ends the work the way Ctrl-C does: cleaned up, and with 130."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
-        raise InterruptedRunError("terminated; the older output is as it was")
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:
-        # Not the main thread: signals are the caller's business.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

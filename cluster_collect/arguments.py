@@ -13,23 +13,25 @@ from typing import get_args
 
 from cluster_collect.sizes import parse_size
 from cluster_collect.spec import CollectOptions, Compression
+from cluster_run.command_line import exit_codes_help, positive_number
+from cluster_run.errors import ExitCode
 from cluster_run.version import VERSION
 
 _DEFAULTS = CollectOptions()
 
-_EPILOG = """\
+_EXAMPLES = """\
 examples:
   cluster-collect --inventory hosts.yaml --check
   cluster-collect --inventory hosts.yaml --output run1
   cluster-collect --hosts 'node[01-16]' --profiler-root /data/prof --rank-table hccl.json
 
-exit codes:
-  0    done, everything asked for is there
-  1    could not do it
-  2    wrong usage
-  3    done, but hosts, ranks or files are missing; the result says which
-  130  interrupted; call it again with the same --output and it goes on
 """
+_EXIT_CODES = {
+    ExitCode.DONE: "done, everything asked for is there",
+    ExitCode.INCOMPLETE: "done, but hosts, ranks or files are missing; the result says which",
+    ExitCode.FINDINGS: None,
+    ExitCode.INTERRUPTED: "interrupted; call it again with the same --output and it goes on",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cluster-collect",
         description="Collects the profiler data of all hosts of a job over SSH into one run directory.",
-        epilog=_EPILOG,
+        epilog=_EXAMPLES + exit_codes_help(_EXIT_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -183,14 +185,14 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--jobs",
-        type=_positive_int,
+        type=positive_number,
         default=_DEFAULTS.n_jobs,
         metavar="N",
         help="hosts that send at a time (default: %(default)s)",
     )
     group.add_argument(
         "--attempts",
-        type=_positive_int,
+        type=positive_number,
         default=_DEFAULTS.n_attempts,
         metavar="N",
         help="tries a host, where trying again may help (default: %(default)s)",
@@ -237,12 +239,6 @@ def _key_value(text: str) -> tuple[str, str | int]:
     if not equals or not key or not value:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return key, int(value) if key == "port" and value.isdecimal() else value
-
-
-def _positive_int(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

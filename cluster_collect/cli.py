@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from cluster_collect.arguments import Arguments, parse_arguments
-from cluster_collect.interruption import interruptible
 from cluster_run.errors import ClusterError
+from cluster_run.interruption import interruptible
 
 
 def main(argv: Sequence[str]) -> int:

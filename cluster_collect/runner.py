@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from cluster_collect.interruption import SIGNALS, is_ignored
 from cluster_run.errors import ExitCode, InterruptedRunError
+from cluster_run.interruption import SIGNALS, is_ignored
 
 T = TypeVar("T")
 
@@ -27,10 +27,15 @@ def run_interruptibly(work: Coroutine[Any, Any, T], tick: Callable[[], None]) ->
     Raises:
         InterruptedRunError: a signal came.
     """
-    return asyncio.run(_supervised(work, tick))
+    results: list[T] = []
+    asyncio.run(_supervised(work, tick, results.append))
+    return results[0]
 
 
-async def _supervised(work: Coroutine[Any, Any, T], tick: Callable[[], None]) -> T:
+async def _supervised(
+    work: Coroutine[Any, Any, T], tick: Callable[[], None], give: Callable[[T], None]
+) -> None:
+    # Not returned: asyncio.run spells out the main task's result, however large, when it restores SIGINT.
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     received: list[signal.Signals] = []
@@ -47,7 +52,7 @@ async def _supervised(work: Coroutine[Any, Any, T], tick: Callable[[], None]) ->
         loop.add_signal_handler(number, interrupt, number)
     ticker = loop.create_task(_tick_forever(tick))
     try:
-        return await task
+        give(await task)
     except asyncio.CancelledError:
         if received:
             raise InterruptedRunError(f"interrupted by {received[0].name}") from None

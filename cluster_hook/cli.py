@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
-from typing import NoReturn
 
 from cluster_hook.cli_drain import add_drain
 from cluster_hook.cli_slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.cli_sweep import add_sweep
-from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
+from cluster_run.command_line import exit_codes_help
+from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.interruption import interruptible
 from cluster_run.version import VERSION
 
-_EXIT_CODES = """exit codes:
-  0    done, evidence complete
-  1    could not do it
-  2    usage
-  3    done, but hosts, ranks or files are missing or unreadable; drain: a request was given up
-  4    done, and there is a finding at or above --fail-on
-  130  interrupted
-"""
+_EXIT_CODES = {
+    ExitCode.INCOMPLETE: "done, but hosts, ranks or files are missing or unreadable; "
+    "drain: a request was given up"
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -30,12 +25,10 @@ def main(argv: Sequence[str]) -> int:
     argv, script_arguments = split_script_arguments(argv)
     arguments = build_parser().parse_args(argv)
     arguments.script_arguments = script_arguments
-    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code: ExitCode = arguments.run(arguments)
-    except (InterruptedRunError, KeyboardInterrupt):
-        print("cluster-hook: interrupted", file=sys.stderr)
-        return ExitCode.INTERRUPTED
+        # scancel and a job's time limit send SIGTERM first: the commands below us must end before we do.
+        with interruptible():
+            code: ExitCode = arguments.run(arguments)
     except ClusterError as error:
         print(f"cluster-hook: {error}", file=sys.stderr)
         return error.exit_code
@@ -43,8 +36,6 @@ def main(argv: Sequence[str]) -> int:
         # A full disk, or a file that was taken away meanwhile.
         print(f"cluster-hook: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         return ExitCode.FAILED
-    finally:
-        signal.signal(signal.SIGTERM, before)
     return code
 
 
@@ -58,17 +49,12 @@ def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence
     return argv[:split], argv[split + 1 :]
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    # scancel and a job's time limit send SIGTERM first: the commands below us must end before we do.
-    raise InterruptedRunError("stopped by SIGTERM")
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all subcommands."""
     parser = argparse.ArgumentParser(
         prog="cluster-hook",
         description="Collects and analyses the profiler data of a job after it ended.",
-        epilog=_EXIT_CODES,
+        epilog=exit_codes_help(_EXIT_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -20,6 +20,7 @@ from cluster_hook.options import (
 )
 from cluster_hook.spool import Spool
 from cluster_hook.telling import tell
+from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -45,11 +46,15 @@ def add_drain(commands: Commands) -> None:
         "--spool", type=Path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
     )
     parser.add_argument(
-        "--at-once", type=_positive, default=_DEFAULT.n_at_once, metavar="N", help="default: %(default)s"
+        "--at-once",
+        type=positive_number,
+        default=_DEFAULT.n_at_once,
+        metavar="N",
+        help="default: %(default)s",
     )
     parser.add_argument(
         "--attempts",
-        type=_positive,
+        type=positive_number,
         default=_DEFAULT.n_attempts,
         metavar="N",
         help="how often a request is tried before it is given up (default: %(default)s)",
@@ -106,10 +111,3 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
         print("cluster-hook: another drain is at work on this spool", file=sys.stderr)
         return ExitCode.DONE
     return drain_code(ended)
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"not a positive number: {text!r}")
-    return number

@@ -22,6 +22,7 @@ from cluster_hook.outcome import outcome_to_line
 from cluster_hook.slurm_post import find_jobs, follow_one, with_state
 from cluster_hook.slurm_submit import SubmitOptions, submit_with_post_job
 from cluster_hook.telling import tell
+from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, InputError, worst
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ def add_slurm_submit(commands: Commands) -> None:
     )
     parser.add_argument("--profile-dir", metavar="DIR", help="the same as sbatch --comment=profile_dir=DIR")
     parser.add_argument(
-        "--post-nodes", type=int, default=1, metavar="N", help="nodes of the post-job, for --scheduler srun"
+        "--post-nodes",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="nodes of the post-job, for --scheduler srun",
     )
     parser.add_argument(
         "--post-arg",

@@ -20,6 +20,7 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.telling import tell
+from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +51,11 @@ def add_sweep(commands: Commands) -> None:
         "--selector", default=DEFAULT_SELECTOR, metavar="LABELS", help="which jobs (default: %(default)s)"
     )
     parser.add_argument(
-        "--attempts", type=int, default=3, metavar="N", help="how often a job is tried (default: %(default)s)"
+        "--attempts",
+        type=positive_number,
+        default=3,
+        metavar="N",
+        help="how often a job is tried (default: %(default)s)",
     )
     parser.add_argument(
         "--settle",

@@ -95,10 +95,11 @@ def test_sigterm_ends_the_commands_of_the_hook_before_the_hook(tmp_path: Path) -
     os.mkfifo(fifo)
     waiting = f"open({str(fifo)!r}).read()"
     code = (
-        "import signal, sys\n"
-        "from cluster_hook import cli, processes\n"
-        "signal.signal(signal.SIGTERM, cli._interrupt)\n"
-        f"processes.run_command([sys.executable, '-c', {waiting!r}], name='it', deadline_s=50)\n"
+        "import sys\n"
+        "from cluster_hook.processes import run_command\n"
+        "from cluster_run.interruption import interruptible\n"
+        "with interruptible():\n"
+        f"    run_command([sys.executable, '-c', {waiting!r}], name='it', deadline_s=50)\n"
     )
     hook = subprocess.Popen(python(code), stderr=subprocess.DEVNULL)
     with fifo.open("w"):

@@ -1,4 +1,4 @@
-"""Signals that end a call: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a closed terminal."""
+"""Signals that end a command: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a closed terminal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ def is_ignored(number: signal.Signals) -> bool:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Make signals raise InterruptedRunError where no event loop handles them: at a prompt, while reading.
+def interruptible(what_is_left: str = "") -> Iterator[None]:
+    """Make signals raise InterruptedRunError, so that what was begun is cleaned up.
+
+    Args:
+        what_is_left: what the message says about the state that the interruption leaves behind.
 
     Raises:
         InterruptedRunError: a signal came.
     """
 
     def interrupt(number: int, _: object) -> None:
-        raise InterruptedRunError(f"interrupted by {signal.Signals(number).name}")
+        text = f"interrupted by {signal.Signals(number).name}"
+        raise InterruptedRunError(f"{text}; {what_is_left}" if what_is_left else text)
 
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what signals do

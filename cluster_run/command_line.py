@@ -1,0 +1,40 @@
+"""What the command lines of all commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from cluster_run.errors import ExitCode
+
+_MEANING = {
+    ExitCode.DONE: "done, evidence complete",
+    ExitCode.FAILED: "could not do it",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.INCOMPLETE: "done, but hosts, ranks or files are missing or unreadable; the result says which",
+    ExitCode.FINDINGS: "done, and there is a finding at or above --fail-on",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+def exit_codes_help(own: Mapping[ExitCode, str | None] | None = None) -> str:
+    """Return the exit codes as the end of a help text.
+
+    Args:
+        own: what a code means to this command where that is more than it means to all; None for a code that
+            the command never ends with.
+    """
+    meanings = {**_MEANING, **(own or {})}
+    lines = (f"  {code.value:<4} {meaning}\n" for code, meaning in meanings.items() if meaning)
+    return "exit codes:\n" + "".join(lines)
+
+
+def positive_number(text: str) -> int:
+    """Parse a whole number from 1, for `type=` of an argument.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
