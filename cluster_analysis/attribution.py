@@ -16,7 +16,7 @@ import numpy as np
 from cluster_analysis.detectors.wording import milliseconds
 from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.model import GroupRole
-from cluster_analysis.replay import Graph
+from cluster_analysis.replay import Graph, Repair
 
 _ROLE_WORDS: dict[str, str] = {
     "tp": "tensor-parallel group",
@@ -44,19 +44,17 @@ class Blame:
 
 
 def blame(
-    graph: Graph, gap_us: FloatArray, transfer_us: FloatArray, culprits: IntArray,
-    role_of: Callable[[str], GroupRole],
-) -> tuple[Blame, ...]:  # fmt: skip
-    """Return the waiting that a repair (other gaps and transfers) takes away, the largest sum first.
+    graph: Graph, repair: Repair, culprits: IntArray, role_of: Callable[[str], GroupRole]
+) -> tuple[Blame, ...]:
+    """Return the waiting that a repair takes away, the largest sum first.
 
     Args:
         graph: the job.
-        gap_us: gaps after the repair (V,).
-        transfer_us: transfers after the repair (O,).
+        repair: what is different once the culprit is mended.
         culprits: positions of the culprit's ranks in the graph.
         role_of: the role of a group by its name.
     """
-    saved = _waiting(graph, graph.gap_us, graph.transfer_us) - _waiting(graph, gap_us, transfer_us)
+    saved = _waiting(graph, Repair()) - _waiting(graph, repair)
     roles = [role_of(name) for name in graph.groups]
     group = graph.operator_group[graph.operator]
     touched = np.zeros(len(graph.groups), bool)
@@ -77,11 +75,14 @@ def blame(
     return tuple(sorted(found, key=lambda one: (not one.is_direct, -one.total_us)))
 
 
-def _waiting(graph: Graph, gap_us: FloatArray, transfer_us: FloatArray) -> FloatArray:
+def _waiting(graph: Graph, repair: Repair) -> FloatArray:
     """What each visit lasts beyond its operator's transfer (V,), every step by itself."""
-    end, arrive = graph.visit_times(gap_us, transfer_us)
-    moved = transfer_us[graph.operator]
-    waited: FloatArray = np.where(graph.is_side, 0.0, np.maximum(end - arrive - moved, 0.0))
+    end, arrive = graph.visit_times(repair)
+    transfer = graph.transfer_us.copy()
+    transfer[repair.operators] = repair.transfer_us
+    waited: FloatArray = np.where(
+        graph.is_side, 0.0, np.maximum(end - arrive - transfer[graph.operator], 0.0)
+    )
     return waited
 
 

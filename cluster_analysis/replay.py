@@ -8,7 +8,8 @@ compared with another's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,6 +23,16 @@ _CARRY_ROUNDS = 3
 _SETTLED_US = 20.0
 #: Memory for the ends of the scenarios that go through a pass together: more is no faster.
 _PASS_BYTES = 48 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What would be different: local times of some visits, transfers of some operators, each in µs."""
+
+    visits: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
+    gap_us: FloatArray = field(default_factory=lambda: np.empty(0))
+    operators: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
+    transfer_us: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -68,47 +79,37 @@ class Graph:
         """Visits of the main stream without a predecessor: the gap before them is the begin of the step."""
         return np.asarray((self.after == len(self.rank)) & ~self.is_side)
 
-    def replay(
-        self,
-        gap_us: FloatArray | None = None,
-        transfer_us: FloatArray | None = None,
-        lead: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the step times in µs, (n_steps,), or (K, n_steps) for K scenarios at once.
+    def replay(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
+        """Return the step times in µs of every scenario, (K, n_steps).
 
         A step's time is from the last rank's end of the step before to the last rank's end. Ranks that
         end a step early begin the next one early: the lead is carried over. The first step has the lead
         that its own end shows, or none with `first_step_leads` off (all ranks began together).
 
         Args:
-            gap_us: local times (V,) or (K, V); None for the measured ones.
-            transfer_us: transfer times (O,) or (K, O); None for the measured ones.
+            repairs: what is different in each scenario.
             lead: a first guess of the ranks' leads (steps, ranks).
         """
-        gap = self.gap_us if gap_us is None else gap_us
-        transfer = self.transfer_us if transfer_us is None else transfer_us
-        times: FloatArray = self.rank_ends(np.atleast_2d(gap), np.atleast_2d(transfer), lead).max(axis=2)
-        is_single = gap.ndim == 1 and transfer.ndim == 1
-        return times[0] if is_single else times
+        times: FloatArray = self.rank_ends(repairs, lead).max(axis=2)
+        return times
 
-    def rank_ends(self, gap: FloatArray, transfer: FloatArray, lead: FloatArray | None = None) -> FloatArray:
+    def rank_ends(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
         """Return each rank's end of each step, µs after the last rank's end of the step before.
 
         The result is (K, steps, ranks).
 
         Args:
-            gap: local times (K or 1, V).
-            transfer: transfer times (K or 1, O).
+            repairs: what is different in each scenario.
             lead: a first guess of the ranks' leads (steps, ranks), see `leads`.
         """
-        n_scenarios = max(len(gap), len(transfer))
+        n_scenarios = len(repairs)
         shape = (n_scenarios, self.n_steps, len(self.ranks))
         order = self.order
         now = np.zeros(shape) if lead is None else np.broadcast_to(lead, shape)
         ends = np.full((n_scenarios, self.n_steps * len(self.ranks)), -np.inf)
         for _ in range(_CARRY_ROUNDS):
             for part in self._parts(n_scenarios):
-                rows = self._pass(_some(gap, part), _some(transfer, part), now[part])
+                rows = self._pass(repairs[part], now[part])
                 latest = np.maximum.reduceat(rows[order.last_rows], order.last_begin, axis=0)
                 ends[part, order.cells] = latest.T
             before, now = now, self.leads(ends.reshape(shape))
@@ -122,18 +123,18 @@ class Graph:
         first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
         return np.concatenate([first, late[:, :-1]], axis=1)
 
-    def visit_times(self, gap: FloatArray, transfer: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def visit_times(self, repair: Repair) -> tuple[FloatArray, FloatArray]:
         """Return when each visit ends and when its rank comes to it, µs since the begin of its step.
 
-        Both are (V,), for gaps (V,) and transfers (O,) of one scenario; every step is by itself.
+        Both are (V,); every step is by itself.
         """
         order = self.order
-        rows = self._pass(gap[None], transfer[None], np.zeros((1, self.n_steps, len(self.ranks))))
+        rows = self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))))
         join = np.full(len(self.rank), order.nothing)
         for block in order.blocks:
             join[block.begin + block.joins] = block.join_rows
             join[block.begin + block.side_joins] = block.side_join_rows
-        arrive = _arrive(rows, order.after, join, gap[order.visits], self.is_side[order.visits])
+        arrive = _arrive(rows, order.after, join, self._local((repair,)), self.is_side[order.visits])
         end, come = np.empty_like(arrive), np.empty_like(arrive)
         end[order.visits], come[order.visits] = rows[: len(arrive)], arrive
         return end, come
@@ -143,16 +144,27 @@ class Graph:
         at_once = max(1, _PASS_BYTES // (8 * self.order.n_rows))
         return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
 
-    def _pass(self, gap: FloatArray, transfer: FloatArray, lead: FloatArray) -> FloatArray:
+    def _local(self, repairs: Sequence[Repair]) -> FloatArray:
+        """Local times by place: (V,) of one scenario, else (V, K), or (V, 1) if they are the same in all."""
+        order = self.order
+        changes = [(order.place[one.visits], one.gap_us) for one in repairs]
+        return _columns(self.gap_us[order.visits], changes)
+
+    def _transfers(self, repairs: Sequence[Repair]) -> FloatArray:
+        """Transfers by place, like `_local`."""
+        order = self.order
+        changes = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
+        return _columns(self.transfer_us[order.operators], changes)
+
+    def _pass(self, repairs: Sequence[Repair], lead: FloatArray) -> FloatArray:
         """Return the end of every row of the order, (rows,) of one scenario or (rows, K).
 
         Args:
-            gap: (K or 1, V).
-            transfer: (K or 1, O).
+            repairs: K scenarios.
             lead: when each rank begins each step, (K, steps, ranks).
         """
-        order, k = self.order, len(lead)
-        local, moved = _columns(gap, order.visits, k), _columns(transfer, order.operators, k)
+        order, k = self.order, len(repairs)
+        local, moved = self._local(repairs), self._transfers(repairs)
         end = np.zeros((order.n_rows, k)) if k > 1 else np.zeros(order.n_rows)
         end[order.nothing] = -np.inf
         begins = lead.reshape(k, -1)
@@ -202,16 +214,15 @@ def _arrive(
     return arrive
 
 
-def _some(values: FloatArray, part: slice) -> FloatArray:
-    """The scenarios of a part; values that are the same for all stay."""
-    return values if len(values) == 1 else values[part]
-
-
-def _columns(values: FloatArray, at: IntArray, n_scenarios: int) -> FloatArray:
-    """(K or 1, N) by place: (N,) for one scenario, else (N, K or 1)."""
-    if n_scenarios == 1:
-        return np.asarray(values[0][at])
-    columns = np.empty((len(at), len(values)))
-    for number, one in enumerate(values):
-        columns[:, number] = one[at]
+def _columns(values: FloatArray, changes: Sequence[tuple[IntArray, FloatArray]]) -> FloatArray:
+    """Values of N places with each scenario's changes: (N,) for one, else (N, K), or (N, 1) without any."""
+    if len(changes) == 1:
+        ((at, changed),) = changes
+        values[at] = changed
+        return values
+    if not any(len(at) for at, _ in changes):
+        return values[:, None]
+    columns = np.repeat(values[:, None], len(changes), axis=1)
+    for number, (at, changed) in enumerate(changes):
+        columns[at, number] = changed
     return columns

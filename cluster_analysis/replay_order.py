@@ -82,7 +82,8 @@ class Block:
 
 @dataclass(frozen=True)
 class ReplayOrder:
-    """The blocks in order. `visits` (V,) and `operators` (O,) are what lies at each place.
+    """The blocks in order. `visits` (V,) and `operators` (O,) are what lies at each place, `place` (V,) and
+    `operator_place` (O,) where each one lies.
 
     `after` (V,) is by place: the row that a visit's gap counts from. Operators in a circle (matched
     wrongly) have the last places and no block. The last visits of cell `cells[i]` are the rows of
@@ -91,6 +92,8 @@ class ReplayOrder:
 
     visits: IntArray
     operators: IntArray
+    place: IntArray
+    operator_place: IntArray
     after: Positions
     blocks: tuple[Block, ...]
     n_cells: int
@@ -133,8 +136,10 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     after_visit = visits.after[at_place]
     after = np.where(after_visit < n, row[after_visit], n + 1 + visits.cell[at_place])
     blocks = _blocks(visits, at_place, row, after, (first, counts, begin, operators), (is_message, n_members))
+    operator_place = np.empty(n_operators, np.int32)
+    operator_place[operators] = np.arange(n_operators, dtype=np.int32)
     return ReplayOrder(
-        at_place, operators.astype(np.int32), after, blocks, n_cells,
+        at_place, operators.astype(np.int32), place.astype(np.int32), operator_place, after, blocks, n_cells,
         *_last_rows(visits, place, in_circle),
     )  # fmt: skip
 

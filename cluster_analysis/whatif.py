@@ -16,7 +16,7 @@ from cluster_analysis.attribution import blame, chain
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.replay import Graph
+from cluster_analysis.replay import Graph, Repair
 from cluster_analysis.stats import median
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
@@ -100,9 +100,11 @@ class WhatIf:
         groups = view.topology.groups
         culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
         blames = blame(
-            graph, self._gaps(graph, [suspect]), self._transfers(graph, [suspect]), culprits,
+            graph,
+            self._repair(graph, [suspect]),
+            culprits,
             lambda name: groups[name].role if name in groups else "unknown",
-        )  # fmt: skip
+        )
         return chain(subject, blames)
 
     def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
@@ -111,9 +113,8 @@ class WhatIf:
             return [0.0] * len(sets)
         for begin in range(0, len(sets), _BATCH):
             batch = sets[begin : begin + _BATCH]
-            gaps = np.stack([self._gaps(graph, one) for one in batch])
-            transfers = np.stack([self._transfers(graph, one) for one in batch])
-            by_step = self.replay.step_us - graph.replay(gaps, transfers, self._lead)
+            repairs = [self._repair(graph, one) for one in batch]
+            by_step = self.replay.step_us - graph.replay(repairs, self._lead)
             saved += [self._mean_saving(row, one) for row, one in zip(by_step, batch, strict=True)]
         return saved
 
@@ -156,27 +157,45 @@ class WhatIf:
             cumulative[i] = best
         return cumulative, added
 
-    def _gaps(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
-        gap = graph.gap_us
-        for suspect in suspects:
-            if suspect.excess_us is not None:
-                gap = gap - self._taken(graph, suspect, gap)
-        return np.maximum(gap, 0.0)
+    def _repair(self, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
+        """What is different once these are mended: gaps without their excess, transfers of healthy links."""
+        excesses = [(one, self._excess_in_graph(graph, one)) for one in suspects if one.excess_us is not None]
+        is_hit = np.zeros(len(graph.ranks), bool)
+        for _, excess in excesses:
+            is_hit |= (excess != 0.0).any(axis=1)
+        visits = np.flatnonzero(is_hit[graph.rank])
+        gap = graph.gap_us[visits]
+        for suspect, excess in excesses:
+            gap = gap - self._taken(graph, suspect, excess, visits, gap)
+        transfer = graph.transfer_us
+        for one in suspects:
+            if one.link_factor is not None:
+                transfer = transfer * one.link_factor
+        operators = np.flatnonzero(transfer != graph.transfer_us)
+        return Repair(visits, np.maximum(gap, 0.0), operators, transfer[operators])
 
-    def _taken(self, graph: Graph, suspect: Suspect, gap: FloatArray) -> FloatArray:
+    def _taken(
+        self, graph: Graph, suspect: Suspect, excess: FloatArray, visits: IntArray, gap: FloatArray
+    ) -> FloatArray:
         """Where the excess sits: at the places where the suspect's gaps are longer than its peers'.
 
         Where the calls of peers cannot be laid side by side, in proportion to the gaps; late starts all
         before the first operator.
+
+        Args:
+            graph: the job.
+            suspect: whom to mend.
+            excess: µs by rank of the graph and step.
+            visits: all visits of ranks that have any, sorted.
+            gap: what is left of their gaps.
         """
-        excess = self._excess_in_graph(graph, suspect)
-        own = excess[graph.rank, graph.step]
-        weight = np.where(graph.is_side, 0.0, graph.gap_us)
+        own = excess[graph.rank[visits], graph.step[visits]]
+        weight = np.where(graph.is_side[visits], 0.0, graph.gap_us[visits])
         if suspect.where == "head":
-            weight = graph.begins.astype(np.float64)
+            weight = graph.begins[visits].astype(np.float64)
         elif suspect.kind in _LOCAL_KINDS:
-            self._weigh_by_place(graph, suspect, weight)
-        cell = graph.rank * graph.n_steps + graph.step
+            self._weigh_by_place(graph, suspect, visits, weight)
+        cell = graph.rank[visits] * graph.n_steps + graph.step[visits]
         total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
         taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
         return np.minimum(taken, gap)
@@ -189,8 +208,8 @@ class WhatIf:
             excess[rows] = suspect.excess_us[known]
         return excess
 
-    def _weigh_by_place(self, graph: Graph, suspect: Suspect, weight: FloatArray) -> None:
-        """Weigh each gap by how much longer than the peers' it is.
+    def _weigh_by_place(self, graph: Graph, suspect: Suspect, visits: IntArray, weight: FloatArray) -> None:
+        """Weigh each gap of `visits` by how much longer than the peers' it is.
 
         Slow computing lengthens a gap by a share, in the same places in each step; the mean over steps
         counts, because the luck of single gaps is not the fault's. Idle time scatters with the fault itself.
@@ -202,16 +221,16 @@ class WhatIf:
         is_active = (suspect.excess_us > 0).any(axis=0)
         for suspects, peers in self._compared(suspect, is_hit):
             lost = view.gaps.lost_us(suspects, peers)
-            visits = view.gaps.visits_of(suspects)
-            if lost is None or visits is None:
+            at = view.gaps.visits_of(suspects)
+            if lost is None or at is None:
                 continue
-            gap = graph.gap_us[visits]
+            gap = graph.gap_us[at]
             if suspect.cause == "compute":
                 usual = gap[is_active].mean(axis=(0, 1))
                 lost = _profile(lost[is_active] / np.maximum(usual, 1e-9)) * gap
             elif suspect.kind == "slow_host" and suspect.where == "spread":
                 lost = self._idle(lost, gap, view.mates[suspects])
-            weight[visits] = np.maximum(lost, 0.0)
+            weight[np.searchsorted(visits, at)] = np.maximum(lost, 0.0)
 
     @staticmethod
     def _idle(lost: FloatArray, gap: FloatArray, mates: IntArray) -> FloatArray:
@@ -241,13 +260,6 @@ class WhatIf:
                 mates = others[view.mates[others] == view.mates[suspects[0]]]
                 others = mates if len(mates) >= _ENOUGH_MATES else others
             yield suspects, others
-
-    def _transfers(self, graph: Graph, suspects: Sequence[Suspect]) -> FloatArray:
-        transfer = graph.transfer_us
-        for suspect in suspects:
-            if suspect.link_factor is not None:
-                transfer = transfer * suspect.link_factor
-        return transfer
 
 
 def _profile(lost: FloatArray) -> FloatArray:
@@ -296,7 +308,7 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
     guess: FloatArray | None = None
     for leads in (True, False):
         one = replace(graph, first_step_leads=leads)
-        ends = one.rank_ends(one.gap_us[None], one.transfer_us[None], guess)[0]
+        ends = one.rank_ends([Repair()], guess)[0]
         guess = one.leads(ends[None])[0]
         latest = ends.max(axis=1)
         lead = np.vstack([ends[:1] if leads else np.full_like(ends[:1], latest[0]), ends[:-1]])

@@ -5,7 +5,7 @@ import numpy as np
 from cluster_analysis.attribution import blame, chain
 from cluster_analysis.detection import detect
 from cluster_analysis.detectors.view import build_view
-from cluster_analysis.replay import Graph
+from cluster_analysis.replay import Graph, Repair
 from tests.analysis.detection.jobs import SMALL, Judged, judged
 
 
@@ -19,9 +19,10 @@ def test_mates_wait_directly_and_other_replicas_down_the_line() -> None:
     result = judged(SMALL, "slow_rank:1.4@5")
     graph = graph_of(result)
     culprit = np.array([5])
-    gap = np.where(graph.rank == 5, graph.gap_us / 1.4, graph.gap_us)
+    visits = np.flatnonzero(graph.rank == 5)
+    repair = Repair(visits, graph.gap_us[visits] / 1.4)
     groups = result.topology.groups
-    found = blame(graph, gap, graph.transfer_us, culprit, lambda name: groups[name].role)
+    found = blame(graph, repair, culprit, lambda name: groups[name].role)
     direct = {one.role: one for one in found if one.is_direct}
     assert direct["tp"].n_ranks == 3
     assert direct["tp"].worst_rank in (4, 6, 7)
@@ -31,7 +32,7 @@ def test_mates_wait_directly_and_other_replicas_down_the_line() -> None:
 
 def test_nothing_changed_means_nobody_is_to_blame() -> None:
     graph = graph_of(judged(SMALL))
-    assert blame(graph, graph.gap_us, graph.transfer_us, np.array([0]), lambda _: "unknown") == ()
+    assert blame(graph, Repair(), np.array([0]), lambda _: "unknown") == ()
 
 
 def test_the_chain_names_who_waits_and_how_long() -> None:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from cluster_analysis.detectors.view import build_view
+from cluster_analysis.evidence import FloatArray
 from cluster_analysis.graph import build_graph, is_eager
 from cluster_analysis.reduction import reduce_step
+from cluster_analysis.replay import Repair
 from cluster_analysis.simulation.api import Healthy, JobSpec, Noise
 from cluster_analysis.whatif import WhatIf
 from cluster_run.ids import Step
@@ -20,7 +22,7 @@ from tests.analysis.detection.jobs import (
 )
 
 
-def two_ranks(gap_us: float) -> np.ndarray:  # type: ignore[type-arg]
+def two_ranks(gap_us: float) -> FloatArray:
     """Step time of two ranks and two collectives when rank 1's second gap is changed to `gap_us`."""
     calls = [
         Call(0, "allreduce", 100.0, 60.0, number=0),
@@ -35,9 +37,9 @@ def two_ranks(gap_us: float) -> np.ndarray:  # type: ignore[type-arg]
     assert evidence.operators is not None
     graph = build_graph([evidence.operators])
     assert graph is not None
-    gap = graph.gap_us.copy()
-    gap[np.isclose(gap, 200.0)] = gap_us
-    return graph.replay(gap)
+    changed = np.flatnonzero(np.isclose(graph.gap_us, 200.0))
+    times: FloatArray = graph.replay([Repair(changed, np.full(len(changed), gap_us))])[0]
+    return times
 
 
 def test_the_unchanged_replay_gives_the_measured_step() -> None:
