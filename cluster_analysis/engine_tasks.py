@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from cluster_analysis.evidence import StepEvidence
 from cluster_analysis.groups import GROUP_USE
-from cluster_analysis.insight.totals import totals_of
 from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.reduction import reduce_step
-from cluster_analysis.schema import COLLECTIVES, ITERATIONS, LINKS, OPERATORS, PACKETS, STEPS
+from cluster_analysis.schema import COLLECTIVES, ITERATIONS, LINKS, OPERATOR_SPANS, OPERATORS, PACKETS, STEPS
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.topology import group_use, map_links
+from cluster_analysis.totals import totals_of
 from cluster_run.ids import Rank, Step
 
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
@@ -28,6 +28,9 @@ from cluster_run.ids import Rank, Step
 BATCH_BYTES = 16 * 1024 * 1024
 _COLLECTIVES_SUFFIX = ".collectives.arrow"
 _LINKS_SUFFIX = ".links.arrow"
+_SPANS_SUFFIX = ".spans.arrow"
+#: Key of the piece that says where the operators of all steps lie; no step has such a number.
+SPANS = -1
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,39 @@ class StepFiles:
 
 
 @dataclass(frozen=True)
+class SpanTable:
+    """Where the operators of a batch lie in the ranks' files: OPERATOR_SPANS."""
+
+    spans: pa.Table
+
+    def load(self) -> pa.Table:
+        """Return the table, which is here already."""
+        return self.spans
+
+
+@dataclass(frozen=True)
+class SpanFile:
+    """The same in a file of the scratch directory."""
+
+    path: str
+
+    def load(self) -> pa.Table:
+        """Read the table."""
+        with pa.OSFile(self.path + _SPANS_SUFFIX) as file:
+            return pa.ipc.open_file(file).read_all()
+
+
+@dataclass(frozen=True)
 class BatchBulk:
-    """The large tables of a batch by step."""
+    """The large tables of a batch: by step, and the places of all its operators."""
 
     by_step: Mapping[int, StepTables | StepFiles] = field(default_factory=dict)
+    spans: SpanTable | SpanFile = field(default_factory=lambda: SpanTable(OPERATOR_SPANS.empty_table()))
 
-    def part(self, key: int) -> StepTables | StepFiles:
-        """Return the tables of the step with this number; empty ones where the batch has none."""
+    def part(self, key: int) -> StepTables | StepFiles | SpanTable | SpanFile:
+        """Return the tables of the step with this number, or `SPANS`; empty ones where the batch has none."""
+        if key == SPANS:
+            return self.spans
         return self.by_step.get(key) or StepTables(COLLECTIVES.empty_table(), LINKS.empty_table())
 
 
@@ -148,7 +177,11 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
     by_step = {int(step): StepTables(_of_step(collectives, step), _of_step(links, step)) for step in steps}
-    return summary, BatchBulk(_filed(by_step, f"{file_stem}{batch.number}") if file_stem else by_step)
+    spans = SpanTable(_joined([one.spans for one in tables], OPERATOR_SPANS))
+    if not file_stem:
+        return summary, BatchBulk(by_step, spans)
+    stem = f"{file_stem}{batch.number}"
+    return summary, BatchBulk(_filed(by_step, stem), _filed_spans(spans, stem))
 
 
 def reduce_parts(
@@ -167,6 +200,11 @@ def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
     """Return COLLECTIVES of one step, by rank and start."""
     table = canonical([part.load().collectives for part in parts], COLLECTIVES)
     return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
+
+
+def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
+    """Return OPERATOR_SPANS of all parts, in their order."""
+    return _joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
 def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -252,3 +290,9 @@ def _filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFil
                 (batch,) = table.to_batches() or [_empty_batch(schema)]
                 writer.write_batch(batch)
     return {step: StepFiles(stem, position) for position, step in enumerate(by_step)}
+
+
+def _filed_spans(spans: SpanTable, stem: str) -> SpanFile:
+    with pa.OSFile(stem + _SPANS_SUFFIX, "wb") as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
+        writer.write_table(spans.spans)
+    return SpanFile(stem)

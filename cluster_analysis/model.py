@@ -116,6 +116,7 @@ class RankTables:
     iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
     apis: pa.Table = field(default_factory=schema.APIS.empty_table)
     counters: pa.Table = field(default_factory=schema.COUNTERS.empty_table)
+    spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
 
 
 @dataclass(frozen=True)

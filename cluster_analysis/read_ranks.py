@@ -11,10 +11,9 @@ from cluster_analysis import engine_tasks
 from cluster_analysis.engine import Engine, Kept, Part
 from cluster_analysis.engine_tasks import Batch, BatchSummary
 from cluster_analysis.groups import GROUP_USE
-from cluster_analysis.insight.totals import TOTALS
 from cluster_analysis.model import Problem, RankMetadata, RankSource, Selection
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.schema import ITERATIONS, OPERATORS, PACKETS, STEPS
+from cluster_analysis.schema import ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank, Step, format_number_ranges
 
@@ -53,6 +52,10 @@ class RanksRead:
             for kept, summary in zip(self.kept, self.summaries, strict=True)
             if step in summary.bulk_steps
         ]
+
+    def span_parts(self) -> list[Part]:
+        """Return the pieces that say where each operator lies, for a task that takes them."""
+        return [kept.part(engine_tasks.SPANS) for kept in self.kept]
 
 
 def read_all(

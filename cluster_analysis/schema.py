@@ -62,6 +62,29 @@ COLLECTIVES = pa.schema(
     ]
 )
 
+#: One row a rank, step and group: the sums of COLLECTIVES; a column that is null throughout sums to null.
+TOTALS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("group", _TEXT),
+        *(field for field in COLLECTIVES if pa.types.is_float64(field.type)),
+    ]
+)
+
+#: One row an operator in the text of communication.json, in its order: the JSON of `key` is `length` bytes
+#: at `offset` of the file. Operators without times are here too; totals are not.
+OPERATOR_SPANS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        ("key", _TEXT),
+        ("position", pa.int32()),
+        ("offset", pa.int64()),
+        ("length", pa.int32()),
+    ]
+)
+
 #: One row a link entry of communication_matrix.json. `rank` wrote it. `variant` is `top1`, `middle`,
 #: `bottom1`…, `total`, or `op` in files with one entry an operator. `src_rank` and `dst_rank` are
 #: global and null until the group's members are known.

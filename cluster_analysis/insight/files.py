@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.engine import Engine, Outcome
-from cluster_analysis.engine_tasks import collectives_of_step
-from cluster_analysis.insight import communication, matrix, op_index
+from cluster_analysis.engine_tasks import SpanFile, SpanTable, collectives_of_step, spans_of_parts
+from cluster_analysis.insight import communication, matrix
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
@@ -32,9 +32,7 @@ from cluster_run.ids import HostId, Rank
 #: Databases that hold bandwidths with their packet sizes.
 _BANDWIDTH_ROLES = ("analysis_db", "communication_db")
 
-#: Ranks indexed by one task: a millisecond or two each.
-_INDEX_BATCH = 32
-_BUFFER_BYTES = 1024 * 1024
+_COMMUNICATION_ROLE = "communication"
 
 
 #: A function that writes a file, what it is made of, and the path.
@@ -176,21 +174,26 @@ def _communication_input(
 ) -> communication.CommunicationInput:
     # Only ranks whose operators were read: a file that was found bad is named there, and missing here.
     readable = set(examined.read.totals["rank"].unique().to_pylist())
-    sources = [
-        source for source in examined.sources if source.rank in readable and op_index.ROLE in source.files
-    ]
-    calls = [
-        (sources[begin : begin + _INDEX_BATCH], examined.options.selection)
-        for begin in range(0, len(sources), _INDEX_BATCH)
-    ]
-    outcomes = examined.engine.run(op_index.index_ranks, calls)
     return communication.CommunicationInput(
-        index=_joined(outcomes, op_index.INDEX),
+        spans=_span_parts(examined),
         totals=examined.read.totals,
         packets=examined.read.packets,
         members=members,
-        files={source.rank: source.files[op_index.ROLE] for source in sources},
+        files={
+            source.rank: source.files[_COMMUNICATION_ROLE]
+            for source in examined.sources
+            if source.rank in readable and _COMMUNICATION_ROLE in source.files
+        },
     )
+
+
+def _span_parts(examined: Examined) -> Sequence[SpanTable | SpanFile]:
+    """Return where the operators lie, as values that whoever writes can load."""
+    parts: Sequence[Any] = examined.read.span_parts()
+    if examined.engine.shares_files:
+        return parts
+    outcomes = examined.engine.run(spans_of_parts, [([part],) for part in parts])
+    return [SpanTable(one.value) for one in outcomes if one.value is not None]
 
 
 def _write(path: Path, text: str) -> None:

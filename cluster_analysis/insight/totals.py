@@ -1,7 +1,4 @@
-"""Sums over the operators of a group: what Insight calls `Total Op Info`.
-
-The sums are made while a rank's table is in memory; here they only become text.
-"""
+"""What Insight calls `Total Op Info`: the sums over the operators of a group as text."""
 
 from __future__ import annotations
 
@@ -11,33 +8,10 @@ from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 
 TRANSPORTS = ("hccs", "rdma", "pcie", "sio")
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
-_SUMMED = (*_TIMES, *(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us")))
 _RATIO_DIGITS = 4
-
-#: One row a rank, step and group: the sums of COLLECTIVES; a column that is null throughout sums to null.
-TOTALS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        ("group", pa.dictionary(pa.int32(), pa.string())),
-        *((name, pa.float64()) for name in _SUMMED),
-    ]
-)
 
 #: Text of the `Size Distribution` by rank, step, group and transport.
 Distributions = dict[tuple[int, int, str, str], str]
-
-
-def totals_of(collectives: pa.Table) -> pa.Table:
-    """Return TOTALS of COLLECTIVES rows."""
-    # One thread: the order of a sum decides its last digit.
-    summed = collectives.group_by(["rank", "step", "group"], use_threads=False).aggregate(
-        [(name, "sum") for name in _SUMMED]
-    )
-    return pa.table(
-        [summed["rank"], summed["step"], summed["group"], *(summed[f"{name}_sum"] for name in _SUMMED)],
-        schema=TOTALS,
-    )
 
 
 def distributions_of(packets: pa.Table) -> Distributions:

@@ -199,16 +199,18 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
         TRANSPORTS,
     )
     sums = PacketSums()
+    groups: list[str] = []
     for given_step, group, transport, size, count, total, _ in _with_steps(rows, step_of, (6, 1, 0)):
         number = 0 if given_step is None else numbers.parse_step(str(given_step))
         if number is None or not all(_is_number(value) for value in (size, count, total)):
             n_bad += 1
             continue
         packets = {repr(float(size)): (float(count), float(total))}
-        sums.add(number, transport, [(f"@{group}", packets)])
+        sums.add(number, transport, len(groups), [packets])
+        groups.append(str(group))
     if n_bad:
         remark(left_out(n_bad, "packet size", "without a number"))
-    return sums.table(rank)
+    return sums.table(rank, numbers.encoded(groups))
 
 
 def _is_number(value: object) -> bool:

@@ -6,25 +6,32 @@
 
 PROF_* exports lack the step and the p2p/collective level. Totals are skipped. `SDMA` repeats what HCCS,
 PCIE and SIO hold, so it is not read. "Idle" is spelled "Idel" in the documentation; both are read.
+
+A first pass finds where each operator lies, which the files for Insight need too; a second one decodes
+operator by operator. So few objects are there at a time, and those are in the processor's cache.
 """
 
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_levels import Level, levels_by_step
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.communication_levels import Level, levels_by_step, operators_by_step
+from cluster_analysis.sources.communication_spans import Spans
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 
@@ -60,137 +67,143 @@ class _Op(msgspec.Struct, gc=False, frozen=True):
     bandwidth: _Bandwidth = msgspec.field(name="Communication Bandwidth Info", default=_Bandwidth())
 
 
-_TIME_COLUMNS = {
-    "elapse_us": "time.elapse",
-    "transit_us": "time.transit",
-    "wait_us": "time.wait",
-    "synchronization_us": "time.synchronization",
-    "idle_us": "time.idle",
-}
-_FIELDS = (
-    "time.start",
-    *_TIME_COLUMNS.values(),
-    *(f"bandwidth.{name.lower()}.{field}" for name in TRANSPORTS for field in ("size", "time", "packets")),
-)
-_NUMBERS, _IDEL, _OF_OP = attrgetter(*_FIELDS), attrgetter("time.idel"), attrgetter("time")
-
-_LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, Level[_Op]]] = msgspec.json.Decoder(dict[str, Level[_Op]])
-_LEVELS: msgspec.json.Decoder[Level[_Op]] = msgspec.json.Decoder(Level[_Op])
+_OP: msgspec.json.Decoder[_Op] = msgspec.json.Decoder(_Op)
+_LEVEL: msgspec.json.Decoder[Level[_Op]] = msgspec.json.Decoder(Level[_Op])
 _FLAT: msgspec.json.Decoder[dict[str, _Op]] = msgspec.json.Decoder(dict[str, _Op])
+
+_PARTS = attrgetter("time", *(f"bandwidth.{name.lower()}" for name in TRANSPORTS))
+#: In the order of `_Time`, without start and the second spelling of idle.
+_TIME_COLUMNS = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
+
+
+@dataclass(frozen=True)
+class CommunicationTables:
+    """Operators of one rank: COLLECTIVES, PACKETS and, where they came from a text, OPERATOR_SPANS."""
+
+    collectives: pa.Table
+    packets: pa.Table
+    spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
 
 
 def read_communication(
     path: Path, rank: int, steps: frozenset[int] | None, remark: Remark
-) -> tuple[pa.Table, pa.Table]:
-    """Return the operators (COLLECTIVES) and the packets (PACKETS) of one file.
+) -> CommunicationTables:
+    """Return the operators of one file, their packets, and where each operator lies.
 
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    rows = _Rows()
-    for step, is_p2p, ops in _ops_by_step(read_bytes(path), remark):
-        if steps is None or step in steps:
-            rows.add(step, is_p2p, ops)
-    return rows.collectives(rank, remark), rows.packets(rank)
-
-
-def _ops_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
-    """Yield the operators of each step and level (`is_p2p`)."""
+    content = read_bytes(path)
+    rows = _Rows(Spans(content, path.stat().st_size))
     try:
-        # Nearly all files have this form, and one pass over the file is all they need.
-        document: dict[str, Level[_Op]] | None = _LEVELS_BY_STEP.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = None
-    if document is None or not all(numbers.parse_step(key) is not None for key in document):
-        # Without steps, or damaged: this says what is wrong, and where.
-        yield from levels_by_step(content, _LEVELS, _FLAT, remark)
-        return
-    while document:
-        # A step's objects go as soon as its numbers are taken.
-        key = next(iter(document))
-        level = document.pop(key)
-        step = numbers.parse_step(key) or 0
-        yield step, True, level.p2p
-        yield step, False, level.collective
+        for step, is_p2p, ops in operators_by_step(content, remark):
+            if steps is None or step in steps:
+                rows.add(step, is_p2p, ops)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        _refuse(content, error)
+    collectives = rows.collectives(rank, remark)
+    packets = rows.packet_sums.table(rank, collectives["group"].combine_chunks())
+    return CommunicationTables(collectives, packets, rows.spans.table(rank))
+
+
+def _refuse(content: bytes, error: Exception) -> NoReturn:
+    """Say where an operator is not of the expected form."""
+    for _ in levels_by_step(content, _LEVEL, _FLAT, _say_nothing):
+        pass
+    raise BadFileError(f"not of the expected form: {error}") from error
+
+
+def _say_nothing(_sentence: str) -> None:
+    """It was remarked when the file was read first."""
 
 
 class _Rows:
     """The wanted numbers of all operators, in lists, so that the decoded objects can go."""
 
-    def __init__(self) -> None:
-        self.keys: list[str] = []
-        self.steps: list[int] = []
-        self.is_p2p: list[bool] = []
+    def __init__(self, spans: Spans) -> None:
+        self.spans = spans
+        self._keys: list[str] = []
+        #: Step, level and number of operators, of each level.
+        self._places: list[tuple[int, bool, int]] = []
         #: The digits of the time stamps, a line each, a text for each step and level.
-        self.starts: list[bytes] = []
-        self.times = {name: array("d") for name in _TIME_COLUMNS}
-        self.sizes = {name: array("d") for name in TRANSPORTS}
-        self.transit = {name: array("d") for name in TRANSPORTS}
+        self._starts: list[bytes] = []
+        #: Numbers of 8 bytes, a column each.
+        self._times = [bytearray() for _ in _TIME_COLUMNS]
+        self._sizes = {name: bytearray() for name in TRANSPORTS}
+        self._transit = {name: bytearray() for name in TRANSPORTS}
         self.packet_sums = PacketSums()
 
-    def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
+    def add(self, step: int, is_p2p: bool, ops: dict[str, msgspec.Raw]) -> None:
         """Take the numbers of one level of one step; totals and empty entries are left out."""
         for key in [key for key in ops if key.startswith(names.TOTAL_PREFIX)]:
             del ops[key]
-        if None in map(_OF_OP, ops.values()):
-            ops = {key: op for key, op in ops.items() if op.time is not None}
         if not ops:
             return
-        self.keys.extend(ops)
-        self.steps.extend([step] * len(ops))
-        self.is_p2p.extend([is_p2p] * len(ops))
-        # All numbers of an operator at once, while it is in the processor's cache.
-        columns = dict(zip(_FIELDS, zip(*map(_NUMBERS, ops.values()), strict=True), strict=True))
-        self.starts.append(b"\n".join(columns["time.start"]))
-        if None in columns["time.idle"]:
-            pairs = zip(columns["time.idle"], map(_IDEL, ops.values()), strict=True)
-            columns["time.idle"] = tuple(idel if idle is None else idle for idle, idel in pairs)
-        for name, field in _TIME_COLUMNS.items():
-            self.times[name].extend(_packed(columns[field]))
-        for name in TRANSPORTS:
-            used = f"bandwidth.{name.lower()}"
-            self.sizes[name].extend(_packed(columns[f"{used}.size"]))
-            self.transit[name].extend(_packed(columns[f"{used}.time"]))
-            self.packet_sums.add(step, name, zip(ops, columns[f"{used}.packets"], strict=True))
+        self.spans.add(step, ops)
+        keys, rows = list(ops), list(map(_PARTS, map(_OP.decode, ops.values())))
+        if any(row[0] is None for row in rows):
+            keys = [key for key, row in zip(keys, rows, strict=True) if row[0] is not None]
+            rows = [row for row in rows if row[0] is not None]
+            if not rows:
+                return
+        first_row = len(self._keys)
+        self._keys += keys
+        self._places.append((step, is_p2p, len(keys)))
+        times, *transports = zip(*rows, strict=True)
+        self._add_times(times)
+        for name, entries in zip(TRANSPORTS, transports, strict=True):
+            sizes, milliseconds, packets = zip(*map(astuple, entries), strict=True)
+            self._sizes[name] += _packed(sizes)
+            self._transit[name] += _packed(milliseconds)
+            self.packet_sums.add(step, name, first_row, packets)
+
+    def _add_times(self, times: Sequence[_Time]) -> None:
+        starts, *columns, idel = zip(*map(astuple, times), strict=True)
+        self._starts.append(b"\n".join(starts))
+        if None in columns[-1]:
+            pairs = zip(columns[-1], idel, strict=True)
+            columns[-1] = tuple(second if first is None else first for first, second in pairs)
+        for packed, values in zip(self._times, columns, strict=True):
+            packed.extend(_packed(values))
 
     def collectives(self, rank: int, remark: Remark) -> pa.Table:
         """Return COLLECTIVES of what was added."""
-        op_names, groups = names.split_keys(pa.array(self.keys, pa.string()))
+        op_names, groups = names.split_keys(pa.array(self._keys, pa.string()))
         op_types = names.operations(op_names)
-        lines = pa.array(self.starts, pa.string())
+        lines = pa.array(self._starts, pa.string())
         starts, n_bad = numbers.to_ns(pc.split_pattern(lines, "\n").flatten())
         if n_bad:
-            remark(left_out(n_bad, "start time stamp", f"of {len(self.keys)}, without a number"))
+            remark(left_out(n_bad, "start time stamp", f"of {len(self._keys)}, without a number"))
+        counts = [count for _, _, count in self._places]
+        filed_p2p = np.repeat(np.array([is_p2p for _, is_p2p, _ in self._places], bool), counts)
         columns: dict[str, pa.Array] = {
-            "rank": numbers.constant(rank, len(self.keys), pa.int32()),
-            "step": pa.array(self.steps, pa.int64()),
+            "rank": numbers.constant(rank, len(self._keys), pa.int32()),
+            "step": pa.array(np.repeat(np.array([step for step, _, _ in self._places], np.int64), counts)),
             "group": groups,
             "op_name": op_names,
             "op_type": op_types,
             "op_index": names.indices_in_group(op_names),
-            "is_p2p": pc.or_(pa.array(self.is_p2p, pa.bool_()), names.point_to_point(op_types)),
+            "is_p2p": pc.or_(pa.array(filed_p2p), names.point_to_point(op_types)),
             "start_ns": starts,
         }
-        for name, values in self.times.items():
+        for name, values in zip(_TIME_COLUMNS, self._times, strict=True):
             columns[name] = _scaled(values, numbers.US_PER_MS)
         for name in TRANSPORTS:
-            columns[f"{name.lower()}_bytes"] = _scaled(self.sizes[name], numbers.BYTES_PER_MB)
-            columns[f"{name.lower()}_us"] = _scaled(self.transit[name], numbers.US_PER_MS)
+            columns[f"{name.lower()}_bytes"] = _scaled(self._sizes[name], numbers.BYTES_PER_MB)
+            columns[f"{name.lower()}_us"] = _scaled(self._transit[name], numbers.US_PER_MS)
         return pa.table(columns, schema=schema.COLLECTIVES)
 
-    def packets(self, rank: int) -> pa.Table:
-        """Return PACKETS of what was added: sums over the operators of a group and step."""
-        return self.packet_sums.table(rank)
 
-
-def _packed(values: Sequence[float | None]) -> array[float]:
+def _packed(values: Sequence[float | None]) -> bytes:
     """Return the values without their objects; what is missing is NaN, which JSON cannot hold itself."""
+    # Half the time of an array of Python's or NumPy's own.
+    form = f"{len(values)}d"
     try:
-        return array("d", values)  # type: ignore[arg-type]
-    except TypeError:
-        return array("d", [math.nan if value is None else value for value in values])
+        return struct.pack(form, *values)
+    except struct.error:
+        return struct.pack(form, *[math.nan if value is None else value for value in values])
 
 
-def _scaled(values: array[float], factor: float) -> pa.Array:
+def _scaled(packed: bytearray, factor: float) -> pa.Array:
     """Return values times factor; NaN becomes null."""
-    return pa.array(np.frombuffer(values, dtype=np.float64) * factor, from_pandas=True)
+    return pa.array(np.frombuffer(packed, dtype=np.float64) * factor, from_pandas=True)

@@ -17,7 +17,8 @@ from cluster_analysis.sources.json_text import decode, decode_part
 
 _Op = TypeVar("_Op")
 
-_STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_Objects = dict[str, msgspec.Raw]
+_STEPS: msgspec.json.Decoder[_Objects] = msgspec.json.Decoder(_Objects)
 
 
 class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
@@ -25,6 +26,36 @@ class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
 
     p2p: dict[str, _Op] = {}
     collective: dict[str, _Op] = {}
+
+
+_LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, Level[msgspec.Raw]]] = msgspec.json.Decoder(
+    dict[str, Level[msgspec.Raw]]
+)
+_LEVELS: msgspec.json.Decoder[Level[msgspec.Raw]] = msgspec.json.Decoder(Level[msgspec.Raw])
+
+
+def operators_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, _Objects]]:
+    """Yield `(step, is_p2p, operators)` of a file of any form, the operators as views into `content`.
+
+    Raises:
+        BadFileError: see `levels_by_step`.
+    """
+    try:
+        # Nearly all files have this form, and one pass over the file is all they need.
+        document: dict[str, Level[msgspec.Raw]] | None = _LEVELS_BY_STEP.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = None
+    if document is None or not all(numbers.parse_step(key) is not None for key in document):
+        # Without steps, or damaged: this says what is wrong, and where.
+        yield from levels_by_step(content, _LEVELS, _STEPS, remark)
+        return
+    while document:
+        # A step's objects go as soon as they are used.
+        key = next(iter(document))
+        level = document.pop(key)
+        step = numbers.parse_step(key) or 0
+        yield step, True, level.p2p
+        yield step, False, level.collective
 
 
 def levels_by_step(

@@ -1,89 +1,49 @@
 """Where in communication.json each operator's JSON lies, so that it can be copied without being decoded.
 
-The decoder checks the whole file and hands out views into its buffer; a view's address tells the
-position. This costs about a millisecond a megabyte.
+The decoder checks the whole file and hands out views into its buffer; a view's address tells the position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from array import array
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.json_text import decode, decode_part, read_bytes
-from cluster_analysis.sources.names import NO_STEP, TOTAL_PREFIX
-
-_Objects = dict[str, msgspec.Raw]
-_OBJECTS: msgspec.json.Decoder[_Objects] = msgspec.json.Decoder(_Objects)
-_BY_STEP: msgspec.json.Decoder[dict[str, dict[str, _Objects]]] = msgspec.json.Decoder(
-    dict[str, dict[str, _Objects]]
-)
-_NESTED: msgspec.json.Decoder[dict[str, _Objects]] = msgspec.json.Decoder(dict[str, _Objects])
-_LEVELS = frozenset({"p2p", "collective"})
+from cluster_analysis.schema import OPERATOR_SPANS
+from cluster_analysis.sources import numbers
 
 
-@dataclass(frozen=True)
-class OpSpans:
-    """Operators of one step in the file's order: the JSON of `keys[i]` begins at `offsets[i]` in the file."""
+class Spans:
+    """The places of one file's operators, in its order."""
 
-    step_key: str
-    keys: list[str]
-    offsets: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int32]
+    def __init__(self, content: bytes, file_bytes: int) -> None:
+        """`content` is the file of that size, without a byte order mark; positions count it."""
+        self._base = pa.py_buffer(content).address - (file_bytes - len(content))
+        self._keys: list[str] = []
+        self._places: list[tuple[int, int]] = []
+        self._addresses = array("q")
+        self._lengths = array("i")
 
+    def add(self, step: int, operators: Mapping[str, msgspec.Raw]) -> None:
+        """Note the operators of a step; each is a view into the content."""
+        self._keys += operators
+        self._places.append((step, len(operators)))
+        self._addresses.extend([pa.py_buffer(raw).address for raw in operators.values()])
+        self._lengths.extend(map(len, operators.values()))
 
-def op_spans(path: Path) -> Iterator[OpSpans]:
-    """Yield the operators of each step and level; totals are skipped.
-
-    Raises:
-        BadFileError: the file cannot be read or is not of that form; earlier steps may have been yielded.
-    """
-    content = read_bytes(path)
-    # read_bytes takes a byte order mark away; positions are those of the file.
-    n_skipped = path.stat().st_size - len(content)
-    base = pa.py_buffer(content).address - n_skipped
-    try:
-        # Nearly all files have this form, and one pass over the file is all they need.
-        by_step = _BY_STEP.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        yield from _other_forms(content, base)
-        return
-    if by_step.keys() & _LEVELS or any("@" in key for key in by_step):
-        yield from _other_forms(content, base)
-        return
-    for step_key, levels in by_step.items():
-        for name, level in levels.items():
-            if name in _LEVELS:
-                yield _spans(step_key, level, base)
-
-
-def _other_forms(content: bytes, base: int) -> Iterator[OpSpans]:
-    """Yield the operators of a file without steps; raise for a damaged one."""
-    document = decode(content, _OBJECTS)
-    if any("@" in key or key.startswith(TOTAL_PREFIX) for key in document):
-        yield _spans(NO_STEP, document, base)
-    elif document and document.keys() <= _LEVELS:
-        for level in decode(content, _NESTED).values():
-            yield _spans(NO_STEP, level, base)
-    else:
-        for step_key, raw in document.items():
-            for name, level in decode_part(content, raw, _NESTED, step_key).items():
-                if name in _LEVELS:
-                    yield _spans(step_key, level, base)
-
-
-def _spans(step_key: str, level: _Objects, base: int) -> OpSpans:
-    for key in [key for key in level if key.startswith(TOTAL_PREFIX)]:
-        del level[key]
-    views = list(map(pa.py_buffer, level.values()))
-    return OpSpans(
-        step_key,
-        list(level),
-        np.array([view.address for view in views], np.int64) - base,
-        np.array([view.size for view in views], np.int32),
-    )
+    def table(self, rank: int) -> pa.Table:
+        """Return OPERATOR_SPANS of what was added."""
+        n_rows = len(self._keys)
+        steps = np.array([step for step, _ in self._places], np.int64)
+        columns = {
+            "rank": numbers.constant(rank, n_rows, pa.int32()),
+            "step": pa.array(np.repeat(steps, [count for _, count in self._places])),
+            "key": numbers.encoded(self._keys),
+            "position": pa.array(np.arange(n_rows, dtype=np.int32)),
+            "offset": pa.array(np.frombuffer(self._addresses, np.int64) - self._base),
+            "length": pa.array(np.frombuffer(self._lengths, np.int32)),
+        }
+        return pa.table(columns, schema=OPERATOR_SPANS)

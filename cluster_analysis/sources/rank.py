@@ -16,7 +16,7 @@ from cluster_analysis.model import RankMetadata, RankSource, RankTables, Selecti
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.analysis_db import read_db_communication, read_db_matrix, read_db_steps
 from cluster_analysis.sources.api_statistic_csv import read_api_statistic
-from cluster_analysis.sources.communication_json import read_communication
+from cluster_analysis.sources.communication_json import CommunicationTables, read_communication
 from cluster_analysis.sources.kernel_details_csv import read_kernel_details
 from cluster_analysis.sources.matrix_json import read_matrix
 from cluster_analysis.sources.metadata_json import read_metadata, read_profiler_info
@@ -72,20 +72,20 @@ def _collector_off() -> Iterator[None]:
 
 def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
-    rank = reading.source.rank
+    rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
     metadata = _metadata(reading)
-    step_table = _steps(reading)
+    step_table = _steps(reading, is_mindspore)
     times = reading.first(("profiler_db", read_step_times)) or ()
     communication = reading.first(
         ("communication", lambda path, remark: read_communication(path, rank, steps, remark)),
-        ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
-        ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
+        ("analysis_db", lambda path, remark: _of_pair(read_db_communication(path, rank, remark))),
+        ("communication_db", lambda path, remark: _of_pair(read_db_communication(path, rank, remark, times))),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
     )
     links = reading.first(
         ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
         ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
-        ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times)),
+        ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore)),
         ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
     )
     operators = reading.first(
@@ -98,19 +98,19 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
     return RankTables(
         rank=rank,
         steps=or_empty(step_table, schema.STEPS),
-        collectives=or_empty(communication[0] if communication else None, schema.COLLECTIVES),
+        collectives=or_empty(communication.collectives if communication else None, schema.COLLECTIVES),
         links=or_empty(links, schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
-        packets=or_empty(communication[1] if communication else None, schema.PACKETS),
+        packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
         apis=or_empty(apis, schema.APIS),
         counters=counters.counter_table(rank, _counters(reading)),
+        spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
     )
 
 
-def _steps(reading: Reading) -> pa.Table | None:
-    rank, kind = reading.source.rank, reading.source.kind
-    is_mindspore = kind.startswith("ascend_ms")
+def _steps(reading: Reading, is_mindspore: bool) -> pa.Table | None:
+    rank = reading.source.rank
     return reading.first(
         ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
         ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
@@ -146,8 +146,12 @@ def _counters(reading: Reading) -> list[counters.Counter]:
     return found
 
 
-def _without_packets(collectives: pa.Table | None) -> tuple[pa.Table, pa.Table] | None:
-    return None if collectives is None else (collectives, schema.empty(schema.PACKETS))
+def _of_pair(tables: tuple[pa.Table, pa.Table] | None) -> CommunicationTables | None:
+    return None if tables is None else CommunicationTables(*tables)
+
+
+def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
+    return None if collectives is None else CommunicationTables(collectives, schema.empty(schema.PACKETS))
 
 
 def _tell_what_is_missing(

@@ -86,7 +86,7 @@ def test_a_step_is_the_same_bytes_from_files_as_from_memory(
 ) -> None:
     from_files = _reduced(capture, topology, [3, 5], stem=f"{tmp_path}/batch-")
     assert from_files == _reduced(capture, topology, [3, 5])
-    assert len(list(tmp_path.iterdir())) == 2 * 3
+    assert len(list(tmp_path.iterdir())) == 3 * 3
 
 
 def test_tables_of_one_step_only_are_read_from_a_file(capture: Capture, tmp_path: Path) -> None:

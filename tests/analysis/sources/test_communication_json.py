@@ -18,10 +18,13 @@ def read(
     path = tmp_path / "communication.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     remarks: list[str] = []
-    collectives, packets = read_communication(path, 3, steps, remarks.append)
-    assert collectives.schema == schema.COLLECTIVES
-    assert packets.schema == schema.PACKETS
-    return collectives.to_pylist(), packets.to_pylist(), remarks
+    tables = read_communication(path, 3, steps, remarks.append)
+    assert tables.collectives.schema == schema.COLLECTIVES
+    assert tables.packets.schema == schema.PACKETS
+    content = path.read_bytes()
+    for span in tables.spans.to_pylist():
+        json.loads(content[span["offset"] : span["offset"] + span["length"]])
+    return tables.collectives.to_pylist(), tables.packets.to_pylist(), remarks
 
 
 def test_times_are_microseconds_and_sizes_bytes(tmp_path: Path) -> None:
