@@ -12,6 +12,7 @@ from cluster_analysis.discovery.found import Found, Tree, file_size, public_name
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
+from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
 from cluster_analysis.discovery.walk import walk
 from cluster_analysis.discovery.windows import Choice, choose_window
 from cluster_analysis.model import Capture, Problem, RankSource
@@ -37,21 +38,32 @@ def discover(path: Path, capture: str | None = None) -> Capture:
         path = path.resolve().parent
     if not path.is_dir():
         raise InputError(f"{path}: not a directory", "name a run directory or a tree of profiler data")
-    tree = walk(path)
-    places = read_places(path)
-    found, problems = _inspect(tree, path, places)
-    problems = [*places.problems, *problems]
-    if not found:
-        raise InputError(f"{path}: no profiler data that can be analysed", _why_nothing(tree, problems))
-    found, mixed, notes = one_job(found)
-    choice = choose_window(found, capture)
-    problems += [*mixed, *choice.problems]
-    return _capture(path, choice, places, problems, notes)
+    # The rank table of the run that `path` is a part of says which ranks these are.
+    enclosing = enclosing_run(path)
+    parts = split_by_run(walk(path), path) if enclosing is None else {enclosing: walk(path.resolve())}
+    runs = [_inspect(root, tree) for root, tree in parts.items()]
+    with_data = [run for run in runs if run.found]
+    if not with_data:
+        raise InputError(f"{path}: no profiler data that can be analysed", _why_nothing(runs))
+    run, wanted, several = choose_run(with_data, path, capture)
+    found, mixed, notes = one_job(list(run.found))
+    choice = choose_window(found, wanted)
+    problems = [*run.places.problems, *run.problems, *mixed, *choice.problems]
+    return _capture(run, choice, problems, (*several, *notes), is_part=enclosing is not None)
 
 
-def _inspect(tree: Tree, root: Path, places: Places) -> tuple[list[Found], list[Problem]]:
+def _inspect(root: Path, tree: Tree) -> Run:
+    places = read_places(root)
     found: list[Found] = []
-    problems = [Problem(f"cannot be listed: {why}", file=one.name) for one, why in tree.unreadable.items()]
+    problems = [
+        Problem(
+            f"cannot be listed: {why}",
+            file=public_name(one),
+            host=_host_of(one, root),
+            advice="let the user who analyses read it (chmod -R u+rX, or run as its owner)",
+        )
+        for one, why in tree.unreadable.items()
+    ]
     for directory in tree.ascend:
         host = _host_of(directory, root)
         try:
@@ -64,45 +76,34 @@ def _inspect(tree: Tree, root: Path, places: Places) -> tuple[list[Found], list[
         if problem is not None:
             problems.append(replace(problem, host=host))
     for directories, inspect in ((tree.prof, inspect_prof), (tree.legacy, inspect_legacy)):
-        more, why = inspect({one: _host_of(one, root) for one in directories}, places.ranks)
+        more, why_not = inspect({one: _host_of(one, root) for one in directories}, places.ranks)
         found += more
-        problems += why
-    return found, problems
+        problems += why_not
+    return Run(root, tree, places, found, problems)
 
 
 def _host_of(directory: Path, root: Path) -> HostId | None:
-    """Return N for what lies in `cluster_profiler/N/`, also where `root` is inside of that."""
-    parts = (root.resolve() / directory.relative_to(root)).parts
-    if layout.PROFILER_TREE_NAME in parts[:-1]:
-        return HostId(parts[parts.index(layout.PROFILER_TREE_NAME) + 1])
-    return None
+    """Return N for what lies in `cluster_profiler/N/` of the run directory `root`."""
+    parts = directory.relative_to(root).parts
+    return HostId(parts[1]) if len(parts) > 1 and parts[0] == layout.PROFILER_TREE_NAME else None
 
 
 def _beside(directory: Path, root: Path) -> str:
-    """Return the directory a capture lies in, relative to the root and without the host's part."""
+    """Return the directory a capture lies in, relative to the run directory and without the host's part."""
     parts = directory.relative_to(root).parts[:-1]
-    if layout.PROFILER_TREE_NAME in parts:
-        parts = parts[parts.index(layout.PROFILER_TREE_NAME) + 2 :]
-    return "/".join(parts)
+    return "/".join(parts[2:] if parts[:1] == (layout.PROFILER_TREE_NAME,) else parts)
 
 
 def _capture(
-    root: Path, choice: Choice, places: Places, problems: list[Problem], notes: Iterable[str]
+    run: Run, choice: Choice, problems: list[Problem], notes: Iterable[str], is_part: bool
 ) -> Capture:
+    places = run.places
     hosts, addresses = _hosts(choice.captures, places)
     devices = dict(places.devices)
     devices.update({rank: one.device for rank, one in choice.captures.items() if one.device is not None})
     expected = _expected_ranks(choice.captures, places)
-    missing = sorted(set(expected) - choice.captures.keys())
-    if missing:
-        problems.append(
-            Problem(
-                f"no profiler data of {len(missing)} of {len(expected)} ranks: "
-                f"{format_number_ranges(missing)}",
-                advice="collect their hosts again, or look why they wrote none",
-            )
-        )
-    problems += _changed(choice.captures.values(), places, root)
+    problems += _missing(expected, choice.captures, problems, is_part)
+    problems += _changed(choice.captures.values(), places, run.root)
     return Capture(
         sources=tuple(
             _source(rank, one, hosts, devices, choice.name) for rank, one in choice.captures.items()
@@ -114,6 +115,25 @@ def _capture(
         addresses=addresses,
         notes=(*notes, *choice.notes),
     )
+
+
+def _missing(
+    expected: tuple[Rank, ...], captures: Mapping[Rank, Found], problems: Iterable[Problem], is_part: bool
+) -> list[Problem]:
+    """Return one problem for all ranks without data that no other problem names."""
+    named = captures.keys() | {problem.rank for problem in problems}
+    missing = [rank for rank in expected if rank not in named]
+    if not missing:
+        return []
+    is_alone = len(captures) == 1 and len(expected) > 1
+    return [
+        Problem(
+            f"no profiler data of {len(missing)} of {len(expected)} ranks: {format_number_ranges(missing)}",
+            advice="give the directory that holds the captures of all ranks"
+            if is_part or is_alone
+            else "collect their hosts again, or look why they wrote none",
+        )
+    ]
 
 
 def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Rank, ...]:
@@ -184,9 +204,12 @@ def _changed(captures: Iterable[Found], places: Places, root: Path) -> list[Prob
     return problems
 
 
-def _why_nothing(tree: Tree, problems: list[Problem]) -> str:
+def _why_nothing(runs: Iterable[Run]) -> str:
+    problems = [problem for run in runs for problem in run.problems]
     if problems:
-        return f"{problems[0].file}: {problems[0].reason}"
-    if not (tree.ascend or tree.prof or tree.legacy):
+        more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
+        advice = f"; {problems[0].advice}" if problems[0].advice else ""
+        return f"{problems[0].file}: {problems[0].reason}{more}{advice}"
+    if not any((*run.tree.ascend, *run.tree.prof, *run.tree.legacy) for run in runs):
         return "looked for *_ascend_pt, *_ascend_ms, PROF_* and step_trace_raw_* below it"
     return "its captures hold no file that is read"

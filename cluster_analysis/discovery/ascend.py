@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.discovery.found import Found, public_name
+from cluster_analysis.discovery.found import Found, is_file, public_name
 from cluster_analysis.model import Problem, SourceKind
 from cluster_run import layout
 from cluster_run.ids import Rank
@@ -53,7 +53,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
             rank=_rank_of_names(directory),
             advice="parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
         )
-    names = sorted(entry.name for entry in os.scandir(output) if entry.is_file())
+    names = sorted(entry.name for entry in os.scandir(output) if is_file(entry))
     files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
     queues = sorted(name for name in names if _QUEUES.match(name))
     if queues:

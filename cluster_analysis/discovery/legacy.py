@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster_analysis.discovery.found import Found
+from cluster_analysis.discovery.found import Found, is_file
 from cluster_analysis.model import Problem
 from cluster_run.ids import DeviceId, HostId, Rank
 
@@ -89,6 +89,6 @@ def _files_by_id(directory: Path) -> dict[int, dict[str, Path]]:
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
         for role, pattern in FILES.items():
             match = pattern.match(entry.name)
-            if match and entry.is_file():
+            if match and is_file(entry):
                 files.setdefault(int(match.group(1)), {})[role] = directory / entry.name
     return {number: roles for number, roles in files.items() if roles.keys() & _MAIN}

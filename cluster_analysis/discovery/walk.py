@@ -39,10 +39,16 @@ def walk(root: Path) -> Tree:
             with os.scandir(directory) as entries:
                 children = sorted(entries, key=lambda entry: entry.name)
                 names = {child.name for child in children}
-                folders = [child.name for child in children if child.is_dir()]
         except OSError as error:
             unreadable[directory] = error.strerror or str(error)
             continue
+        folders = []
+        for child in children:
+            try:
+                folders += [child.name] if child.is_dir() else []
+            except OSError as error:
+                # A link to itself must not cost what lies beside it.
+                unreadable[directory / child.name] = error.strerror or str(error)
         if _is_capture(directory, names):
             ascend.append(directory)
             continue

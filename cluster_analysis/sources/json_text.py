@@ -62,7 +62,7 @@ def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[
 def _why_malformed(content: bytes, error: Exception) -> str:
     text = str(error)
     found = _BYTE.search(text)
-    if "truncated" in text:
+    if "truncated" in text or (found and int(found.group(1)) >= len(content)):
         return f"truncated at byte {len(content)}"
     padding = content.rstrip(b"\0")
     if len(padding) < len(content):

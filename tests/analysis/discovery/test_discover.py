@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -312,19 +311,6 @@ def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
     assert [(problem.host, problem.reason) for problem in problems] == [
         ("2", "not collected: connection refused")
     ]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every directory")
-def test_a_directory_that_cannot_be_listed_is_told(tmp_path: Path) -> None:
-    write_capture(tmp_path, 0)
-    output = write_capture(tmp_path, 1) / OUTPUT
-    output.chmod(0)
-    try:
-        capture = discover(tmp_path)
-    finally:
-        output.chmod(0o755)
-    assert ranks_of(capture) == [0]
-    assert "cannot be listed" in capture.problems[0].reason
 
 
 def test_a_file_that_vanishes_after_discovery_is_told_when_it_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""Run directories below a path: each is one job with a rank table and hosts of its own.
+
+Captures of two runs are never mixed, whatever their ranks and times: one run is analysed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cluster_analysis.discovery.found import Found, Tree
+from cluster_analysis.discovery.places import Places
+from cluster_analysis.model import Problem
+from cluster_run import layout
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was found of one run directory; `root` holds its rank table. A plain tree is one run."""
+
+    root: Path
+    tree: Tree
+    places: Places
+    found: Sequence[Found]
+    problems: Sequence[Problem]
+
+
+def enclosing_run(path: Path) -> Path | None:
+    """Return the run directory that `path` is a part of; None where it is a run itself, or lies in none."""
+    parts = path.resolve().parts
+    if layout.PROFILER_TREE_NAME not in parts or (path / layout.PROFILER_TREE_NAME).is_dir():
+        return None
+    last = len(parts) - 1 - parts[::-1].index(layout.PROFILER_TREE_NAME)
+    return Path(*parts[:last])
+
+
+def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
+    """Return what lies in each run directory below `path`; under `path` itself what lies in none."""
+    roots = {_root_of(one, path) for one in (*tree.ascend, *tree.prof, *tree.legacy)} or {path}
+
+    def of(root: Path, directories: Iterable[Path]) -> tuple[Path, ...]:
+        return tuple(one for one in directories if _root_of(one, path) == root)
+
+    parts = {
+        root: Tree(of(root, tree.ascend), of(root, tree.prof), of(root, tree.legacy))
+        for root in sorted(roots)
+    }
+    unreadable: dict[Path, dict[Path, str]] = {}
+    for one, why in tree.unreadable.items():
+        root = _root_of(one, path)
+        # What lies in none of them concerns them all.
+        for concerned in [root] if root in parts else parts:
+            unreadable.setdefault(concerned, {})[one] = why
+    return {root: replace(part, unreadable=unreadable.get(root, {})) for root, part in parts.items()}
+
+
+def _root_of(directory: Path, path: Path) -> Path:
+    parts = directory.relative_to(path).parts
+    if layout.PROFILER_TREE_NAME not in parts:
+        return path
+    return path.joinpath(*parts[: parts.index(layout.PROFILER_TREE_NAME)])
+
+
+def choose_run(
+    runs: Sequence[Run], path: Path, wanted: str | None
+) -> tuple[Run, str | None, tuple[str, ...]]:
+    """Choose the run that `wanted` names, else the newest of those with most ranks.
+
+    Returns:
+        The run, what is still wanted of it (the name of a capture), and a note where there were several.
+    """
+    if len(runs) == 1:
+        return runs[0], wanted, ()
+    by_name: Mapping[str, Run] = {_name(run, path): run for run in runs}
+    named = [name for name in by_name if name == wanted] or [
+        name for name in by_name if wanted is not None and wanted in name
+    ]
+    chosen = named[0] if len(named) == 1 else max(by_name, key=lambda name: (*_newest(by_name[name]), name))
+    note = (
+        f"{len(runs)} runs found: {', '.join(by_name)}; {chosen} is analysed "
+        "(--capture takes another, or give its directory)"
+    )
+    return by_name[chosen], None if len(named) == 1 else wanted, (note,)
+
+
+def _name(run: Run, path: Path) -> str:
+    return run.root.relative_to(path).as_posix()
+
+
+def _newest(run: Run) -> tuple[int, int, int]:
+    return (
+        len({one.rank for one in run.found}),
+        max(one.stamp for one in run.found),
+        max(one.ended_ns for one in run.found),
+    )

@@ -1,0 +1,178 @@
+"""What real users point at: parents of runs, parts of them, links, locked and half-written directories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_analysis.sources.rank import read_rank
+from cluster_run.errors import InputError
+from cluster_run.ids import HostId, Rank
+from tests.analysis.discovery.test_discover import first_steps, ranks_of, run_directory, write_r1
+from tests.analysis.sources.builders import OUTPUT, STEP_ROW, step_csv, write_capture
+
+
+def write_run(root: Path, first_step: int, ranks: list[int], stamp: int = 20250101000000000) -> None:
+    root.mkdir(parents=True)
+    run = run_directory(root, ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
+    for rank in ranks:
+        profiler = run / f"cluster_profiler/{rank // 2 + 1}/profiler"
+        write_capture(
+            profiler,
+            rank,
+            f"node_{rank}_{stamp + rank}_ascend_pt",
+            steps=step_csv({str(first_step): STEP_ROW}),
+        )
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two whole runs, the second newer, and a third of which a part was collected."""
+    write_run(tmp_path / "runs/first", 1, [0, 1, 2, 3])
+    write_run(tmp_path / "runs/second", 2, [0, 1, 2, 3], 20250301000000000)
+    write_run(tmp_path / "runs/third", 3, [0, 3], 20250601000000000)
+    return tmp_path / "runs"
+
+
+def test_of_several_runs_the_newest_whole_one_is_analysed_and_the_others_noted(runs: Path) -> None:
+    capture = discover(runs)
+    assert first_steps(capture) == {0: 2, 1: 2, 2: 2, 3: 2}
+    assert capture.notes == (
+        "3 runs found: first, second, third; second is analysed (--capture takes another, or give its "
+        "directory)",
+    )
+    assert capture.problems == ()
+
+
+def test_ranks_of_two_runs_are_never_mixed(runs: Path) -> None:
+    # Rank 1 is missing in the newest run: an older rank 1 must not stand in for it.
+    shutil.rmtree(runs / "second/cluster_profiler/1/profiler/node_1_20250301000000001_ascend_pt")
+    shutil.rmtree(runs / "first")
+    capture = discover(runs)
+    assert first_steps(capture) == {0: 2, 2: 2, 3: 2}
+    assert [problem.reason for problem in capture.problems] == ["no profiler data of 1 of 4 ranks: 1"]
+
+
+def test_another_run_is_chosen_by_its_name(runs: Path) -> None:
+    assert first_steps(discover(runs, "first")) == {0: 1, 1: 1, 2: 1, 3: 1}
+    with pytest.raises(InputError, match="no single capture is called 'fifth'"):
+        discover(runs, "fifth")
+
+
+def test_the_only_run_below_a_path_has_its_rank_table(runs: Path) -> None:
+    for name in ("first", "third"):
+        shutil.rmtree(runs / name)
+    capture = discover(runs.parent)
+    assert capture.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
+    assert capture.addresses == {"1": "10.0.0.1", "2": "10.0.0.2"}
+    assert capture.notes == ()
+
+
+def test_a_part_of_an_r1_run_has_the_ranks_of_its_rank_table_and_not_its_device_ids(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
+    for host in (1, 2):
+        for device in (0, 1):
+            write_r1(run / f"cluster_profiler/{host}/profiler", device)
+    capture = discover(run / "cluster_profiler/2")
+    assert ranks_of(capture) == [2, 3]
+    assert capture.hosts[Rank(2)] == HostId("2")
+    (problem,) = capture.problems
+    assert problem.reason == "no profiler data of 2 of 4 ranks: 0-1"
+    assert problem.advice == "give the directory that holds the captures of all ranks"
+
+
+def test_one_rank_of_a_job_says_to_give_the_directory_of_all(tmp_path: Path) -> None:
+    metadata = {"distributed_args": {"world_size": 4}}
+    capture = discover(write_capture(tmp_path, 2, metadata=metadata))
+    (problem,) = capture.problems
+    assert problem.reason == "no profiler data of 3 of 4 ranks: 0-1,3"
+    assert problem.advice == "give the directory that holds the captures of all ranks"
+
+
+def test_names_may_hold_spaces_line_ends_and_chinese(tmp_path: Path) -> None:
+    root = tmp_path / "训练 one\ntwo 'three' \"four\" #5 %41"
+    write_capture(root / "节点 1", 0)
+    capture = discover(root)
+    assert read_rank(capture.sources[0]).problems == ()
+    assert ranks_of(capture) == [0]
+
+
+def test_links_to_themselves_and_to_nowhere_cost_nothing_but_are_told(tmp_path: Path) -> None:
+    output = write_capture(tmp_path / "job", 0) / OUTPUT
+    for directory in (tmp_path, tmp_path / "job", output):
+        (directory / "itself").symlink_to("itself")
+        (directory / "nowhere").symlink_to("/does/not/exist")
+    (tmp_path / "job/above").symlink_to("..")
+    (output / "op_statistic.csv").symlink_to("op_statistic.csv")
+    capture = discover(tmp_path)
+    assert ranks_of(capture) == [0]
+    assert read_rank(capture.sources[0]).problems == ()
+    assert {problem.file for problem in capture.problems} == {"itself"}
+
+
+def test_a_capture_that_is_still_written_names_what_is_not_there_yet(tmp_path: Path) -> None:
+    for rank in range(3):
+        write_capture(tmp_path, rank)
+    early, half = (tmp_path / f"node1_100{rank}_20250109123456{rank:03d}_ascend_pt" for rank in (1, 2))
+    shutil.rmtree(early / OUTPUT)
+    (half / OUTPUT / "step_trace_time.csv").unlink()
+    text = (half / OUTPUT / "communication.json").read_text()
+    (half / OUTPUT / "communication.json").write_text(text[: len(text) // 2])
+    capture = discover(tmp_path)
+    assert ranks_of(capture) == [0, 2]
+    (problem,) = capture.problems
+    assert problem.rank == 1
+    assert "not parsed" in problem.reason
+    told = {one.file: one.reason for one in read_rank(capture.sources[1]).problems}
+    assert told == {
+        "communication.json": f"truncated at byte {len(text) // 2}",
+        "step_trace_time.csv": "no step times",
+    }
+
+
+LOCKED = """
+import sys
+from pathlib import Path
+from cluster_analysis.discover import discover
+from cluster_analysis.sources.rank import read_rank
+capture = discover(Path(sys.argv[1]))
+problems = [*capture.problems, *(one for source in capture.sources for one in read_rank(source).problems)]
+for one in problems:
+    print(one.host, one.rank, one.file, one.reason, sep=" | ")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="setpriv is a command of Linux")
+def test_ranks_without_read_permission_are_told_by_host_and_never_by_its_real_name(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", 1, [0, 1, 2, 3])
+    captures = sorted((tmp_path / "run").rglob("*_ascend_pt"))
+    locked = [captures[1], captures[2] / OUTPUT, captures[3] / OUTPUT / "communication.json"]
+    for path in locked:
+        path.chmod(0)
+    command = [sys.executable, "-c", LOCKED, str(tmp_path / "run")]
+    if os.geteuid() == 0:
+        # Root may read everything, so another user looks.
+        command = ["setpriv", "--reuid", "65534", "--clear-groups", *command]
+        for parent in tmp_path.parents:
+            parent.chmod(parent.stat().st_mode | 0o055)
+        tmp_path.chmod(0o755)
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        for path in locked:
+            path.chmod(0o755)
+    if "ModuleNotFoundError" in told.stderr or "setpriv" in told.stderr:
+        pytest.skip(f"no other user can run Python here: {told.stderr.splitlines()[-1]}")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines() == [
+        "1 | None | *_1_20250101000000001_ascend_pt | cannot be listed: Permission denied",
+        "2 | None | *_2_20250101000000002_ascend_pt | cannot be listed: Permission denied",
+        "None | None |  | no profiler data of 2 of 4 ranks: 1-2",
+        "2 | 3 | communication.json | cannot be read: Permission denied",
+    ]
