@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,7 @@ from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
-from cluster_analysis.discovery.walk import walk
+from cluster_analysis.discovery.walk import LEADS_NOWHERE, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
 from cluster_analysis.model import Capture, Problem, RankSource
 from cluster_analysis.sources.errors import BadFileError
@@ -21,6 +23,11 @@ from cluster_analysis.sources.metadata_json import read_metadata
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank, format_number_ranges
+
+_ADVICE = {
+    os.strerror(errno.EACCES): "let the user who analyses read it: chmod -R a+rX",
+    LEADS_NOWHERE: "put what it leads to back, or remove it",
+}
 
 
 def discover(path: Path, capture: str | None = None) -> Capture:
@@ -60,7 +67,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
             f"cannot be listed: {why}",
             file=public_name(one),
             host=_host_of(one, root),
-            advice="let the user who analyses read it (chmod -R u+rX, or run as its owner)",
+            advice=_ADVICE.get(why, ""),
         )
         for one, why in tree.unreadable.items()
     ]

@@ -35,6 +35,14 @@ def is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def is_directory(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a directory, or a link to one; a link to itself is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True)
 class Found:
     """One capture of one rank.

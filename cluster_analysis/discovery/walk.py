@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from cluster_analysis.discovery.found import Tree
+from cluster_analysis.discovery.found import Tree, is_directory
 from cluster_run import layout
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
@@ -19,6 +19,8 @@ LEGACY_FILE = re.compile(
 )
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
+#: Why a link that is named like a capture cannot be listed.
+LEADS_NOWHERE = "it is a link that leads nowhere"
 
 
 def walk(root: Path) -> Tree:
@@ -42,13 +44,12 @@ def walk(root: Path) -> Tree:
         except OSError as error:
             unreadable[directory] = error.strerror or str(error)
             continue
-        folders = []
-        for child in children:
-            try:
-                folders += [child.name] if child.is_dir() else []
-            except OSError as error:
-                # A link to itself must not cost what lies beside it.
-                unreadable[directory / child.name] = error.strerror or str(error)
+        folders = [child.name for child in children if is_directory(child)]
+        unreadable.update(
+            (directory / child.name, LEADS_NOWHERE)
+            for child in children
+            if child.is_symlink() and _looks_like_capture(child.name) and not os.path.exists(child.path)
+        )
         if _is_capture(directory, names):
             ascend.append(directory)
             continue
@@ -65,6 +66,8 @@ def walk(root: Path) -> Tree:
 
 
 def _is_capture(directory: Path, names: set[str]) -> bool:
-    if directory.name.endswith(_CAPTURE_SUFFIXES):
-        return True
-    return layout.PROFILER_OUTPUT_NAME in names
+    return directory.name.endswith(_CAPTURE_SUFFIXES) or layout.PROFILER_OUTPUT_NAME in names
+
+
+def _looks_like_capture(name: str) -> bool:
+    return name.endswith(_CAPTURE_SUFFIXES) or name.startswith(_PROF_PREFIX)

@@ -103,7 +103,7 @@ def test_names_may_hold_spaces_line_ends_and_chinese(tmp_path: Path) -> None:
     assert ranks_of(capture) == [0]
 
 
-def test_links_to_themselves_and_to_nowhere_cost_nothing_but_are_told(tmp_path: Path) -> None:
+def test_links_to_themselves_and_to_nowhere_cost_nothing(tmp_path: Path) -> None:
     output = write_capture(tmp_path / "job", 0) / OUTPUT
     for directory in (tmp_path, tmp_path / "job", output):
         (directory / "itself").symlink_to("itself")
@@ -113,7 +113,20 @@ def test_links_to_themselves_and_to_nowhere_cost_nothing_but_are_told(tmp_path: 
     capture = discover(tmp_path)
     assert ranks_of(capture) == [0]
     assert read_rank(capture.sources[0]).problems == ()
-    assert {problem.file for problem in capture.problems} == {"itself"}
+    assert capture.problems == ()
+
+
+@pytest.mark.parametrize("target", ["/does/not/exist", "node_7_20250101000000000_ascend_pt"])
+def test_a_capture_that_is_a_link_to_nowhere_is_told(tmp_path: Path, target: str) -> None:
+    write_capture(tmp_path, 0)
+    (tmp_path / "node_7_20250101000000000_ascend_pt").symlink_to(target)
+    capture = discover(tmp_path)
+    assert ranks_of(capture) == [0]
+    (problem,) = capture.problems
+    assert (problem.file, problem.reason) == (
+        "*_7_20250101000000000_ascend_pt",
+        "cannot be listed: it is a link that leads nowhere",
+    )
 
 
 def test_a_capture_that_is_still_written_names_what_is_not_there_yet(tmp_path: Path) -> None:
