@@ -16,7 +16,8 @@ from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatArray:
     """What to add to each rank's clock so that the members of a collective leave it together, µs (ranks,).
 
-    Ranks that no chain of shared collectives connects keep their clocks as they were written.
+    Sets of ranks that no chain of shared collectives connects are settled one by one, each beside the written
+    clock of one of its ranks.
 
     Args:
         calls: the step's calls.
@@ -38,16 +39,33 @@ def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatA
         key=lambda group: (len(ranks_of[group]), group),
         reverse=True,
     )
-    changed = True
-    while changed:
-        changed = False
+    while waiting:
+        later = []
         for group in waiting:
             known = settled[ranks_of[group]]
-            if known.all() or (settled.any() and not known.any()):
-                continue
-            _settle(calls, operator, inside[group], offset, settled)
-            changed = True
+            if not known.any():
+                later.append(group)
+            elif not known.all():
+                _settle(calls, operator, inside[group], offset, settled)
+        if len(later) == len(waiting):  # nothing that is settled leads on: the largest group begins anew
+            _settle(calls, operator, inside[later.pop(0)], offset, settled)
+        waiting = later
     return offset
+
+
+def connected(calls: Calls) -> IntArray:
+    """Number of the set of ranks (ranks,) that each rank belongs to, connected by chains of collectives."""
+    label: IntArray = np.arange(len(calls.ranks))
+    usable = ~calls.is_point_to_point
+    pairs = np.unique(calls.group[usable].astype(np.int64) * len(label) + calls.rank[usable])
+    group, rank = pairs // len(label), pairs % len(label)
+    while True:
+        least = np.full(len(calls.groups), len(label), np.int64)
+        np.minimum.at(least, group, label[rank])
+        before = label.copy()
+        np.minimum.at(label, rank, least[group])
+        if (label == before).all():
+            return label
 
 
 def _settle(

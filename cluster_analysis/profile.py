@@ -52,8 +52,11 @@ class RoleGaps:
 
 
 def longer_share(lost_us: FloatArray, active: BoolArray) -> float:
-    """Share of gaps that are longer than the peers', over active steps (steps,); half is chance."""
-    return float((lost_us[active] > 0).mean()) if active.any() else 0.0
+    """Share of places whose gap is longer than the peers', on average over active steps (steps,).
+
+    Half is chance.
+    """
+    return float((lost_us[active].mean(axis=0) > 0).mean()) if active.any() else 0.0
 
 
 def concentration(lost_us: FloatArray, active: BoolArray) -> float:

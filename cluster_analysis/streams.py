@@ -23,8 +23,11 @@ _QUEUE_US = 100.0
 #: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
 _ENOUGH_PEERS = 4
 _FEW = 0.5
-#: Share of a kind's ranks that must have an overlap for the kind to be on a stream of its own.
+#: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
+_DRAIN_SCATTER = 0.5
+#: Share of a kind's ranks, and of its calls, that must overlap others for it to be on a stream of its own.
 _REGULAR_RANKS = 0.2
+_REGULAR_CALLS = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def sequence(
     if is_side.any():
         after, join = _split(calls, is_side, first)
         _keep_likely_joins(calls, is_side, after, join, stage)
+        _count_from_drain(calls, is_side, after, join, stage)
     begun = np.where(after >= 0, calls.end_us[after], 0.0)
     joined = np.where((join >= 0) & ~is_side, calls.end_us[join], -np.inf)
     gap = calls.start_us - np.maximum(begun, joined)
@@ -110,7 +114,10 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     pairs = unit * len(calls.ranks) + calls.rank
     ranks_with = np.bincount(np.unique(pairs) // len(calls.ranks), minlength=n_units)
     ranks_hit = np.bincount(np.unique(pairs[hit]) // len(calls.ranks), minlength=n_units)
-    regular = ranks_hit >= _REGULAR_RANKS * ranks_with
+    n_hit, n_calls_of = np.bincount(unit[hit], minlength=n_units), np.bincount(unit[rest], minlength=n_units)
+    enough = n_hit >= _REGULAR_CALLS * n_calls_of
+    enough[unit[is_data[calls.group]]] = True  # some gradients and weights overlap, the others do not
+    regular = (ranks_hit >= _REGULAR_RANKS * ranks_with) & enough
     return np.asarray(regular[unit] & rest)
 
 
@@ -196,6 +203,34 @@ def _keep_likely_joins(
                 keep = False
             if not keep:
                 join[here] = -1
+
+
+def _count_from_drain(
+    calls: Calls, is_side: BoolArray, after: IntArray, join: IntArray, stage: IntArray
+) -> None:
+    """Let a side call count from the side call before it where the main stream had waited for that one.
+
+    An optimizer waits for its gradients and then gathers the weights on the same stream: the time between the
+    two is work, and that since the main stream's last call is mostly waiting. Peers tell, as in
+    `_keep_likely_joins`.
+    """
+    side = np.flatnonzero(is_side & ~calls.is_send)
+    count = np.bincount(calls.rank[side], minlength=len(calls.ranks))
+    begin = np.r_[0, np.cumsum(count)[:-1]]
+    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
+        ranks = np.flatnonzero((stage == one) & (count == places))
+        if not places or len(ranks) < _ENOUGH_PEERS:
+            continue
+        visits = side[begin[ranks][:, None] + np.arange(places)]
+        for place in range(1, places):
+            here = visits[:, place]
+            drained = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
+            begun = np.where(after[here] >= 0, calls.end_us[after[here]], -np.inf)
+            from_side = calls.start_us[here] - drained
+            if not (np.isfinite(begun).all() and (drained > begun).all() and (from_side > _QUEUE_US).all()):
+                continue
+            if _scatter(from_side) < _DRAIN_SCATTER * _scatter(calls.start_us[here] - begun):
+                after[here], join[here] = join[here], after[here]
 
 
 def _scatter(values: FloatArray) -> float:

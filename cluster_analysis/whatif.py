@@ -22,6 +22,8 @@ from cluster_analysis.stats import median
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 #: Mates that it takes to say where in the step a device loses its time.
 _ENOUGH_MATES = 2
+#: Gaps shorter than this share of the mean hold no computing to speak of.
+_LEAST_WORK = 0.05
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
 #: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
@@ -226,8 +228,7 @@ class WhatIf:
                 continue
             gap = graph.gap_us[at]
             if suspect.cause == "compute":
-                usual = gap[is_active].mean(axis=(0, 1))
-                lost = _profile(lost[is_active] / np.maximum(usual, 1e-9)) * gap
+                lost = _rates(lost[is_active], gap[is_active]) * gap
             elif suspect.kind == "slow_host" and suspect.where == "spread":
                 lost = self._idle(lost, gap, view.mates[suspects])
             weight[np.searchsorted(visits, at)] = np.maximum(lost, 0.0)
@@ -260,6 +261,19 @@ class WhatIf:
                 mates = others[view.mates[others] == view.mates[suspects[0]]]
                 others = mates if len(mates) >= _ENOUGH_MATES else others
             yield suspects, others
+
+
+def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
+    """Share of its gap that is lost at each place (places,), from (steps, suspects, places).
+
+    Places without work have the share of all.
+    """
+    usual = gap.mean(axis=(0, 1))
+    works = usual > _LEAST_WORK * usual.mean()
+    rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
+    if works.any():
+        rate[works] = _profile(lost[..., works] / usual[works])
+    return rate
 
 
 def _profile(lost: FloatArray) -> FloatArray:

@@ -22,6 +22,8 @@ from cluster_analysis.stats import (
 from cluster_analysis.thresholds import Thresholds
 
 _EVENT_SIGMAS = 6.0
+#: With fewer steps, what lasts and what varies cannot be told apart.
+_ENOUGH_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -129,14 +131,13 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
     """Return what all ranks of a replica share in a step, (R, S): its data were longer.
 
     The share is the median of the replica's ranks in other stages; with one stage it is that of the
-    rank's mates, unless `elsewhere`. It is weighted by how much of it is signal: beta = max(0, 1 -
-    var_noise / var_effect), so that with equal data nothing but noise is not removed.
+    rank's mates, unless `elsewhere`. It is weighted by how far ranks follow it (`_regression`), so that with
+    equal data nothing is taken out.
     """
     none = np.zeros(raw.shape)
     if not (view.replica >= 0).all():
         return none, 0.0
     effect = np.full(raw.shape, np.nan)
-    n_sources = []
     roles = np.unique(view.role)
     for replica in np.unique(view.replica):
         inside = view.replica == replica
@@ -147,19 +148,33 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
                 continue
             if len(others):
                 effect[own] = median(raw[others], 0)
-                n_sources.append(len(others))
             elif len(own) > 2:
                 effect[own] = others_median(raw[own])
-                n_sources.append(len(own) - 1)
     replicas = np.unique(view.replica)
     if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
         return none, 0.0
-    noise = float(np.nan_to_num(sigma(raw - group_medians(raw, view.mates))))
-    var_noise = MEDIAN_SE**2 * noise**2 / float(np.median(n_sources))
-    per_replica = np.stack([median(effect[view.replica == one], 0) for one in replicas])
-    var_effect = float(np.nan_to_num(sigma(per_replica)) ** 2)
-    beta = max(0.0, 1.0 - var_noise / var_effect) if var_effect > 0 else 0.0
+    beta = _regression(raw, effect)
     return beta * np.nan_to_num(effect), beta
+
+
+def _regression(raw: FloatArray, effect: FloatArray) -> float:
+    """How far ranks follow their replica, between 0 and 1: the slope of what varies from step to step.
+
+    What lasts is left out, as silicon lasts too; outliers are cut at four sigma.
+    """
+    if raw.shape[1] >= _ENOUGH_STEPS:
+        raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
+    known = np.isfinite(raw) & np.isfinite(effect)
+    if not known.any():
+        return 0.0
+    own, shared = (_cut(values[known]) for values in (raw, effect))
+    total = float((shared**2).sum())
+    return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
+
+
+def _cut(values: FloatArray) -> FloatArray:
+    most = 4.0 * float(np.nan_to_num(sigma(values)))
+    return np.clip(values, -most, most)
 
 
 def _shared(raw: FloatArray, effect: FloatArray) -> FloatArray:

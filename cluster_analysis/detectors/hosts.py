@@ -19,13 +19,15 @@ from cluster_analysis.detectors.wording import host_summary, local_next_check
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
 from cluster_analysis.profile import longer_share
-from cluster_analysis.stats import MAD_TO_SIGMA, group_medians, median, sigma, student_tail
+from cluster_analysis.stats import MAD_TO_SIGMA, MEDIAN_SE, group_medians, median, sigma, student_tail
 from cluster_analysis.thresholds import Thresholds
 
 #: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
 #: load, NUMA): no fault below.
 HOST_IDLE_SIGMA = 0.15
 _PRIOR_DF = 14
+#: Peer hosts that it takes to say how a healthy one scatters.
+_ENOUGH_HOSTS = 3
 
 
 @dataclass(frozen=True)
@@ -90,18 +92,34 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     peers = np.flatnonzero(others & np.isfinite(relative))
     peer_hosts = np.unique(view.host[peers])
     spread = _spread_of_hosts(view, metric, relative, peers, inside)
-    floor = metric.floor
+    scale = float(np.hypot(spread, metric.floor))
     if not metric.is_log:
         # One peer host is a host like this one: its own luck counts too.
         prior = HOST_IDLE_SIGMA * float(np.nan_to_num(median(metric.values[peers])))
-        floor = float(np.hypot(floor, prior * (1.0 + 1.0 / len(peer_hosts)) ** 0.5))
-    scale = float(np.hypot(spread, floor))
+        prior = max(metric.floor, prior * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
+        df = len(peer_hosts) - 1
+        scale = float(np.sqrt((_PRIOR_DF * prior**2 + df * spread**2) / (_PRIOR_DF + df)))
     own = float(np.median(relative[inside]))
-    n_steps = values.shape[1]
-    step_sigma = float(np.nan_to_num(median(sigma(values[peers], 1)))) if n_steps > 2 else 0.0
-    scale = max(scale, step_sigma / np.sqrt(n_steps))
+    scale = max(scale, _step_error(view, values, inside, peers))
     tail = float(student_tail(np.array([own / scale]), len(peer_hosts) - 1 + _PRIOR_DF)[0])
     return _Judged(host, inside, own, scale, tail, len(peer_hosts))
+
+
+def _step_error(view: JobView, values: FloatArray, inside: IntArray, peers: IntArray) -> float:
+    """Standard error of a host's level over steps, from how its peer hosts scatter from step to step.
+
+    One or two peers say little on that; there the difference's own scatter counts too.
+    """
+    n_steps = values.shape[1]
+    if n_steps <= 2:
+        return 0.0
+    hosts = [median(values[peers[view.host[peers] == one]], 0) for one in np.unique(view.host[peers])]
+    noise = float(np.nan_to_num(median(sigma(np.array(hosts), 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
+    if len(hosts) < _ENOUGH_HOSTS:
+        noise = max(
+            noise, float(np.nan_to_num(sigma(median(values[inside], 0) - median(np.array(hosts), 0))))
+        )
+    return float(MEDIAN_SE * noise / np.sqrt(n_steps))
 
 
 def _spread_of_hosts(

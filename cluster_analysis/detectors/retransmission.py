@@ -19,6 +19,9 @@ from cluster_analysis.stats import sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
 
+#: An entry this many times as long as the group's usual one shows the event itself.
+_STANDS_OUT = 10.0
+
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
     """Return one suspect a group in which an operator lasted far too long."""
@@ -80,7 +83,7 @@ def _usual_transfer(graph: Graph) -> FloatArray:
 
 
 def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Link, ...]:
-    """RDMA links of a group, others where it has none; the slowest alone where its entry shows the event."""
+    """The slowest link of a group where its entry shows the event; else all of them, RDMA before others."""
     table = evidence.links
     if not table.num_rows:
         return ()
@@ -89,16 +92,16 @@ def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Li
     if group not in groups:
         return ()
     inside = (group_code == groups.index(group)) & np.isin(table["step"].to_numpy(), sorted(steps))
-    is_rdma = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
-    if (inside & is_rdma).any():
-        inside &= is_rdma
-    if not inside.any():
-        return ()
     rows = np.flatnonzero(inside)
+    if not len(rows):
+        return ()
     time = numbers(table["time_us"])[rows]
     src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
-    stands_out = time.max() > 10.0 * np.median(time)
-    rows_hit = [int(np.argmax(time))] if stands_out else list(range(len(rows)))
+    is_rdma = np.isin(transport[rows], [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
+    if time.max() > _STANDS_OUT * np.median(time):
+        rows_hit = [int(np.argmax(time))]
+    else:
+        rows_hit = np.flatnonzero(is_rdma if is_rdma.any() else ~is_rdma).tolist()
     found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
     return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found)
 
