@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_collect.bandwidth import BandwidthCap
@@ -14,10 +14,12 @@ from cluster_collect.bounds import Bounds, TransferSlot
 from cluster_collect.collisions import merge_identical
 from cluster_collect.entries import RemoteEntry, unchanged
 from cluster_collect.faults import HostError, NoShellError
+from cluster_collect.host_stream import HostSource
 from cluster_collect.intake import Intake
 from cluster_collect.journal import Journal
 from cluster_collect.outcome import Findings, outcome_of
 from cluster_collect.progress_events import ProgressListener
+from cluster_collect.rest_fetch import fetch_rest
 from cluster_collect.retry import backoff_s
 from cluster_collect.select import PlacedFile, Selection
 from cluster_collect.spec import CollectOptions, HostSpec
@@ -60,6 +62,7 @@ class HostCollection:
         rate = spec.bandwidth_bytes_per_s
         self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
         prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
+        self._prefix = prefix
         self._intake = Intake(
             spec.host,
             spec.server_id,
@@ -87,6 +90,8 @@ class HostCollection:
             self._findings.error = error
         kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
         outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s)
+        if outcome.state == "complete":
+            self._shared.writer.drop_cuts(self._prefix)
         self._shared.watch.host_finished(outcome)
         return outcome
 
@@ -94,6 +99,7 @@ class HostCollection:
         attempt = 1
         while True:
             n_before = len(self._intake.stored)
+            n_aside_before = self._intake.n_bytes_aside
             try:
                 return await self._attempt()
             except NoShellError as error:
@@ -102,7 +108,7 @@ class HostCollection:
                 self._one_by_one = True
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
             except HostError as error:
-                if len(self._intake.stored) > n_before:
+                if len(self._intake.stored) > n_before or self._intake.n_bytes_aside > n_aside_before:
                     attempt = 1
                 if not error.retryable or attempt >= self._options.n_attempts:
                     raise
@@ -138,7 +144,7 @@ class HostCollection:
     async def _fetch_missing(self, connection: HostConnection, survey: Survey, selection: Selection) -> None:
         # After a killed call content is hashed again here: not in the loop, where it would stop the others.
         present, missing = await in_thread(self._divided, selection)
-        n_bytes = sum(file.entry.size_bytes for file in missing)
+        n_bytes = sum(file.entry.size_bytes - self._intake.cut_bytes(file) for file in missing)
         self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
         if missing:
             async with self._shared.bounds.transfer() as slot:
@@ -205,31 +211,56 @@ class HostCollection:
             watchdog.progress(pause_s)
             return pause_s
 
-        root = profiler_root(self._spec)
-        shell, self._shell = self._shell, None  # it takes one program
-        if survey.codec is not None:
-            return await watchdog.guard(
-                fetch_by_tar(
-                    connection,
-                    root,
-                    pending,
-                    codec=survey.codec,
-                    options=self._options,
-                    intake=self._intake,
-                    book=book,
-                    shell=shell,
-                ),
-                "waiting for its files",
-            )
+        fetch = self._by_walker if survey.codec is None else self._by_tar
+        return await watchdog.guard(fetch(connection, survey, pending, book), "waiting for its files")
 
-        async def one_by_one() -> dict[bytes, RemoteEntry]:
-            files = await connection.open_files()
-            try:
-                return await fetch_by_walker(files, os.fsencode(root), pending, self._intake, book)
-            finally:
-                await files.close()
+    async def _by_tar(
+        self,
+        connection: HostConnection,
+        survey: Survey,
+        pending: Sequence[PlacedFile],
+        book: Callable[[int], float],
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        """Go on with large files that were cut off; take all others as one archive."""
+        source = HostSource(
+            connection=connection,
+            profiler_root=os.fsencode(profiler_root(self._spec)),
+            codec=survey.codec or "none",
+            niceness=self._options.remote_niceness,
+            max_entries=self._options.max_entries_per_host,
+            book=book,
+        )
+        after: dict[bytes, RemoteEntry] = {}
+        for placed in pending:
+            if self._intake.cut_bytes(placed):
+                now = await fetch_rest(source, placed, self._intake, self._take_shell())
+                if now is not None:
+                    after[placed.entry.path] = now
+        whole = [placed for placed in pending if placed.entry.path not in after]
+        if not whole:
+            return after, b""
+        listed, errors = await fetch_by_tar(source, whole, self._intake, self._take_shell())
+        return {**listed, **after}, errors
 
-        return await watchdog.guard(one_by_one(), "waiting for its files"), b""
+    async def _by_walker(
+        self,
+        connection: HostConnection,
+        survey: Survey,
+        pending: Sequence[PlacedFile],
+        book: Callable[[int], float],
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        """Take file by file."""
+        files = await connection.open_files()
+        try:
+            root = os.fsencode(profiler_root(self._spec))
+            return await fetch_by_walker(files, root, pending, self._intake, book), b""
+        finally:
+            await files.close()
+
+    def _take_shell(self) -> RunningCommand | None:
+        """Return the shell that waits for a program; it takes one only."""
+        shell, self._shell = self._shell, None
+        return shell
 
     def _changed(
         self, pending: Sequence[PlacedFile], after: dict[bytes, RemoteEntry], errors: bytes

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError
 from cluster_collect.journal import Journal
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.select import PlacedFile
-from cluster_collect.store import FileRefusedError, IncomingFile, RunWriter
+from cluster_collect.store import LARGE_BYTES, FileRefusedError, IncomingFile, RunWriter
+from cluster_collect.threads import in_thread
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
 
@@ -21,7 +24,8 @@ class Intake:
     """Writes the wanted files of one host and remembers how each one fared.
 
     `stored` holds whole files by source; `mismatched` those whose size was not the announced one;
-    `failed` those that this machine cannot hold, with the reason.
+    `failed` those that this machine cannot hold, with the reason. `n_bytes_aside` counts what was kept
+    of large files that were cut off.
     """
 
     def __init__(
@@ -41,6 +45,8 @@ class Intake:
         self._journal = journal
         self._watch = watch
         self._unreported_bytes = 0
+        self._unannounced: list[CollectedFile] = []
+        self.n_bytes_aside = 0
         self.stored: dict[bytes, CollectedFile] = {}
         self.mismatched: dict[bytes, CollectedFile] = {}
         self.failed: dict[bytes, CollectedFile] = {}
@@ -64,15 +70,44 @@ class Intake:
 
     def begin(self, placed: PlacedFile) -> IncomingFile | None:
         """Open a file, or note why it cannot be kept here and return None."""
+        self.forget(placed)
+        try:
+            return self._writer.begin(self.path_of(placed), self._version(placed))
+        except FileRefusedError as error:
+            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+            return None
+
+    def cut_bytes(self, placed: PlacedFile) -> int:
+        """Return how much of a file came before it was cut off; 0 where it begins anew."""
+        version = self._version(placed)
+        n_bytes = self._writer.cut_bytes(self.path_of(placed), version) if version else 0
+        return n_bytes if n_bytes <= placed.entry.size_bytes else 0
+
+    async def resume(self, placed: PlacedFile, alive: Callable[[], object]) -> IncomingFile:
+        """Open a file of which `cut_bytes` are here; `alive` is called while they are hashed in a thread."""
+        loop = asyncio.get_running_loop()
+        path, version = self.path_of(placed), self._version(placed)
+        self.forget(placed)
+        return await in_thread(self._writer.resume, path, version, lambda: loop.call_soon_threadsafe(alive))
+
+    def put_aside(self, incoming: IncomingFile) -> None:
+        """Keep the beginning of a large file, to go on from there; remove that of a small one."""
+        self.n_bytes_aside += incoming.put_aside()
+
+    def forget(self, placed: PlacedFile) -> None:
+        """Forget how earlier attempts at a file went."""
         path = placed.entry.path
         self.stored.pop(path, None)
         self.mismatched.pop(path, None)
         self.failed.pop(path, None)
-        try:
-            return self._writer.begin(self.path_of(placed))
-        except FileRefusedError as error:
-            self.failed[path] = self.described(placed, reason=str(error))
-            return None
+
+    def _version(self, placed: PlacedFile) -> str:
+        """Return the mark of exactly this version of a large file; empty for a small one."""
+        entry = placed.entry
+        if entry.size_bytes < LARGE_BYTES:
+            return ""
+        text = b"%b\0%b\0%d\0%d" % (self._server_id.encode(), entry.path, entry.size_bytes, entry.mtime_ns)
+        return hashlib.sha256(text).hexdigest()[:32]
 
     def received(self, n_bytes: int) -> None:
         """Tell the watcher about content, not too often."""
@@ -87,8 +122,12 @@ class Intake:
             self._unreported_bytes = 0
 
     def note_down(self) -> None:
-        """Write the finished files into the journal; belongs behind every portion of data."""
-        self._journal.flush()
+        """Write finished files into the journal and announce them; belongs behind each portion of data."""
+        if self._unannounced:
+            self._journal.flush()
+            for file in self._unannounced:
+                self._watch.file_stored(self._host, file.path, file.size_bytes)
+            self._unannounced.clear()
 
     def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
         """Keep a file that has been received to its end."""
@@ -105,17 +144,18 @@ class Intake:
             return
         self._journal.record(self._server_id, file)
         self.stored[entry.path] = file
-        self._watch.file_stored(self._host, file.path, file.size_bytes)
+        self._unannounced.append(file)
 
 
 class TarIntake:
-    """Hands the files of one tar stream to an intake; `close` removes a file that was cut off."""
+    """Hands the files of one tar stream to an intake; `close` belongs at its end, however it ends."""
 
     def __init__(self, files: Iterable[PlacedFile], intake: Intake) -> None:
         self._files = {file.entry.path: file for file in files}
         self._intake = intake
         self._placed: PlacedFile | None = None
         self._incoming: IncomingFile | None = None
+        self._is_as_listed = False
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """Open the file; a name that this machine cannot hold is read past."""
@@ -123,6 +163,7 @@ class TarIntake:
         if self._placed is None:
             raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
         self._incoming = self._intake.begin(self._placed)
+        self._is_as_listed = size_bytes == self._placed.entry.size_bytes
 
     def file_data(self, data: memoryview) -> None:
         """Write content."""
@@ -134,7 +175,7 @@ class TarIntake:
                 self._intake.failed[self._placed.entry.path] = self._intake.described(
                     self._placed, reason=str(error)
                 )
-                self.close()
+                self.close(keep=False)
 
     def end_file(self) -> None:
         """Keep the file."""
@@ -142,8 +183,11 @@ class TarIntake:
             self._intake.finish(self._placed, self._incoming)
             self._incoming = None
 
-    def close(self) -> None:
-        """Remove a file whose end has not come."""
+    def close(self, keep: bool = True) -> None:
+        """Put a file aside whose end has not come; remove it without `keep`, or if it is not as listed."""
         if self._incoming is not None:
-            self._incoming.abandon()
+            if keep and self._is_as_listed:
+                self._intake.put_aside(self._incoming)
+            else:
+                self._incoming.abandon()
             self._incoming = None

@@ -117,15 +117,17 @@ class LocalFiles:
         """Return one file's entry."""
         return await _in_thread(path, lambda: _entry(path, os.lstat(path)))
 
-    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
         """Read a file in order, one byte more than `size_bytes` to see that it has grown."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = -1
-        n_left = size_bytes + 1
+        n_left = size_bytes + 1 - begin
 
         def open_and_read() -> bytes:
             nonlocal descriptor
             descriptor = os.open(path, flags)
+            if begin:
+                os.lseek(descriptor, begin, os.SEEK_SET)
             return os.read(descriptor, min(_PIECE_BYTES, n_left))
 
         try:

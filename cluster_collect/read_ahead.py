@@ -14,13 +14,14 @@ _N_AHEAD = 16
 
 
 async def read_in_order(
-    read: Callable[[int, int], Awaitable[bytes]], size_bytes: int, receive: Receive
+    read: Callable[[int, int], Awaitable[bytes]], size_bytes: int, receive: Receive, begin: int = 0
 ) -> None:
-    """Give a file's content to `receive`; `read(n_bytes, offset)` may return less than asked for.
+    """Give a file's content from `begin` on to `receive`.
 
-    One byte more than `size_bytes` is asked for, so that a file that has grown shows.
+    `read(n_bytes, offset)` may return less than asked for. One byte more than `size_bytes` is asked for,
+    so that a file that has grown shows.
     """
-    offsets = iter(range(0, size_bytes + 1, PIECE_BYTES))
+    offsets = iter(range(begin, size_bytes + 1, PIECE_BYTES))
     ahead: deque[tuple[int, asyncio.Future[bytes]]] = deque()
     try:
         while True:
@@ -28,19 +29,19 @@ async def read_in_order(
                 ahead.append((offset, asyncio.ensure_future(read(PIECE_BYTES, offset))))
             if not ahead:
                 return
-            begin, coming = ahead.popleft()
+            start, coming = ahead.popleft()
             data = await coming
-            end = begin
+            end = start
             while data:
                 pause_s = receive(data)
                 if pause_s > 0:
                     await asyncio.sleep(pause_s)
                 end += len(data)
-                if end - begin >= PIECE_BYTES:
+                if end - start >= PIECE_BYTES:
                     break
                 if end > size_bytes:
                     return
-                data = await read(PIECE_BYTES - (end - begin), end)
+                data = await read(PIECE_BYTES - (end - start), end)
             else:
                 return  # the end of the file
     finally:

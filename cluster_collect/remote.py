@@ -47,16 +47,27 @@ else say missing; fi
 read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
 """
 
-_FETCH = rb"""
-say "$marker"
-enter || exit 91
-low=
-nice -n "$niceness" true >/dev/null 2>&1 && low="nice -n $niceness"
+_ARCHIVE = rb"""
 pack() {
   $low tar --null --no-unquote --no-recursion --hard-dereference --format=gnu -T - -cf -
   status=$?
   say "$marker"; say "status $status"; say listing; list
 }
+"""
+
+_REST = rb"""
+pack() {
+  $low tail -c "+$first" -- "$name" </dev/null | head -c "$length"
+  say "$marker"; say "status 0"; say listing
+  find "$name" -maxdepth 0 -printf '%y %s %T@ %p\0'; say "end $?"
+}
+"""
+
+_SEND = rb"""
+say "$marker"
+enter || exit 91
+low=
+nice -n "$niceness" true >/dev/null 2>&1 && low="nice -n $niceness"
 case $codec in
   zstd) pack | $low zstd -1 -q -c ;;
   gzip) pack | $low gzip -1 -c ;;
@@ -123,7 +134,22 @@ def fetch_program(profiler_root: bytes, names: Iterable[bytes], codec: Codec, ni
     """Return the program that sends the files `names` as one archive, and then lists everything again."""
     settings = {b"root": _root(profiler_root), b"codec": codec.encode(), b"niceness": b"%d" % niceness}
     # The ./ keeps a name that begins with a dash from being read as an option by old tars.
-    return _program(_FETCH, settings, b"".join(b"./" + name + b"\0" for name in names))
+    return _program(_ARCHIVE + _SEND, settings, b"".join(b"./" + name + b"\0" for name in names))
+
+
+def rest_program(
+    profiler_root: bytes, entry: RemoteEntry, begin: int, codec: Codec, niceness: int
+) -> RemoteProgram:
+    """Return the program that sends a file from byte `begin` to its listed end, and then lists it again."""
+    settings = {
+        b"root": _root(profiler_root),
+        b"codec": codec.encode(),
+        b"niceness": b"%d" % niceness,
+        b"name": quoted(b"./" + entry.path),
+        b"first": b"%d" % (begin + 1),
+        b"length": b"%d" % (entry.size_bytes - begin),
+    }
+    return _program(_REST + _SEND, settings)
 
 
 def prepare_program(command: str) -> RemoteProgram:

@@ -1,4 +1,9 @@
-"""Writes files into the run directory: under a temporary name, hashed on the way, renamed when whole."""
+"""Writes files into the run directory: under a temporary name, hashed on the way, renamed when whole.
+
+A large file that is cut off stays under its temporary name, which says of which version of the file it
+is the beginning, and is gone on with later. Such a beginning is only believed until this machine is
+booted again: what a process wrote outlives the process, but not always the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,22 @@ import ctypes
 import errno
 import hashlib
 import os
+import secrets
 import shutil
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 from cluster_collect.faults import DiskFullError, UnwritableError, local_error
 
 PART_PREFIX = ".part-"
+#: Files of this size on are gone on with when they are cut off.
+LARGE_BYTES = 8 << 20
+_CUT_PREFIX = b".cut-"
 _CHECK_EVERY_BYTES = 64 << 20
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_BYTES = 8 << 20
+_FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
 
 
@@ -34,6 +46,8 @@ class RunWriter:
         self._unchecked_bytes = 0
         self._numbers = count(1)
         self._made: set[bytes] = set()
+        self._cut_stem = b"%b%b-" % (_CUT_PREFIX, _boot_mark())
+        self._cuts: set[bytes] = set()
 
     def promise(self, n_bytes: int) -> None:
         """Announce that `n_bytes` will be written.
@@ -54,8 +68,10 @@ class RunWriter:
         """Take back a promise that was kept or will not be needed."""
         self._promised_bytes -= n_bytes
 
-    def begin(self, path: str) -> IncomingFile:
+    def begin(self, path: str, version: str = "") -> IncomingFile:
         """Start the file `path` (relative to the run directory).
+
+        With a `version` (of a large file: its name, size and time on the host) it can be gone on with.
 
         Raises:
             FileRefusedError: the name cannot be used here.
@@ -67,10 +83,58 @@ class RunWriter:
             if directory not in self._made:
                 os.makedirs(directory, exist_ok=True)
                 self._made.add(directory)
-            temporary = b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
+            if version:
+                temporary = self._cut_name(directory, version)
+                self._remove(temporary)
+            else:
+                temporary = b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
             return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final)
         except OSError as error:
             raise _refused(error, path) from None
+
+    def cut_bytes(self, path: str, version: str) -> int:
+        """Return how much of this version of a large file is here, 0 when there is nothing of it."""
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        temporary = self._cut_name(final.rpartition(b"/")[0], version)
+        return os.lstat(temporary).st_size if temporary in self._cuts else 0
+
+    def resume(self, path: str, version: str, alive: Callable[[], object]) -> IncomingFile:
+        """Go on with a file that `cut_bytes` knows.
+
+        What is there is read, to hash it, which may take long; `alive` is called meanwhile.
+
+        Raises:
+            ClusterError: the disk cannot be read or written.
+        """
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        temporary = self._cut_name(final.rpartition(b"/")[0], version)
+        try:
+            incoming = IncomingFile(self, os.open(temporary, _FLAGS_AGAIN), temporary, final)
+            incoming.take_in_what_is_there(alive)
+        except OSError as error:
+            raise _refused(error, path) from None
+        self._cuts.discard(temporary)
+        return incoming
+
+    def put_aside(self, temporary: bytes) -> None:
+        """Remember the beginning of a file."""
+        self._cuts.add(temporary)
+
+    def drop_cuts(self, directory: str) -> None:
+        """Remove what nobody went on with below a directory (relative to the run directory)."""
+        prefix = b"%b/%b/" % (self._root, os.fsencode(directory))
+        for temporary in [name for name in self._cuts if name.startswith(prefix)]:
+            self._remove(temporary)
+
+    def _cut_name(self, directory: bytes, version: str) -> bytes:
+        return b"%b/%b%b" % (directory, self._cut_stem, version.encode())
+
+    def _remove(self, temporary: bytes) -> None:
+        self._cuts.discard(temporary)
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            return
 
     def written(self, n_bytes: int) -> None:
         """Count bytes on their way to the disk; now and then see that there is room for more."""
@@ -93,11 +157,14 @@ class RunWriter:
             os.close(descriptor)
 
     def remove_leftovers(self) -> None:
-        """Remove the temporary files of a call that was killed."""
+        """Remove the temporary files of a call that was killed; find what can be gone on with."""
         for directory, _, names in os.walk(self._root):
             for name in names:
-                if name.startswith(os.fsencode(PART_PREFIX)):
-                    os.unlink(os.path.join(directory, name))
+                path = os.path.join(directory, name)
+                if name.startswith(self._cut_stem):
+                    self._cuts.add(path)
+                elif name.startswith((os.fsencode(PART_PREFIX), _CUT_PREFIX)):
+                    os.unlink(path)
 
 
 class IncomingFile:
@@ -109,6 +176,7 @@ class IncomingFile:
         self._temporary = temporary
         self._final = final
         self._hash = hashlib.sha256()
+        self._n_bytes_before = 0
         self.n_bytes = 0
 
     def write(self, data: bytes | memoryview) -> None:
@@ -147,6 +215,39 @@ class IncomingFile:
             os.close(self._descriptor)
             self._descriptor = -1
             os.unlink(self._temporary)
+
+    def put_aside(self) -> int:
+        """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.
+
+        Return how much has been kept that was not here before.
+        """
+        is_large = os.path.basename(self._temporary).startswith(_CUT_PREFIX)
+        if not is_large or self.n_bytes < LARGE_BYTES:
+            self.abandon()
+            return 0
+        if self._descriptor < 0:
+            return 0
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._writer.put_aside(self._temporary)
+        return self.n_bytes - self._n_bytes_before
+
+    def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
+        """Hash the content of a file that is gone on with, and stand at its end."""
+        while piece := os.read(self._descriptor, _READ_BYTES):
+            self._hash.update(piece)
+            self.n_bytes += len(piece)
+            alive()
+        self._n_bytes_before = self.n_bytes
+
+
+def _boot_mark() -> bytes:
+    """Return a mark that stays the same until this machine is booted again; else a random one."""
+    try:
+        text = Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:
+        text = secrets.token_hex(16)
+    return text.replace("-", "")[:8].encode()
 
 
 def _refused(error: OSError | OverflowError, path: str) -> Exception:

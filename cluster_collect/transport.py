@@ -36,8 +36,8 @@ class RemoteFiles(Protocol):
     async def stat(self, path: bytes) -> RemoteEntry:
         """Return one file's entry, links not followed."""
 
-    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
-        """Give the content, in order, to `receive`; a shorter file just ends earlier."""
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
+        """Give the content from byte `begin` on, in order, to `receive`; a shorter file just ends earlier."""
 
     async def close(self) -> None:
         """Free the channel."""

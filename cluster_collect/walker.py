@@ -112,7 +112,8 @@ async def fetch_by_walker(
 
     async def fetch(placed: PlacedFile) -> None:
         entry = placed.entry
-        incoming = intake.begin(placed)
+        begin = intake.cut_bytes(placed)
+        incoming = await intake.resume(placed, lambda: book(0)) if begin else intake.begin(placed)
         if incoming is None:
             return
 
@@ -123,21 +124,25 @@ async def fetch_by_walker(
             return pause_s
 
         try:
-            await files.read(root + b"/" + entry.path, entry.size_bytes, receive)
+            await files.read(root + b"/" + entry.path, entry.size_bytes, receive, begin)
             now = await files.stat(root + b"/" + entry.path)
             after[entry.path] = RemoteEntry(entry.path, now.kind, now.size_bytes, now.mtime_ns)
             if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):
                 intake.finish(placed, incoming)
                 intake.note_down()
             else:
+                incoming.abandon()
                 intake.failed[entry.path] = intake.described(
                     placed, reason=f"ended after {incoming.n_bytes} of {entry.size_bytes} bytes"
                 )
         except (RemoteFailureError, FileRefusedError) as error:
             reason = error.message if isinstance(error, RemoteFailureError) else str(error)
             intake.failed[entry.path] = intake.described(placed, reason=reason)
-        finally:
+        except HostileDataError:
             incoming.abandon()
+            raise
+        finally:
+            intake.put_aside(incoming)
 
     try:
         await at_most(N_FILES_IN_FLIGHT, [fetch(placed) for placed in wanted])

@@ -40,11 +40,13 @@ class AsyncsshFiles:
         with our_errors():
             return _entry(path, await self._client.lstat(path))
 
-    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
         """Read a file in order, one piece further than `size_bytes` to see that it has grown."""
         with our_errors():
-            async with self._client.open(path, "rb", encoding=None) as file:
-                await read_in_order(file.read, size_bytes, receive)
+            # Without a block size of its own it sends each read as it is; with one, reads that a lost
+            # connection interrupts would be reported as forgotten.
+            async with self._client.open(path, "rb", encoding=None, block_size=0) as file:
+                await read_in_order(file.read, size_bytes, receive, begin)
 
     async def close(self) -> None:
         """End SFTP."""

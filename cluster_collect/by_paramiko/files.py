@@ -12,11 +12,12 @@ from cluster_collect.by_paramiko.errors import ERRORS, translated_sftp
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, RemoteFailureError
 from cluster_collect.local_transport import kind_letter
+from cluster_collect.ssh_errors import lost
 from cluster_collect.threads import in_loop, in_thread
 from cluster_collect.transport import Receive
 
 _READ_BYTES = 128 * 1024
-_N_READS_AHEAD = 32
+_PORTION_BYTES = 64 << 20
 
 
 class ParamikoFiles:
@@ -35,7 +36,11 @@ class ParamikoFiles:
                     "a name is not UTF-8, which paramiko cannot read", "use transport: asyncssh"
                 ) from None
             except ERRORS as error:
-                raise translated_sftp(error) from None
+                raise (lost("", str(error)) if self._is_cut() else translated_sftp(error)) from None
+
+    def _is_cut(self) -> bool:
+        channel = self._client.get_channel()
+        return channel is None or channel.closed or not channel.get_transport().is_active()
 
     async def real_path(self, path: bytes) -> bytes:
         """Return the absolute path, links resolved."""
@@ -60,7 +65,7 @@ class ParamikoFiles:
         """Return one file's entry."""
         return _entry(path, await self._call(self._client.lstat, os.fsdecode(path)))
 
-    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
         """Read a file in order."""
         loop = asyncio.get_running_loop()
 
@@ -71,11 +76,17 @@ class ParamikoFiles:
 
         def read() -> None:
             with self._client.open(os.fsdecode(path), "rb") as file:
-                file.prefetch(size_bytes + 1, _N_READS_AHEAD)
-                n_left = size_bytes + 1
-                while n_left > 0 and (data := file.read(min(_READ_BYTES, n_left))):
-                    n_left -= len(data)
-                    in_loop(loop, deliver(data))
+                file.seek(begin)
+                for portion in range(begin, size_bytes + 1, _PORTION_BYTES):
+                    n_left = min(_PORTION_BYTES, size_bytes + 1 - portion)
+                    # Portions keep the list of requests short. With its own limit on requests paramiko
+                    # takes a short pause for the end, and reads everything twice.
+                    file.prefetch(portion + n_left)
+                    while n_left > 0 and (data := file.read(min(_READ_BYTES, n_left))):
+                        n_left -= len(data)
+                        in_loop(loop, deliver(data))
+                    if n_left:
+                        return
 
         await self._call(read)
 

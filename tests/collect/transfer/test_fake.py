@@ -55,11 +55,11 @@ class FakeFiles:
     async def stat(self, path: bytes) -> RemoteEntry:
         return self._entry(path.removeprefix(b"/root/"), path)
 
-    async def read(self, path: bytes, size_bytes: int, receive: Receive) -> None:
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
         await asyncio.sleep(0)
         if self.trouble and (error := self.trouble.pop(0)) is not None:
             raise error
-        receive(self.content[path.removeprefix(b"/root/")])
+        receive(self.content[path.removeprefix(b"/root/")][begin:])
 
     async def close(self) -> None:
         return
