@@ -6,9 +6,6 @@
 
 PROF_* exports lack the step and the p2p/collective level. Totals are skipped. `SDMA` repeats what HCCS,
 PCIE and SIO hold, so it is not read. "Idle" is spelled "Idel" in the documentation; both are read.
-
-A first pass finds where each operator lies, which the files for Insight need too; a second one decodes
-operator by operator. So few objects are there at a time, and those are in the processor's cache.
 """
 
 from __future__ import annotations
@@ -17,9 +14,9 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from operator import attrgetter
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 import numpy as np
@@ -29,9 +26,9 @@ from msgspec.structs import astuple
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_levels import Level, levels_by_step, operators_by_step
-from cluster_analysis.sources.communication_spans import Spans
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.communication_levels import Decoders, Level, operators_by_step
+from cluster_analysis.sources.communication_spans import operator_spans
+from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 
@@ -67,9 +64,11 @@ class _Op(msgspec.Struct, gc=False, frozen=True):
     bandwidth: _Bandwidth = msgspec.field(name="Communication Bandwidth Info", default=_Bandwidth())
 
 
-_OP: msgspec.json.Decoder[_Op] = msgspec.json.Decoder(_Op)
-_LEVEL: msgspec.json.Decoder[Level[_Op]] = msgspec.json.Decoder(Level[_Op])
-_FLAT: msgspec.json.Decoder[dict[str, _Op]] = msgspec.json.Decoder(dict[str, _Op])
+_OPERATORS: Decoders[_Op] = Decoders(
+    msgspec.json.Decoder(dict[str, Level[_Op]]),
+    msgspec.json.Decoder(Level[_Op]),
+    msgspec.json.Decoder(dict[str, _Op]),
+)
 
 _PARTS = attrgetter("time", *(f"bandwidth.{name.lower()}" for name in TRANSPORTS))
 #: In the order of `_Time`, without start and the second spelling of idle.
@@ -86,42 +85,30 @@ class CommunicationTables:
 
 
 def read_communication(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark
+    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, *, with_spans: bool = True
 ) -> CommunicationTables:
-    """Return the operators of one file, their packets, and where each operator lies.
+    """Return the operators of one file, their packets, and (`with_spans`) where each operator lies.
 
     Raises:
         BadFileError: nothing of the file can be used.
     """
     content = read_bytes(path)
-    rows = _Rows(Spans(content, path.stat().st_size))
-    try:
-        for step, is_p2p, ops in operators_by_step(content, remark):
-            if steps is None or step in steps:
-                rows.add(step, is_p2p, ops)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        _refuse(content, error)
+    rows = _Rows()
+    for step, is_p2p, ops in operators_by_step(content, _OPERATORS, remark):
+        if steps is None or step in steps:
+            rows.add(step, is_p2p, ops)
     collectives = rows.collectives(rank, remark)
     packets = rows.packet_sums.table(rank, collectives["group"].combine_chunks())
-    return CommunicationTables(collectives, packets, rows.spans.table(rank))
-
-
-def _refuse(content: bytes, error: Exception) -> NoReturn:
-    """Say where an operator is not of the expected form."""
-    for _ in levels_by_step(content, _LEVEL, _FLAT, _say_nothing):
-        pass
-    raise BadFileError(f"not of the expected form: {error}") from error
-
-
-def _say_nothing(_sentence: str) -> None:
-    """It was remarked when the file was read first."""
+    if not with_spans:
+        return CommunicationTables(collectives, packets)
+    n_skipped = path.stat().st_size - len(content)
+    return CommunicationTables(collectives, packets, operator_spans(content, n_skipped, rank, steps))
 
 
 class _Rows:
     """The wanted numbers of all operators, in lists, so that the decoded objects can go."""
 
-    def __init__(self, spans: Spans) -> None:
-        self.spans = spans
+    def __init__(self) -> None:
         self._keys: list[str] = []
         #: Step, level and number of operators, of each level.
         self._places: list[tuple[int, bool, int]] = []
@@ -133,23 +120,23 @@ class _Rows:
         self._transit = {name: bytearray() for name in TRANSPORTS}
         self.packet_sums = PacketSums()
 
-    def add(self, step: int, is_p2p: bool, ops: dict[str, msgspec.Raw]) -> None:
+    def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
         """Take the numbers of one level of one step; totals and empty entries are left out."""
         for key in [key for key in ops if key.startswith(names.TOTAL_PREFIX)]:
             del ops[key]
         if not ops:
             return
-        self.spans.add(step, ops)
-        keys, rows = list(ops), list(map(_PARTS, map(_OP.decode, ops.values())))
-        if any(row[0] is None for row in rows):
-            keys = [key for key, row in zip(keys, rows, strict=True) if row[0] is not None]
-            rows = [row for row in rows if row[0] is not None]
-            if not rows:
+        keys = list(ops)
+        times, *transports = zip(*map(_PARTS, ops.values()), strict=True)
+        if not all(times):
+            keys = list(compress(keys, times))
+            transports = [tuple(compress(entries, times)) for entries in transports]
+            times = tuple(filter(None, times))
+            if not times:
                 return
         first_row = len(self._keys)
         self._keys += keys
         self._places.append((step, is_p2p, len(keys)))
-        times, *transports = zip(*rows, strict=True)
         self._add_times(times)
         for name, entries in zip(TRANSPORTS, transports, strict=True):
             sizes, milliseconds, packets = zip(*map(astuple, entries), strict=True)

@@ -7,6 +7,7 @@ have the levels, or the operators themselves, at the top.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -17,8 +18,7 @@ from cluster_analysis.sources.json_text import decode, decode_part
 
 _Op = TypeVar("_Op")
 
-_Objects = dict[str, msgspec.Raw]
-_STEPS: msgspec.json.Decoder[_Objects] = msgspec.json.Decoder(_Objects)
+_STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
@@ -28,26 +28,31 @@ class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
     collective: dict[str, _Op] = {}
 
 
-_LEVELS_BY_STEP: msgspec.json.Decoder[dict[str, Level[msgspec.Raw]]] = msgspec.json.Decoder(
-    dict[str, Level[msgspec.Raw]]
-)
-_LEVELS: msgspec.json.Decoder[Level[msgspec.Raw]] = msgspec.json.Decoder(Level[msgspec.Raw])
+@dataclass(frozen=True)
+class Decoders(Generic[_Op]):
+    """Decoders of one kind of operator, for each form of the file."""
+
+    by_step: msgspec.json.Decoder[dict[str, Level[_Op]]]
+    level: msgspec.json.Decoder[Level[_Op]]
+    operators: msgspec.json.Decoder[dict[str, _Op]]
 
 
-def operators_by_step(content: bytes, remark: Remark) -> Iterator[tuple[int, bool, _Objects]]:
-    """Yield `(step, is_p2p, operators)` of a file of any form, the operators as views into `content`.
+def operators_by_step(
+    content: bytes, decoders: Decoders[_Op], remark: Remark
+) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
+    """Do the same as `levels_by_step`, faster for files of the usual form.
 
     Raises:
         BadFileError: see `levels_by_step`.
     """
     try:
         # Nearly all files have this form, and one pass over the file is all they need.
-        document: dict[str, Level[msgspec.Raw]] | None = _LEVELS_BY_STEP.decode(content)
+        document: dict[str, Level[_Op]] | None = decoders.by_step.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     if document is None or not all(numbers.parse_step(key) is not None for key in document):
         # Without steps, or damaged: this says what is wrong, and where.
-        yield from levels_by_step(content, _LEVELS, _STEPS, remark)
+        yield from levels_by_step(content, decoders.level, decoders.operators, remark)
         return
     while document:
         # A step's objects go as soon as they are used.

@@ -8,6 +8,8 @@ under `reduce`; the operator's own name, where there is one, says what it was.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -24,7 +26,7 @@ from cluster_analysis.sources.json_text import read_bytes
 #: Variant of an entry that is one operator, not a sample or a sum.
 OPERATOR_VARIANT = "op"
 _ENDS = re.compile(r"^\s*(\d{1,9})\s*-\s*(\d{1,9})\s*$")
-_TEXT = schema.LINKS.field("variant").type
+_SAMPLE = re.compile(r"(.+)-(top\d+|middle|bottom\d+|total)\Z")
 
 
 class _Link(msgspec.Struct, gc=False, frozen=True):
@@ -97,9 +99,8 @@ class _Rows:
         given_names = pa.array([link.pytorch_name or link.mindspore_name for link in links], pa.string())
         groups, op_types, variants, op_names = describe_links(pa.array(self._keys, pa.string()), given_names)
         ends = np.array(self._ends, np.int32)
-        sizes = pa.array([link.size for link in links], pa.float64())
-        times = pa.array([link.time for link in links], pa.float64())
-        transports = pa.array([link.transport for link in links], pa.string())
+        sizes = pa.array(map(attrgetter("size"), links), pa.float64())
+        times = pa.array(map(attrgetter("time"), links), pa.float64())
         columns = {
             "rank": numbers.constant(rank, n_rows, pa.int32()),
             "step": pa.array(np.repeat(np.array([step for step, _, _ in self._places], np.int64), counts)),
@@ -112,7 +113,7 @@ class _Rows:
             "dst_local": pa.array(ends[:, 1]),
             "src_rank": pa.nulls(n_rows, pa.int32()),
             "dst_rank": pa.nulls(n_rows, pa.int32()),
-            "transport": transports.dictionary_encode().cast(_TEXT),
+            "transport": numbers.encoded(list(map(attrgetter("transport"), links))),
             "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
             "time_us": pc.multiply(times, numbers.US_PER_MS),
         }
@@ -133,26 +134,49 @@ def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.
     """
     # The same few keys come back in each step and link: each is looked at once.
     encoded = pc.dictionary_encode(keys)
-    bases, key_groups = names.split_keys(encoded.dictionary)
-    parts = pc.extract_regex(bases, r"^(?P<kind>.+)-(?P<variant>top\d+|middle|bottom\d+|total)$")
-    key_variants = pc.coalesce(pc.struct_field(parts, "variant"), pa.scalar(OPERATOR_VARIANT))
-    groups = key_groups.take(encoded.indices)
-    kinds = pc.struct_field(parts, "kind").take(encoded.indices)
-    variants = key_variants.take(encoded.indices)
-    bases = bases.take(encoded.indices)
-    op_names = pc.coalesce(given_names, pc.if_else(pc.is_null(kinds), bases, None))
-    named = names.operations(pc.coalesce(op_names, kinds, bases))
+    rows, known = encoded.indices, [_key(text) for text in encoded.dictionary.to_pylist()]
+    own_names = pa.array([key.base if key.kind is None else None for key in known], pa.string())
+    op_names = pc.coalesce(given_names, own_names.take(rows))
+    kinds = pa.array([key.kind or key.base for key in known], pa.string())
+    named = names.operations(pc.coalesce(op_names, kinds.take(rows)))
+    operations, is_named = named.dictionary.to_pylist(), pc.is_valid(op_names).to_numpy(zero_copy_only=False)
+    # So do the combinations of key, operation and whether that is the entry's own.
+    shape = (max(1, len(known)), max(1, len(operations)), 2)
+    codes = np.ravel_multi_index(
+        (rows.to_numpy(), named.indices.to_numpy(), is_named.astype(np.int64)), shape
+    )
+    distinct, places = np.unique(codes, return_inverse=True)
+    combinations = list(zip(*(part.tolist() for part in np.unravel_index(distinct, shape)), strict=True))
     shared: dict[tuple[str, str], set[str]] = {}
-    group_list, kind_list, named_list = groups.to_pylist(), kinds.to_pylist(), named.to_pylist()
-    has_name = pc.is_valid(op_names).to_pylist()
-    for group, kind, operation, is_named in zip(group_list, kind_list, named_list, has_name, strict=True):
-        if kind is not None and is_named:
-            shared.setdefault((group, kind), set()).add(operation)
-    resolved = [
-        next(iter(shared[group, kind]))
-        if not is_named and len(shared.get((group, kind), ())) == 1
-        else operation
-        for group, kind, operation, is_named in zip(group_list, kind_list, named_list, has_name, strict=True)
-    ]
-    op_types = pa.array(resolved, pa.string()).dictionary_encode().cast(_TEXT)
-    return groups, op_types, variants.dictionary_encode().cast(_TEXT), op_names
+    for key, operation, has_name in combinations:
+        kind = known[key].kind
+        if kind is not None and has_name:
+            shared.setdefault((known[key].group, kind), set()).add(operations[operation])
+    resolved = []
+    for key, operation, has_name in combinations:
+        agreed = set() if has_name else shared.get((known[key].group, known[key].kind or ""), set())
+        resolved.append(next(iter(agreed)) if len(agreed) == 1 else operations[operation])
+    return (
+        numbers.encoded([key.group for key in known]).take(rows),
+        numbers.encoded(resolved).take(pa.array(places)),
+        numbers.encoded([key.variant for key in known]).take(rows),
+        op_names,
+    )
+
+
+@dataclass(frozen=True)
+class _Key:
+    """An entry's key: `kind-variant@group`, or `base@group` with the variant of one operator."""
+
+    base: str
+    group: str
+    kind: str | None
+    variant: str
+
+
+def _key(text: str) -> _Key:
+    base, mark, group = text.rpartition("@")
+    if not mark:
+        base, group = text, ""
+    match = _SAMPLE.match(base)
+    return _Key(base, group, *(match.groups() if match else (None, OPERATOR_VARIANT)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, compress, count, pairwise
 
 import numpy as np
@@ -30,7 +30,7 @@ class PacketSums:
         self._pairs = bytearray()
 
     def add(
-        self, step: int, transport: str, row: int, packets: Sequence[Mapping[str, tuple[float, float]]]
+        self, step: int, transport: str, row: int, packets: Sequence[dict[str, tuple[float, float]]]
     ) -> None:
         """Add the packets `{MB: (count, ms)}` of operators; `row` is the first one's place among all."""
         used = list(filter(None, packets))
@@ -42,7 +42,7 @@ class PacketSums:
         rows = compress(count(row), packets)
         self._rows += rows if n_entries == len(used) else np.repeat(list(rows), lengths).tolist()
         self._sizes += chain.from_iterable(used)
-        pairs = chain.from_iterable([one.values() for one in used])
+        pairs = chain.from_iterable(map(dict.values, used))
         self._pairs += struct.pack(f"{2 * n_entries}d", *chain.from_iterable(pairs))
 
     def table(self, rank: int, groups: pa.DictionaryArray) -> pa.Table:
