@@ -10,7 +10,8 @@ from pathlib import Path
 
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.families import one_job
-from cluster_analysis.discovery.found import Found, Tree, file_size, public_name
+from cluster_analysis.discovery.found import Found, Tree, public_name
+from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
@@ -110,7 +111,7 @@ def _capture(
     devices.update({rank: one.device for rank, one in choice.captures.items() if one.device is not None})
     expected = _expected_ranks(choice.captures, places)
     problems += _missing(expected, choice.captures, problems, is_part)
-    problems += _changed(choice.captures.values(), places, run.root)
+    problems += changed_files(choice.captures.values(), places, run.root)
     return Capture(
         sources=tuple(
             _source(rank, one, hosts, devices, choice.name) for rank, one in choice.captures.items()
@@ -190,25 +191,6 @@ def _source(
         device=devices.get(rank),
         capture=window,
     )
-
-
-def _changed(captures: Iterable[Found], places: Places, root: Path) -> list[Problem]:
-    """Return a problem for every file that is not as long as it was when it was collected."""
-    problems = []
-    for one in captures:
-        for path in one.files.values():
-            collected = places.stored.get(path.relative_to(root).as_posix())
-            if collected is not None and collected != file_size(path):
-                problems.append(
-                    Problem(
-                        f"{file_size(path)} bytes, but {collected} when it was collected",
-                        file=path.name,
-                        rank=one.rank,
-                        host=one.host,
-                        advice="collect it again",
-                    )
-                )
-    return problems
 
 
 def _why_nothing(runs: Iterable[Run]) -> str:

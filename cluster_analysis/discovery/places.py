@@ -10,7 +10,7 @@ from cluster_analysis.model import Problem
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank
-from cluster_run.manifest import Manifest, read_manifest
+from cluster_run.manifest import CollectedFile, Manifest, read_manifest
 from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_table
 
 _NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)
@@ -21,7 +21,7 @@ _MARKS = ("server_list", "group_list")
 class Places:
     """What the run directory itself says about hosts and ranks; all empty for a plain tree.
 
-    `stored` is the size in bytes of each file as it was collected, by its path below the run directory.
+    `stored` says of each file what was collected, by its path below the run directory.
     """
 
     table: RankTable | None = None
@@ -29,7 +29,7 @@ class Places:
     hosts: Mapping[Rank, HostId] = field(default_factory=dict)
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
     ranks: Mapping[tuple[HostId, DeviceId], Rank] = field(default_factory=dict)
-    stored: Mapping[str, int] = field(default_factory=dict)
+    stored: Mapping[str, CollectedFile] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 
@@ -64,7 +64,7 @@ def read_places(root: Path) -> Places:
         devices={rank: device for rank, (_, device) in places.items()},
         ranks={(host, device): rank for rank, (host, device) in places.items()},
         stored={
-            file.path: file.size_bytes
+            file.path: file
             for outcome in (manifest.hosts if manifest else ())
             for file in outcome.files
             if file.state == "stored"

@@ -260,27 +260,6 @@ def test_another_json_file_is_not_taken_for_the_rank_table(tmp_path: Path) -> No
     assert discover(run).devices == {0: 0}
 
 
-def test_a_file_that_is_shorter_than_when_it_was_collected_is_told(tmp_path: Path) -> None:
-    capture = write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
-    files = [
-        {
-            "path": path.relative_to(tmp_path).as_posix(),
-            "source": "",
-            "size_bytes": path.stat().st_size + (path.name == "communication.json"),
-            "mtime_ns": 0,
-            "sha256": "",
-            "state": "stored",
-        }
-        for path in (capture / OUTPUT).iterdir()
-    ]
-    host = {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": files}
-    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": [host]}
-    (tmp_path / "manifest.json").write_text(json.dumps(document))
-    (problem,) = discover(tmp_path).problems
-    assert (problem.rank, problem.file) == (0, "communication.json")
-    assert "when it was collected" in problem.reason
-
-
 def test_files_of_a_capture_are_measured(tmp_path: Path) -> None:
     capture = write_capture(tmp_path, 0)
     names = ("step_trace_time.csv", "communication.json", "communication_matrix.json")

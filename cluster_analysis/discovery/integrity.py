@@ -1,0 +1,78 @@
+"""Whether files are still what was collected: their length, and their SHA-256 where they were touched since.
+
+A flipped bit in a number is a number: nothing in the file itself tells. The manifest does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_analysis.discovery.found import Found
+from cluster_analysis.discovery.places import Places
+from cluster_analysis.model import Problem
+from cluster_run.manifest import CollectedFile
+
+_CHUNK_BYTES = 1 << 20
+_N_THREADS = 4
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A file of a capture, and what the manifest says of it."""
+
+    path: Path
+    owner: Found
+    collected: CollectedFile
+
+
+def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list[Problem]:
+    """Return a problem for every file that is not what it was when it was collected.
+
+    A file that has its length and its time stamp still is taken for unchanged, as other tools do.
+    """
+    problems: list[Problem] = []
+    touched: list[_Stored] = []
+    for one in captures:
+        for path in one.files.values():
+            collected = places.stored.get(path.relative_to(root).as_posix())
+            if collected is None:
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # Reading it tells.
+            stored = _Stored(path, one, collected)
+            if status.st_size != collected.size_bytes:
+                reason = f"{status.st_size} bytes, but {collected.size_bytes} when it was collected"
+                problems.append(_problem(stored, reason))
+            elif status.st_mtime_ns != collected.mtime_ns and collected.sha256:
+                touched.append(stored)
+    with ThreadPoolExecutor(min(_N_THREADS, os.cpu_count() or 1)) as threads:
+        hashes = list(threads.map(_sha256, (one.path for one in touched)))
+    return problems + [
+        _problem(one, "it is not what was collected: its SHA-256 differs")
+        for one, found in zip(touched, hashes, strict=True)
+        if found is not None and found != one.collected.sha256
+    ]
+
+
+def _problem(stored: _Stored, reason: str) -> Problem:
+    owner = stored.owner
+    return Problem(reason, file=stored.path.name, rank=owner.rank, host=owner.host, advice="collect it again")
+
+
+def _sha256(path: Path) -> str | None:
+    """Return the hash of a file; None where it cannot be read, which reading it will tell."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError:
+        return None
+    return digest.hexdigest()

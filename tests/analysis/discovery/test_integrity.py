@@ -1,0 +1,67 @@
+"""Files that are not what was collected."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discover import discover
+from tests.analysis.sources.builders import OUTPUT, write_capture
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """One capture in a run directory with a manifest."""
+    directory = write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
+    files = [
+        {
+            "path": path.relative_to(tmp_path).as_posix(),
+            "source": "",
+            "size_bytes": path.stat().st_size,
+            "mtime_ns": path.stat().st_mtime_ns,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "state": "stored",
+        }
+        for path in (directory / OUTPUT).iterdir()
+    ]
+    host = {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": files}
+    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": [host]}
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    return directory
+
+
+def problems(capture: Path) -> list[tuple[int | None, str, str]]:
+    root = capture.parents[3]
+    return [(one.rank, one.file, one.reason) for one in discover(root).problems]
+
+
+def test_a_file_that_is_shorter_than_when_it_was_collected_is_told(capture: Path) -> None:
+    path = capture / OUTPUT / "communication.json"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-1])
+    assert problems(capture) == [
+        (0, "communication.json", f"{size - 1} bytes, but {size} when it was collected")
+    ]
+
+
+def test_a_digit_that_changed_after_collecting_is_told(capture: Path) -> None:
+    path = capture / OUTPUT / "step_trace_time.csv"
+    path.write_text(path.read_text().replace("8873.75", "8878.75"))
+    assert problems(capture) == [
+        (0, "step_trace_time.csv", "it is not what was collected: its SHA-256 differs")
+    ]
+
+
+def test_a_copied_run_has_other_times_and_is_what_was_collected(capture: Path) -> None:
+    for path in (capture / OUTPUT).iterdir():
+        os.utime(path)
+    assert problems(capture) == []
+
+
+def test_files_that_were_added_later_are_nobodys_problem(capture: Path) -> None:
+    (capture / OUTPUT / "op_statistic.csv").write_text("OP Type,Count,Total Time(us)\n")
+    assert problems(capture) == []

@@ -1,0 +1,157 @@
+"""Damage anywhere in a collected run: every number is that of the good file, or its rank is named.
+
+The runs are the simulator's, in every form that profilers write. Damage in numbers is damage that only the
+manifest's hashes can see: a flipped digit is a digit.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.discover import discover
+from cluster_analysis.model import Capture, RankTables
+from cluster_analysis.simulation.api import JobSpec, simulate, write_run
+from cluster_analysis.sources.rank import read_rank
+from cluster_run import layout
+from cluster_run.ids import Rank
+
+FORMS = {
+    "PyTorch as text": ("text", "pt"),
+    "PyTorch as databases": ("db", "pt"),
+    "MindSpore as text": ("text", "ms"),
+    "MindSpore as databases": ("db", "ms"),
+    "MindSpore r1.x": ("r1", "ms"),
+}
+TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations", "apis", "counters")
+SPEC = JobSpec(tp=1, pp=2, dp=2, microbatches=2, steps=2, segments=1, ranks_per_host=2)
+FUZZ = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+Rows = dict[str, list[dict[str, object]]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A good run: its files, and what reading makes of each rank."""
+
+    root: Path
+    files: tuple[Path, ...]
+    rows: dict[Rank, Rows]
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same small job in one of the forms."""
+    form, framework = FORMS[request.param]
+    root = tmp_path_factory.mktemp("runs") / "run"
+    write_run(simulate(SPEC, (), 5), root, form, framework)
+    capture, tables = read(root)
+    assert capture.problems == ()
+    assert len(tables) == 4
+    files = tuple(sorted(path for path in (root / layout.PROFILER_TREE_NAME).rglob("*") if path.is_file()))
+    return Run(root, files, {rank: rows(one) for rank, one in tables.items()})
+
+
+def read(root: Path) -> tuple[Capture, dict[Rank, RankTables]]:
+    capture = discover(root)
+    return capture, {source.rank: read_rank(source) for source in capture.sources}
+
+
+def rows(tables: RankTables) -> Rows:
+    found: Rows = {}
+    for name in TABLES:
+        table: pa.Table = getattr(tables, name)
+        found[name] = sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
+    found["metadata"] = [{"metadata": tables.metadata}]
+    return found
+
+
+def assert_right_or_named(run: Run, damaged: Path) -> None:
+    """Every rank has the good run's numbers, or a problem names it; the damaged file's is named."""
+    capture, tables = read(run.root)
+    problems = [*capture.problems, *(one for table in tables.values() for one in table.problems)]
+    named = {problem.rank for problem in problems}
+    for rank, expected in run.rows.items():
+        if rank not in named:
+            assert rows(tables[rank]) == expected, f"rank {rank} has other numbers and is not named"
+    assert len(named) == 1, f"{damaged} is damaged, and {named} are named"
+    assert {problem.file for problem in problems} >= {damaged.name}
+    assert all(problem.reason for problem in problems)
+
+
+@FUZZ
+@given(data=st.data())
+def test_a_file_cut_off_anywhere_costs_its_rank_only_and_is_named(run: Run, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(run.files))
+    good, times = path.read_bytes(), path.stat()
+    path.write_bytes(good[: data.draw(st.integers(0, len(good) - 1))])
+    try:
+        assert_right_or_named(run, path)
+    finally:
+        restore(path, good, times)
+
+
+@FUZZ
+@given(data=st.data())
+def test_flipped_bytes_anywhere_are_never_a_number_of_an_unnamed_rank(run: Run, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(run.files))
+    good, times = path.read_bytes(), path.stat()
+    bad = bytearray(good)
+    for position in data.draw(st.lists(st.integers(0, len(bad) - 1), min_size=1, max_size=4, unique=True)):
+        bad[position] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(bytes(bad))
+    try:
+        assert_right_or_named(run, path)
+    finally:
+        restore(path, good, times)
+
+
+@FUZZ
+@given(data=st.data())
+def test_text_that_is_no_number_anywhere_is_never_a_number(run: Run, data: st.DataObject) -> None:
+    text_files = [path for path in run.files if path.suffix in (".json", ".csv")]
+    path = data.draw(st.sampled_from(text_files))
+    good, times = path.read_bytes(), path.stat()
+    digits = [i for i, byte in enumerate(good) if chr(byte).isdigit() and not chr(good[i - 1]).isdigit()]
+    at = data.draw(st.sampled_from(digits))
+    end = next(
+        (i for i in range(at, len(good)) if not (chr(good[i]).isdigit() or good[i] in b".e-+")), len(good)
+    )
+    bad = data.draw(st.sampled_from([b"NaN", b"Infinity", b"-", b"1e999", b"null", b'"12"', b"[]", b"true"]))
+    path.write_bytes(good[:at] + bad + good[end:])
+    try:
+        assert_right_or_named(run, path)
+    finally:
+        restore(path, good, times)
+
+
+def restore(path: Path, content: bytes, times: os.stat_result) -> None:
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_a_run_without_its_manifest_still_names_a_file_that_was_cut_off(run: Run) -> None:
+    manifest = run.root / layout.MANIFEST_NAME
+    kept = manifest.read_bytes()
+    manifest.unlink()
+    try:
+        for path in run.files:
+            good, times = path.read_bytes(), path.stat()
+            # In the middle of a line: a text that ends between two lines cannot be told from a whole one.
+            cut = good[: len(good) * 2 // 3].rstrip(b"\n}] ") + (b"" if path.suffix == ".db" else b"1")
+            path.write_bytes(cut)
+            try:
+                assert_right_or_named(run, path)
+            finally:
+                restore(path, good, times)
+    finally:
+        manifest.write_bytes(kept)
