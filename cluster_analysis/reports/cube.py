@@ -41,14 +41,6 @@ class Cube:
     values: Mapping[str, FloatArray]
 
 
-@dataclass(frozen=True)
-class StepPart:
-    """One part of the mean step: its name on the page and its mean over ranks and steps."""
-
-    name: str
-    mean_us: float
-
-
 def build_cube(result: AnalysisResult, max_cells: int = MAX_CELLS) -> Cube:
     """Return the times of all ranks and steps that any table mentions."""
     tables = {name: result.tables[name] for name in ("steps", "rank_times") if name in result.tables}
@@ -62,40 +54,6 @@ def build_cube(result: AnalysisResult, max_cells: int = MAX_CELLS) -> Cube:
         if table in tables and tables[table][column].null_count < tables[table].num_rows
     }
     return Cube(tuple(int(rank) for rank in ranks), bins, values)
-
-
-def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
-    """Return where the mean step goes: parts that add up to computing + exposed + free + preparing.
-
-    Bubble is the receiving part of exposed communication, as the profiler counts it.
-    """
-    table = result.tables.get("steps")
-    if table is None or table.num_rows == 0:
-        return ()
-    means = {name: _mean(table[column]) for name, (source, column) in METRICS.items() if source == "steps"}
-    bubble = min(means["bubble"], means["exposed"])
-    parts = (
-        StepPart("compute_only", max(0.0, means["computing"] - means["overlapped"])),
-        StepPart("overlapped", means["overlapped"]),
-        StepPart("exposed_only", means["exposed"] - bubble),
-        StepPart("bubble", bubble),
-        StepPart("free", means["free"]),
-        StepPart("preparing", max(0.0, means["preparing"])),
-    )
-    return tuple(part for part in parts if part.mean_us > 0)
-
-
-def unusual_steps(result: AnalysisResult, factor: float = 1.5) -> tuple[int, ...]:
-    """Return the steps that took `factor` times the median step or more: they weigh on every mean."""
-    table = result.tables.get("steps")
-    if table is None or table.num_rows == 0:
-        return ()
-    spent = _zero_for_missing(table["computing_us"])
-    spent = spent + _zero_for_missing(table["communication_not_overlapped_us"])
-    steps, position = np.unique(table["step"].to_numpy(), return_inverse=True)
-    means = np.bincount(position, spent) / np.bincount(position)
-    limit = factor * np.median(means)
-    return tuple(int(one) for one in steps[means >= limit]) if limit > 0 else ()
 
 
 def _dense(
@@ -122,15 +80,3 @@ def _dense(
 def _distinct(columns: list[pa.ChunkedArray], more: tuple[int, ...]) -> np.ndarray[Any, Any]:
     parts = [column.unique().to_numpy() for column in columns]
     return np.unique(np.concatenate([*parts, np.asarray(more, dtype=np.int64)]).astype(np.int64))
-
-
-def _zero_for_missing(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    values: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False).astype(np.float64)
-    values[np.isnan(values)] = 0.0
-    return values
-
-
-def _mean(column: pa.ChunkedArray) -> float:
-    values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if values.size else 0.0

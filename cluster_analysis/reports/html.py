@@ -18,8 +18,10 @@ from markupsafe import Markup
 from cluster_analysis.baseline import Comparison
 from cluster_analysis.findings import document_to_json
 from cluster_analysis.reports import wording, words
-from cluster_analysis.reports.cube import build_cube, step_parts, unusual_steps
+from cluster_analysis.reports.cube import build_cube
 from cluster_analysis.reports.packing import pack
+from cluster_analysis.reports.retold import retell
+from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.traffic import build_traffic
 from cluster_analysis.result import AnalysisResult
 from cluster_run.errors import InputError
@@ -42,7 +44,7 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.")
+_TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.", "role.")
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
@@ -58,6 +60,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
         lstrip_blocks=True,
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
+    environment.globals.update(retell=retell)
     parts = step_parts(result)
     page = environment.get_template("report.html.j2").render(
         result=result,
@@ -65,6 +68,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
         dictionary=dictionary,
         baseline=baseline,
         parts=parts,
+        culprit=blamed(result.document),
         unusual_steps=unusual_steps(result),
         parts_us=sum(part.mean_us for part in parts),
         payload=_payload(result, baseline, dictionary),

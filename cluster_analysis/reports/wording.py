@@ -34,6 +34,8 @@ KIND_SUBJECTS = {
     "host_bound": "slow dispatch",
 }
 
+#: A smaller share of the step would be written as 0.0 %.
+_NOTHING_SHARE = 0.0005
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -158,7 +160,20 @@ def can_save(document: FindingsDocument) -> bool:
 
 def is_nothing(finding: Finding) -> bool:
     """Return whether the cost of a finding would be written as 0.0 %."""
-    return finding.cost_share is not None and finding.cost_share < 0.0005
+    return finding.cost_share is not None and finding.cost_share < _NOTHING_SHARE
+
+
+def hidden_ms(document: FindingsDocument, position: int) -> float:
+    """Return what the finding at `position` costs a step once all those above it are put right; 0 if nothing.
+
+    Two slow things may hide each other: the dearer one alone sets the pace, so that mending the other saves
+    nothing yet.
+    """
+    after = document.findings[position].cumulative_saving_ms
+    before = [one.cumulative_saving_ms or 0.0 for one in document.findings[:position]]
+    gain_ms = (after or 0.0) - max(before, default=0.0)
+    step_ms = document.run.step_ms or 0.0
+    return gain_ms if step_ms and gain_ms >= _NOTHING_SHARE * step_ms else 0.0
 
 
 def best_saving_ms(document: FindingsDocument) -> float | None:

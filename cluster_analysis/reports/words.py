@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from cluster_analysis.findings import FAULT_KINDS, Evidence, Finding, FindingsDocument
 from cluster_analysis.reports import wording
+from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
 from cluster_run.ids import HostId, format_number_ranges
 
@@ -206,6 +207,42 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
 def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
     """Return `host 3`, with its address where that may be shown."""
     return dictionary.say("map.host", host=wording.host_name(host, result).removeprefix("host "))
+
+
+def beside_part(part: StepPart, culprit: Finding | None, dictionary: Dictionary) -> Phrase:
+    """Return what one rank has of a part of the step: the culprit, or the rank with most of it."""
+    value = wording.format_ms(part.beside_us / 1000)
+    if culprit is not None and part.most_rank is None:
+        return dictionary.say("step.culprit", who=_who(culprit, dictionary), value=value)
+    return dictionary.say("step.most", value=value, rank=part.most_rank)
+
+
+def beside_note(culprit: Finding | None, dictionary: Dictionary) -> Phrase:
+    """Return whose times stand below those of the mean step."""
+    if culprit is None:
+        return dictionary.say("step.beside.most")
+    return dictionary.say("step.beside.culprit", who=_who(culprit, dictionary))
+
+
+def problem_phrase(result: AnalysisResult, index: int, dictionary: Dictionary) -> Phrase:
+    """Return problem number `index` as one line: place in both languages, reason as it was written."""
+    problem = result.document.problems[index]
+    english = wording.problem_line(result, index)
+    where = [
+        host_phrase(problem.host, result, dictionary).zh if problem.host is not None else "",
+        dictionary.say("rank", rank=problem.rank).zh if problem.rank is not None else "",
+        wording.plain(problem.file),
+    ]
+    place = "，".join(part for part in where if part)
+    why = f"{wording.plain(problem.reason)}{f' ({wording.plain(problem.advice)})' if problem.advice else ''}"
+    return Phrase(english, f"{place}：{why}" if place else why)
+
+
+def _who(finding: Finding, dictionary: Dictionary) -> Phrase:
+    """Return `rank 13` or `host 2`."""
+    if finding.kind == "slow_host" and finding.hosts:
+        return dictionary.say("map.host", host=", ".join(map(wording.plain, finding.hosts)))
+    return dictionary.say("rank", rank=format_number_ranges(finding.ranks))
 
 
 def replay_phrase(name: str, dictionary: Dictionary) -> Phrase:

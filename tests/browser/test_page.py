@@ -49,7 +49,8 @@ def test_every_finding_opens_its_evidence(viewer, job):
     assert open_every_finding(page) == 2
     for finding in page.locator("details.finding").all():
         expect(finding.locator(".drawn canvas").first).to_be_visible()
-    expect(page.locator("#finding-slow_rank-5 .u-legend")).to_contain_text("rank 5")
+    # No step is pointed at: the legend tells the mean of all.
+    expect(page.locator("#finding-slow_rank-5 .u-legend")).to_have_text(re.compile(r"rank 5:?\s*20\d ms"))
     page.screenshot(path=SCREENSHOTS / f"{job.n_ranks}-findings.png", full_page=True)
 
 
@@ -94,13 +95,15 @@ def test_switches_change_language_and_theme_and_are_remembered(viewer):
 
 
 def test_chinese_leaves_no_english_heading_behind(viewer):
-    page = viewer.open(html.render(builder.degraded()), locale="zh-CN")
+    with_problem = builder.with_hostile_names(builder.degraded())
+    page = viewer.open(html.render(with_problem), locale="zh-CN")
     show_all(page)
     expect(page.locator("#bars-sort option").first).to_have_text("卡序号")
 
     headings = page.locator("h1, h2, h3, th, .choice, nav a, option").all_inner_texts()
     english = {text for text in headings if re.fullmatch(r"[ -~]*[A-Za-z]{3}[ -~]*", text)}
     # Names of the trade stay as they are.
+    expect(page.locator("#problems .chinese-only")).to_be_visible()
     assert english <= {"HCCS", "RDMA", "allreduce", "batchsendrecv", "reducescatter"}
 
 
@@ -123,6 +126,14 @@ def test_numbers_on_the_page_are_those_of_findings_and_tables(viewer, job):
             [name, asked],
         )
         assert values == pytest.approx([row[column] for row in rows], rel=1e-6)
+
+
+def test_marks_of_a_finding_are_told_in_each_legend_and_absent_where_nothing_is_marked(viewer):
+    for result, number in ((builder.degraded(), 3), (builder.healthy(), 0)):
+        page = viewer.open(html.render(result))
+        show_all(page)
+        wait_until_painted(page, "#map canvas", n_colours=2)
+        expect(page.locator(".legend", has_text="named by a finding")).to_have_count(number)
 
 
 def test_text_of_a_finding_shows_its_cost_and_evidence(viewer):

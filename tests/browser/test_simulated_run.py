@@ -5,6 +5,7 @@ the large job is as wide as any, while its files cost seconds.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -71,6 +72,28 @@ def test_page_of_a_simulated_job_shows_what_findings_json_and_the_steps_say(view
             [name, [[row["rank"], row["step"]] for row in rows]],
         )
         assert values == pytest.approx([row[column] for row in rows], rel=CLOSE)
+
+
+def test_times_below_the_mean_step_are_those_of_the_slow_rank(viewer, output):
+    page = viewer.open((output / "report.html").read_bytes())
+    rows = [row for row in table(output, "steps") if row["rank"] == 13]
+    mean = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+    free, computing = (page.locator(f"dd[data-part={part}] + dd.beside") for part in ("free", "compute_only"))
+
+    expect(free).to_have_text(re.compile("^rank 13: "))
+    assert float(free.get_attribute("data-us")) == pytest.approx(mean["free_us"])
+    expect(computing).to_have_class(re.compile("is-far"))
+    only_us = mean["computing_us"] - mean["overlapped_us"]
+    assert float(computing.get_attribute("data-us")) == pytest.approx(only_us)
+
+
+def test_chains_of_a_simulated_job_are_told_in_chinese(viewer, output):
+    page = viewer.open((output / "report.html").read_bytes(), locale="zh-CN")
+    open_every_finding(page)
+
+    expect(page.locator("ol.chain li").first).to_contain_text("等待")
+    for sentence in page.locator("ol.chain li").all_inner_texts():
+        assert not re.search("[A-Za-z]{3}", sentence), sentence
 
 
 def test_every_link_of_the_page_has_the_bandwidth_time_and_size_of_the_table(viewer, output):

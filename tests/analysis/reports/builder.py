@@ -337,5 +337,5 @@ def _operators(job: Job, random: np.random.Generator) -> pa.Table:
     return _table(rows, schema.OPERATORS)
 
 
-def _table(columns: dict[str, object] | dict[str, list[object]], wanted: pa.Schema) -> pa.Table:
+def _table(columns: Mapping[str, object], wanted: pa.Schema) -> pa.Table:
     return pa.table({name: pa.array(columns[name], wanted.field(name).type) for name in wanted.names}, wanted)

@@ -2,8 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cluster_analysis import schema
-from cluster_analysis.reports.cube import METRICS, build_cube, step_parts, unusual_steps
+from cluster_analysis.reports.cube import METRICS, build_cube
 from tests.analysis.reports import builder
 
 
@@ -53,33 +52,3 @@ def test_no_tables_give_ranks_and_no_times():
 
     assert len(cube.ranks) == 32
     assert cube.values == {}
-
-
-def test_parts_of_a_step_add_up_to_the_whole():
-    result = builder.degraded()
-    steps = result.tables["steps"]
-    whole = sum(
-        np.mean(steps[column].to_numpy())
-        for column in ("computing_us", "communication_not_overlapped_us", "free_us", "preparing_us")
-    )
-
-    assert sum(part.mean_us for part in step_parts(result)) == pytest.approx(whole)
-
-
-def test_a_step_far_longer_than_the_others_is_named():
-    result = builder.healthy()
-    steps = result.tables["steps"]
-    exposed = steps["communication_not_overlapped_us"].to_numpy().copy()
-    exposed[steps["step"].to_numpy() == 11] *= 4
-    position = steps.schema.get_field_index("communication_not_overlapped_us")
-    longer = steps.set_column(position, steps.schema.field(position), pa.array(exposed))
-
-    assert unusual_steps(result) == ()
-    assert unusual_steps(builder.with_tables(result, {"steps": longer})) == (11,)
-    assert unusual_steps(builder.with_tables(result, {})) == ()
-
-
-def test_an_empty_step_table_has_no_parts():
-    result = builder.with_tables(builder.healthy(), {"steps": schema.empty(schema.STEPS)})
-
-    assert step_parts(result) == ()

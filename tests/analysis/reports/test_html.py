@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -71,6 +72,41 @@ def test_verdict_findings_and_next_check_are_read_without_a_script(page):
     for finding in document.findings:
         assert finding.summary in text
         assert finding.next_check in text
+
+
+def test_a_finding_behind_a_dearer_one_shows_what_it_costs_after_that_one():
+    result = builder.degraded()
+    first, second = result.document.findings
+    second = replace(second, cost_ms_per_step=0.0, cost_share=0.0, cumulative_saving_ms=20.0)
+    first = replace(first, cumulative_saving_ms=12.3)
+    hidden = replace(result, document=replace(result.document, findings=(first, second)))
+    text = Elements(html.render(hidden).decode()).text
+
+    assert "7.7 ms hidden by those above" in text
+    assert "20.0 ms together with those above" in text
+    assert "costs nothing measurable" not in text
+
+
+def test_a_finding_that_saves_nothing_even_then_costs_nothing_measurable():
+    result = builder.degraded()
+    first, second = result.document.findings
+    second = replace(
+        second, cost_ms_per_step=0.0, cost_share=0.0, cumulative_saving_ms=first.cumulative_saving_ms
+    )
+    free = replace(result, document=replace(result.document, findings=(first, second)))
+
+    assert "costs nothing measurable" in Elements(html.render(free).decode()).text
+
+
+def test_below_the_mean_step_stands_the_blamed_rank_or_the_one_with_most():
+    degraded, healthy = (
+        Elements(html.render(one).decode()) for one in (builder.degraded(), builder.healthy())
+    )
+
+    assert f"rank {builder.SLOW_RANK}, which a finding below names" in degraded.text
+    assert re.search(rf"rank {builder.SLOW_RANK}: \d", degraded.text)
+    assert "the rank with most of it" in healthy.text
+    assert re.search(r"most: [\d.]+ ms, rank \d", healthy.text)
 
 
 def test_nothing_is_loaded_from_anywhere(page):

@@ -30,6 +30,7 @@ PREFIXES = (
     "method.",
     "replay.",
     "check.",
+    "role.",
     *(f"{one}." for one in COMPOSED),
 )
 
@@ -37,7 +38,8 @@ PREFIXES = (
 def sources() -> str:
     texts = [ASSETS.joinpath(name).read_text("utf-8") for name in ("report.html.j2", "baseline.html.j2")]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
-    texts.append(files("cluster_analysis.reports").joinpath("words.py").read_text("utf-8"))
+    code = files("cluster_analysis.reports")
+    texts += [code.joinpath(name).read_text("utf-8") for name in ("words.py", "retold.py")]
     return "\n".join(texts)
 
 

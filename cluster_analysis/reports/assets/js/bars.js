@@ -74,7 +74,7 @@ function drawBars(run, holder, ranks, bin, zoom) {
     place: (i) => [left + (i + 0.5) * pitch, y(totals[i])],
   });
   dragRange(canvas, index, zoom);
-  legendBars(holder, parts, middle);
+  legendBars(holder, parts, middle, ranks.some((rank) => run.blamed.has(rank)));
 }
 
 // Which rank a pixel column shows: one that a finding names, else the one furthest from the median.
@@ -109,9 +109,10 @@ function barText(run, rank, parts, total, bin) {
     ...lines.map(([part, us]) => `${t(`part.${part}`)} ${formatUs(us)}`)].filter(Boolean).join("\n");
 }
 
-function legendBars(holder, parts, middle) {
+function legendBars(holder, parts, middle, isMarked) {
   holder.querySelector(".legend")?.remove();
   holder.append(el("div", { class: "legend" },
     ...parts.map((part) => el("span", {}, el("i", { class: `part-${part}` }), t(`part.${part}`))),
-    el("span", {}, el("i", { class: "line dashed" }), `${t("finding.medianline")} ${formatUs(middle)}`)));
+    el("span", {}, el("i", { class: "line dashed" }), t("ranks.medianline", { value: formatUs(middle) })),
+    isMarked ? el("span", {}, el("i", { class: "triangle" }), t("ranks.marked")) : null));
 }

@@ -63,7 +63,8 @@ function stripLegend() {
   return el("div", { class: "legend" },
     el("span", {}, el("i", { style: { background: colour("degraded"), borderRadius: "50%" } }), t("finding.this")),
     el("span", {}, el("i", { style: { background: colour("compute"), borderRadius: "50%" } }), t("finding.peerdot")),
-    el("span", {}, el("i", { class: "line dashed" }), t("finding.medianline")));
+    el("span", {}, el("i", { class: "line dashed" }), t("finding.medianline")),
+    el("span", {}, el("i", { class: "band" }), t("finding.band")));
 }
 
 // Lines by step with uPlot: the culprits' mean, and the peers' median with the middle 80 %.
@@ -87,7 +88,11 @@ function drawSteps(run, finding, metric, holder) {
 
 function stepChart(holder, data, name) {
   const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false } };
-  const written = (_, value) => (value === null || value === undefined ? "–" : formatMs(value));
+  // Where the pointer is on no step (index null) the legend tells the mean of all steps.
+  const mean = (values) => { const known = values.filter((one) => one !== null); return known.reduce((sum, one) => sum + one, 0) / known.length; };
+  const at = (plot, series, index) => (index === null || index === undefined ? mean(plot.data[series]) : plot.data[series][index] ?? NaN);
+  const written = (plot, _, series, index) => formatMs(at(plot, series, index));
+  const band = (plot, _, series, index) => `${formatMs(at(plot, series, index))} – ${formatMs(at(plot, series + 1, index))}`;
   holder.replaceChildren();
   return new uPlot({
     width: Math.max(280, holder.clientWidth || 480), height: 170,
@@ -98,11 +103,11 @@ function stepChart(holder, data, name) {
     bands: [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }],
     legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "degraded", "compute", "overlapped", "overlapped"][i] ?? "line") } },
     series: [
-      { label: t("ops.step"), value: (_, value) => (value === null ? "–" : `${value}`) },
+      { label: t("ops.step"), value: (_, value) => (value === null || value === undefined ? t("ranks.allsteps") : `${value}`) },
       { label: name, stroke: () => colour("degraded"), width: 2, value: written, points: { show: data[0].length < 40, size: 5 } },
       { label: t("finding.medianline"), stroke: () => colour("compute"), width: 2, value: written, points: { show: false } },
-      { label: "10 %", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
-      { label: "90 %", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
+      { label: t("finding.band"), stroke: () => colour("overlapped"), width: 1, value: band, points: { show: false } },
+      { label: "", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
     ],
   }, data, holder);
 }

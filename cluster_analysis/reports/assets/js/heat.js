@@ -61,7 +61,8 @@ function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
     place: ([i, bin]) => [left + (i + 0.5) * pitch, (bin + 0.5) * rowHeight],
   });
   dragRange(canvas, index, zoom);
-  legendHeat(holder, { scale, kind, metric, perPixel: Math.ceil(ranks.length / columns.length) }, run);
+  const perPixel = Math.ceil(ranks.length / columns.length), isMarked = ranks.some((rank) => run.blamed.has(rank));
+  legendHeat(holder, { scale, kind, metric, perPixel, isMarked }, run);
 }
 
 function mostDeviating(cells, from, to, bin, nBins, kind) {
@@ -90,10 +91,12 @@ function cellText(run, metric, rank, bin) {
   ].filter(Boolean).join("\n");
 }
 
-function legendHeat(holder, { scale, kind, metric, perPixel }, run) {
+function legendHeat(holder, { scale, kind, metric, perPixel, isMarked }, run) {
   holder.querySelectorAll(".legend, .binned").forEach((old) => old.remove());
   const words = kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""];
-  holder.append(scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, words));
+  const legend = scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, words);
+  if (isMarked) legend.append(el("span", {}, el("i", { class: "dot" }), t("ranks.marked")));
+  holder.append(legend);
   const notes = [];
   if (perPixel > 1) notes.push(t("ranks.binned", { n: perPixel }));
   if (run.bins.some((steps) => steps.length > 1)) notes.push(t("heat.binnedsteps", { n: run.bins[0].length }));

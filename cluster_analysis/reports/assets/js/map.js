@@ -22,7 +22,9 @@ function hostBlocks(run) {
   return order.map((host) => {
     const ranks = byHost.get(host);
     const cells = ranks.map((rank, i) => [rank, host === "" ? i % 16 : run.places.get(rank).device ?? i, host === "" ? Math.floor(i / 16) : 0]);
-    return block(host === "" ? t("map.unplaced") : run.addresses[host] ? `${host} ${run.addresses[host]}` : host, cells);
+    // A few hosts stand under their names; of many, in rows, the number is enough.
+    const name = order.length > 12 && !run.addresses[host] ? host : run.hostName(host);
+    return block(host === "" ? t("map.unplaced") : name, cells);
   });
 }
 
@@ -81,7 +83,9 @@ function drawMap(run, holder, blocks, metric, kind, arrange) {
     move: (cell, dx, dy) => moveIn(placed.cells, cell, dx, dy),
     place: (cell) => [cell.x + size / 2, cell.y + size / 2],
   });
-  holder.append(scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""]));
+  const legend = scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""]);
+  if (run.blamed.size) legend.append(el("span", {}, el("i", { class: "ring" }), t("ranks.marked")));
+  holder.append(legend);
   if (kind === "deviation" && WAITING_METRICS.includes(metric)) holder.append(el("p", { class: "note binned" }, t("heat.waiting")));
   if (arrange === "grid") holder.append(el("p", { class: "note binned" }, t("map.axes")));
 }

@@ -159,7 +159,8 @@ function matrixPointer(run, canvas, { cells, sources, destinations, left, upper,
 }
 
 function legendMatrix(run, holder, scale, metric) {
-  holder.append(scale ? scaleLegend(scale, MATRIX_FORMATS[metric])
+  const words = metric === "excess" ? [t("matrix.faster"), t("matrix.slower")] : ["", ""];
+  holder.append(scale ? scaleLegend(scale, MATRIX_FORMATS[metric], words)
     : el("div", { class: "legend" }, ...run.transports.map((name, i) =>
       el("span", {}, el("i", { style: { background: colour(TRANSPORT_COLOURS[i % TRANSPORT_COLOURS.length]) } }), name))));
 }

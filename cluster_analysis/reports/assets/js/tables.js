@@ -81,7 +81,7 @@ function drawStages(run) {
     columns: [
       { name: t("stages.stage"), value: (row) => row.stage },
       { name: t("stages.ranks"), value: (row) => row.n, isNumber: true },
-      ...metrics.map((metric) => ({ name: metricName(metric), value: (row) => row[metric], cell: (row) => formatUs(row[metric]), isNumber: true })),
+      ...metrics.map((metric) => ({ name: metric === "exposed_only" ? t("part.exposed_only") : metricName(metric), value: (row) => row[metric], cell: (row) => formatUs(row[metric]), isNumber: true })),
       { name: "", value: (row) => row.computing, cell: (row) => inlineBar(parts(row), most), isWide: true },
     ],
   });

@@ -1,0 +1,118 @@
+"""Where the mean step goes, and how much of each part the rank has that a reader should look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.findings import Finding, FindingsDocument
+from cluster_analysis.reports.cube import METRICS
+from cluster_analysis.result import AnalysisResult
+from cluster_run.ids import Rank
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+#: A rank's time is worth a second look when it is above the mean by this much of the part …
+_FAR_OF_PART = 0.1
+#: … and of the step.
+_FAR_OF_STEP = 0.005
+
+
+@dataclass(frozen=True)
+class StepPart:
+    """One part of the mean step: its name on the page, its mean over all ranks, and one rank's beside it.
+
+    A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the dearest
+    alarm blames, or, where no rank is blamed, that of `most_rank`, the rank that has most of this part.
+    """
+
+    name: str
+    mean_us: float
+    beside_us: float
+    most_rank: Rank | None
+    is_far: bool
+
+
+def blamed(document: FindingsDocument) -> Finding | None:
+    """Return the dearest finding that blames ranks and is an alarm."""
+    alarms = (one for one in document.findings if one.severity != "info" and one.ranks)
+    return next((one for one in alarms if one.kind in ("slow_rank", "slow_host")), None)
+
+
+def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
+    """Return where the mean step goes: parts that add up to computing + exposed + free + preparing.
+
+    Bubble is the receiving part of exposed communication, as the profiler counts it.
+    """
+    table = result.tables.get("steps")
+    if table is None or table.num_rows == 0:
+        return ()
+    ranks, row_of = np.unique(table["rank"].to_numpy(), return_inverse=True)
+    of_ranks = _parts({name: _means_by_rank(table, name, row_of, len(ranks)) for name in _NAMES})
+    of_all = _parts({name: np.array([_mean(table, name)]) for name in _NAMES})
+    step_us = sum(float(values[0]) for values in of_all.values())
+    finding = blamed(result.document)
+    chosen = np.isin(ranks, finding.ranks) if finding else np.zeros(len(ranks), bool)
+    parts = []
+    for name, (mean_us,) in of_all.items():
+        most = None if chosen.any() else int(np.argmax(of_ranks[name]))
+        beside_us = float(of_ranks[name][chosen].mean() if most is None else of_ranks[name][most])
+        more_us = beside_us - mean_us
+        is_far = bool(more_us > _FAR_OF_PART * mean_us and more_us > _FAR_OF_STEP * step_us)
+        if mean_us > 0:
+            rank = None if most is None else Rank(int(ranks[most]))
+            parts.append(StepPart(name, float(mean_us), beside_us, rank, is_far))
+    return tuple(parts)
+
+
+def unusual_steps(result: AnalysisResult, factor: float = 1.5) -> tuple[int, ...]:
+    """Return the steps that took `factor` times the median step or more: they weigh on every mean."""
+    table = result.tables.get("steps")
+    if table is None or table.num_rows == 0:
+        return ()
+    spent = np.nan_to_num(_column(table, "computing")) + np.nan_to_num(_column(table, "exposed"))
+    steps, position = np.unique(table["step"].to_numpy(), return_inverse=True)
+    means = np.bincount(position, spent) / np.bincount(position)
+    limit = factor * np.median(means)
+    return tuple(int(one) for one in steps[means >= limit]) if limit > 0 else ()
+
+
+_NAMES = tuple(name for name, (source, _) in METRICS.items() if source == "steps")
+
+
+def _parts(means: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return the parts of a step, in the order in which they are drawn, from the profiler's own columns."""
+    bubble = np.minimum(means["bubble"], means["exposed"])
+    return {
+        "compute_only": np.maximum(0.0, means["computing"] - means["overlapped"]),
+        "overlapped": means["overlapped"],
+        "exposed_only": means["exposed"] - bubble,
+        "bubble": bubble,
+        "free": means["free"],
+        "preparing": np.maximum(0.0, means["preparing"]),
+    }
+
+
+def _column(table: pa.Table, name: str) -> FloatArray:
+    values: FloatArray = table[METRICS[name][1]].to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+def _mean(table: pa.Table, name: str) -> float:
+    values = _column(table, name)
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else 0.0
+
+
+def _means_by_rank(
+    table: pa.Table, name: str, row_of: np.ndarray[Any, np.dtype[np.intp]], n_ranks: int
+) -> FloatArray:
+    """Mean over the steps of each rank (ranks,); 0 where a rank has no value."""
+    values = _column(table, name)
+    known = ~np.isnan(values)
+    sums = np.bincount(row_of[known], values[known], n_ranks)
+    return np.asarray(sums / np.maximum(np.bincount(row_of[known], minlength=n_ranks), 1), np.float64)
