@@ -10,11 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.sorting import distinct, stable_order
 
 #: Operation names that send only and receive only; everything else synchronises its members.
 SEND_TYPES = frozenset({"send", "isend"})
 RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
 _TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
+_COLUMNS = ["rank", "group", "op_type", "op_index", "is_p2p", "start_ns", *_TRANSPORT_BYTES]
 
 
 @dataclass(frozen=True)
@@ -71,20 +73,25 @@ def calls_of(collectives: pa.Table) -> Calls:
     """Turn the COLLECTIVES rows of one step into `Calls`; rows without an elapse time are left out."""
     elapse = numbers(collectives["elapse_us"])
     usable = np.flatnonzero(np.isfinite(elapse) & (elapse >= 0))
-    table = collectives.take(pa.array(usable))
+    table = collectives.select(_COLUMNS)
+    if len(usable) < len(elapse):
+        table = table.take(pa.array(usable))
     start_ns = table["start_ns"].fill_null(-1).to_numpy()
     has_clock = bool(len(start_ns)) and bool((start_ns > 0).all())
-    ranks, rank = np.unique(table["rank"].to_numpy(), return_inverse=True)
+    ranks, rank = distinct(table["rank"].to_numpy())
     number = table["op_index"].fill_null(-1).to_numpy()
-    order = np.lexsort((number, start_ns, rank)) if has_clock else np.lexsort((np.arange(len(rank)), rank))
     # A rank's clock counts from its first call: nanoseconds since 1970 do not fit a float64.
     origin = np.full(len(ranks), np.iinfo(np.int64).max)
     np.minimum.at(origin, rank, start_ns)
-    start_us = (start_ns - origin[rank])[order] / 1e3
+    since = start_ns - origin[rank]
+    order = _by_rank_and_start(rank, since, number) if has_clock else stable_order(rank)
+    start_us = since[order] / 1e3
     groups, group = codes(table["group"])
     types, kind = codes(table["op_type"])
     elapse_us = elapse[usable][order]
-    sizes = np.nansum([numbers(table[name]) for name in _TRANSPORT_BYTES], axis=0)
+    sizes = np.zeros(len(usable))
+    for name in _TRANSPORT_BYTES:
+        sizes += np.nan_to_num(numbers(table[name]))
     return Calls(
         ranks=ranks.astype(np.int32),
         groups=groups,
@@ -97,11 +104,24 @@ def calls_of(collectives: pa.Table) -> Calls:
         start_us=start_us,
         end_us=start_us + elapse_us,
         elapse_us=elapse_us,
-        size_bytes=np.asarray(sizes, np.float64)[order],
+        size_bytes=sizes[order],
         origin_us=(origin - origin.min(initial=np.iinfo(np.int64).max)) / 1e3,
         has_clock=has_clock,
         rows=usable[order],
     )
+
+
+def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> IntArray:
+    """The order of calls; those that a rank starts at one time by their running numbers."""
+    longest = int(since_ns.max(initial=0)) + 1
+    if longest * (int(rank.max(initial=0)) + 1) > np.iinfo(np.int64).max:
+        return np.lexsort((number, since_ns, rank))
+    key = rank.astype(np.int64) * longest + since_ns
+    order = np.argsort(key)
+    ordered = key[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return np.lexsort((number, since_ns, rank))
+    return order
 
 
 def numbers(column: Any) -> FloatArray:
@@ -111,12 +131,16 @@ def numbers(column: Any) -> FloatArray:
 
 def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
     """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
-    encoded = column.cast(pa.string()).fill_null("").combine_chunks().dictionary_encode()
+    if column.null_count or not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).fill_null("").dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # an empty column stays chunked
         encoded = encoded.combine_chunks()
+    indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
     texts = encoded.dictionary.to_pylist()
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    position = np.empty(max(len(texts), 1), np.int32)
-    position[order] = np.arange(len(texts), dtype=np.int32)
-    indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
-    return tuple(texts[i] for i in order), position[indices]
+    used = np.flatnonzero(np.bincount(indices, minlength=len(texts))).tolist()
+    names = sorted({texts[i] for i in used})
+    place = {text: number for number, text in enumerate(names)}
+    position = np.zeros(max(len(texts), 1), np.int32)
+    position[used] = [place[texts[i]] for i in used]
+    return tuple(names), position[indices]

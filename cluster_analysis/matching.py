@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.calls import Calls
-from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.sorting import begins, stable_order
 
 #: More calls than this missing on one rank: the group's tail is left unmatched instead of searched.
 _MAX_MISSING = 64
@@ -34,12 +35,25 @@ def match_calls(calls: Calls) -> tuple[IntArray, IntArray]:
         members = np.flatnonzero((calls.group == group) & ~alone)
         if len(members):
             key[members] = _aligned_places(calls, members)
-    longest = int(key.max(initial=0)) + 1
-    # Each point-to-point call gets a key that no other has, behind those of the collectives.
-    unique_key = np.where(alone, longest + np.arange(len(calls)), key)
-    combined = calls.group.astype(np.int64) * (longest + len(calls)) + unique_key
-    _, operator = np.unique(combined, return_inverse=True)
-    return operator.ravel(), key
+    return _numbered(calls, key, alone), key
+
+
+def _numbered(calls: Calls, key: IntArray, alone: BoolArray) -> IntArray:
+    """Number the operators by group: in each the collectives by their keys, then the point-to-point calls."""
+    n_groups = len(calls.groups)
+    longest = np.zeros(n_groups, np.int64)
+    np.maximum.at(longest, calls.group[~alone], key[~alone] + 1)
+    messages = np.flatnonzero(alone)
+    messages = messages[stable_order(calls.group[messages])]
+    n_messages = np.bincount(calls.group[messages], minlength=n_groups)
+    begin = np.r_[0, np.cumsum(longest + n_messages)]
+    code = begin[calls.group] + key
+    first = np.cumsum(n_messages) - n_messages
+    within = np.arange(len(messages)) - first[calls.group[messages]]
+    code[messages] = (begin[:-1] + longest)[calls.group[messages]] + within
+    is_used = np.zeros(int(begin[-1]), bool)  # keys have holes where numbers have
+    is_used[code] = True
+    return np.asarray((np.cumsum(is_used, dtype=np.int32) - 1)[code])
 
 
 def _places(calls: Calls) -> IntArray:
@@ -48,31 +62,34 @@ def _places(calls: Calls) -> IntArray:
     Point-to-point calls are counted apart, so that they do not shift the collectives beside them.
     """
     alone = calls.is_point_to_point
-    order = np.lexsort((np.arange(len(calls)), calls.rank, alone, calls.group))
-    block = (2 * calls.group.astype(np.int64) + alone)[order] * (len(calls.ranks) + 1) + calls.rank[order]
-    first = np.r_[True, block[1:] != block[:-1]] if len(block) else np.empty(0, bool)
-    starts = np.maximum.accumulate(np.where(first, np.arange(len(block)), 0))
+    kind = 2 * calls.group.astype(np.int64) + alone
+    order = stable_order(kind)  # calls are sorted by rank already
+    block = kind[order] * (len(calls.ranks) + 1) + calls.rank[order]
+    starts = np.maximum.accumulate(np.where(begins(block), np.arange(len(block)), 0))
     places = np.empty(len(calls), np.int32)
     places[order] = np.arange(len(block)) - starts
     return places
 
 
-def _irregular_groups(calls: Calls, key: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _irregular_groups(calls: Calls, key: IntArray) -> BoolArray:
     """True for groups whose ranks differ in the number or the kinds of their calls."""
-    n_groups, n_ranks = len(calls.groups), len(calls.ranks)
-    together = ~calls.is_point_to_point
-    count = np.bincount(
-        (calls.group.astype(np.int64) * n_ranks + calls.rank)[together], minlength=n_groups * n_ranks
-    ).reshape(n_groups, n_ranks)
-    most = count.max(axis=1)
-    irregular = ((count != most[:, None]) & (count > 0)).any(axis=1)
-    slot = (np.r_[0, np.cumsum(most)][calls.group] + key)[together]
-    low = np.full(int(most.sum()), np.iinfo(np.int32).max)
-    high = np.full(int(most.sum()), -1)
-    np.minimum.at(low, slot, calls.kind[together])
-    np.maximum.at(high, slot, calls.kind[together])
-    np.logical_or.at(irregular, calls.group[together], (low != high)[slot])
-    return np.asarray(irregular)
+    n_groups = len(calls.groups)
+    together = np.flatnonzero(~calls.is_point_to_point)
+    group, place, kind = calls.group[together], key[together], calls.kind[together]
+    most = np.zeros(n_groups, np.int64)
+    np.maximum.at(most, group, place + 1)
+    slot = np.r_[0, np.cumsum(most)][group] + place
+    n_slots = int(most.sum())
+    # A rank that has fewer calls than another is missing in the last places.
+    n_ranks = np.bincount(slot, minlength=n_slots)
+    low, high = np.full(n_slots, np.iinfo(np.int32).max), np.full(n_slots, -1)
+    np.minimum.at(low, slot, kind)
+    np.maximum.at(high, slot, kind)
+    n_first = n_ranks[np.minimum(np.cumsum(most) - most, max(n_slots - 1, 0))] if n_slots else n_ranks
+    group_of = np.repeat(np.arange(n_groups), most)
+    irregular = np.zeros(n_groups, bool)
+    irregular[group_of[(n_ranks < n_first[group_of]) | (low != high)]] = True
+    return irregular
 
 
 def _aligned_places(calls: Calls, members: IntArray) -> IntArray:

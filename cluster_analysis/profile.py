@@ -6,6 +6,7 @@ import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay import Graph
+from cluster_analysis.sorting import stable_order
 from cluster_analysis.stats import median
 
 
@@ -19,7 +20,7 @@ class RoleGaps:
         self._gap_us = graph.gap_us
         main = np.flatnonzero(~graph.is_side)
         cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
-        self._visits = main[np.argsort(cell, kind="stable")]
+        self._visits = main[stable_order(cell)]
         shape = (graph.n_steps, len(graph.ranks))
         count = np.bincount(cell, minlength=shape[0] * shape[1])
         begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)

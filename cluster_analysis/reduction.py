@@ -20,6 +20,7 @@ from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.sorting import first_positions
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
@@ -109,8 +110,7 @@ def _without_absent(
     Where the last to come is absent, even the shortest elapse holds waiting.
     """
     n = len(transfer_us)
-    first = np.full(n, len(calls), np.int64)
-    np.minimum.at(first, operator, np.arange(len(calls)))
+    first = first_positions(operator, n)
     sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
     n_expected = np.array(sizes)[calls.group[first]]
     n_present = np.bincount(operator, minlength=n)
@@ -180,15 +180,16 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     calls, operator, place, transfer = seen.calls, seen.operator, seen.place, seen.transfer_us
     n = len(transfer)
     wait = calls.elapse_us - transfer[operator]
-    first = np.full(n, len(calls), np.int64)
-    np.minimum.at(first, operator, np.arange(len(calls)))
+    first = first_positions(operator, n)
     longest, total = np.zeros(n), np.bincount(operator, wait, n)
     np.maximum.at(longest, operator, wait)
     size = np.zeros(n)
     np.maximum.at(size, operator, calls.size_bytes)
     # The last to arrive waits least; of several the lowest rank, so that order does not matter.
-    shortest_first = np.lexsort((calls.rank, calls.elapse_us, operator))
-    last = calls.rank[shortest_first[np.searchsorted(operator[shortest_first], np.arange(n))]]
+    shortest = np.full(n, np.inf)
+    np.minimum.at(shortest, operator, calls.elapse_us)
+    waits_least = np.flatnonzero(calls.elapse_us == shortest[operator])
+    last = calls.rank[waits_least[first_positions(operator[waits_least], n)]]
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     n_ranks = np.bincount(operator, minlength=n)
@@ -244,8 +245,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     gap = local.gap_us.copy()
     begins = local.after < 0
     gap[begins] = head[calls.rank[begins]] + calls.start_us[begins]
-    first = np.full(n, len(calls), np.int64)
-    np.minimum.at(first, operator, np.arange(len(calls)))
+    first = first_positions(operator, n)
     size = np.zeros(n)
     np.maximum.at(size, operator, calls.size_bytes)
     return StepOperators(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.sorting import begins, stable_order
 
 #: Array positions in the machine's own width: other widths are converted at each use.
 Positions = npt.NDArray[np.intp]
@@ -120,12 +121,11 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     is_message = np.zeros(n_operators, bool)
     is_message[visits.operator[visits.is_p2p]] = True
     in_circle = level < 0
-    operators = np.lexsort((n_members, is_message, level, in_circle))
+    height = np.where(in_circle, int(level.max(initial=0)) + 1, level)
+    kind = (2 * height + is_message) * (int(n_members.max(initial=0)) + 1) + n_members
+    operators = stable_order(kind)
     n_placed = n_operators - int(in_circle.sum())
-    same = np.stack([level, is_message, n_members])[:, operators[:n_placed]]
-    begins = np.ones(n_placed, bool)
-    begins[1:] = (same[:, 1:] != same[:, :-1]).any(axis=0)
-    first = np.flatnonzero(begins)
+    first = np.flatnonzero(begins(kind[operators[:n_placed]]))
     counts = np.diff(np.r_[first, n_placed])
     begin = np.r_[0, np.cumsum(n_members[operators])]
     place = _places(visits.operator, operators, n_members, first, counts, begin)
@@ -148,7 +148,7 @@ def _levels(visits: Visits, n_operators: int) -> IntArray:
     """How many rounds of others an operator must wait for (O,); -1 in a circle."""
     sources, targets = _edges(visits)
     waits = np.bincount(targets, minlength=n_operators)
-    by_source = np.argsort(sources, kind="stable")
+    by_source = stable_order(sources)
     targets = targets[by_source]
     begin = np.r_[0, np.cumsum(np.bincount(sources, minlength=n_operators))]
     level = np.full(n_operators, -1, np.int32)
@@ -197,7 +197,7 @@ def _places(
     start: IntArray = begin[:-1].copy()
     stride[:n_placed], within[:n_placed] = counts[block], np.arange(n_placed) - first[block]
     start[:n_placed] = begin[first[block]]
-    by_operator = np.argsort(operator, kind="stable")
+    by_operator = stable_order(operator)
     offsets = np.r_[0, np.cumsum(n_members)[:-1]]
     member = np.arange(len(operator)) - np.repeat(offsets, n_members)
     spot = np.empty(len(operators), np.intp)
@@ -269,7 +269,7 @@ def _last_rows(
     counted = visits.after[~stuck]
     is_last[counted[counted < n]] = False
     chosen = np.flatnonzero(is_last | stuck)
-    chosen = chosen[np.argsort(visits.cell[chosen], kind="stable")]
+    chosen = chosen[stable_order(visits.cell[chosen])]
     cells, begin = np.unique(visits.cell[chosen], return_index=True)
     return cells.astype(np.intp), place[chosen], begin
 
@@ -281,7 +281,7 @@ def _cut(positions: Positions, borders: IntArray) -> list[Positions]:
 
 def _distinct(numbers: IntArray) -> IntArray:
     ordered = np.sort(numbers)
-    return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered
+    return ordered[begins(ordered)]
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:

@@ -1,0 +1,53 @@
+"""Orders of small integers, which most of what is sorted here is: ranks, groups, operators.
+
+NumPy sorts 16-bit integers by radix, in linear time; wider ones by comparing, five to ten times as slow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.evidence import BoolArray, IntArray
+
+_DIGIT_BITS = 16
+_DIGIT = (1 << _DIGIT_BITS) - 1
+#: Digits up to which sorting by radix pays.
+_MAX_DIGITS = 3
+
+
+def stable_order(codes: IntArray) -> IntArray:
+    """Return the stable order of integers from 0, what `argsort(kind="stable")` does; best below 2^32."""
+    n_digits = 1 + max(0, int(codes.max(initial=0)).bit_length() - 1) // _DIGIT_BITS
+    if n_digits > _MAX_DIGITS:
+        return np.argsort(codes, kind="stable")
+    order: IntArray = np.argsort((codes & _DIGIT).astype(np.uint16), kind="stable")
+    for digit in range(1, n_digits):
+        higher = ((codes >> (digit * _DIGIT_BITS)) & _DIGIT).astype(np.uint16)
+        order = order[np.argsort(higher[order], kind="stable")]
+    return order
+
+
+def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the sorted distinct values and each one's position among them, as `np.unique` does.
+
+    What is sorted already, as tables are by rank, is not sorted again.
+    """
+    if not len(values) or (values[1:] < values[:-1]).any():
+        found, inverse = np.unique(values, return_inverse=True)
+        return found, np.ravel(inverse)
+    is_new = begins(values)
+    return values[is_new], np.cumsum(is_new, dtype=np.int32) - 1
+
+
+def begins(ordered: IntArray) -> BoolArray:
+    """Mark where a run of equal values begins."""
+    first = np.ones(len(ordered), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return first
+
+
+def first_positions(codes: IntArray, n_codes: int) -> IntArray:
+    """Return where each code from 0 comes first, (n_codes,); `len(codes)` for one that does not."""
+    first = np.full(n_codes, len(codes), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
