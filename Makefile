@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-detection bench-report bench-scale gold picture clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-report bench-scale gold picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -50,6 +50,9 @@ bench: setup     ## the whole analysis against the peer's script, at 64 and 256 
 
 bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
 	@$(BIN)/python -m benchmarks.scale
+
+bench-decode: setup ## communication.json to columns: MB/s a core, and memory
+	@$(BIN)/python -m benchmarks.decode
 
 bench-report: setup ## size and load time of report.html, against other ways to draw the same
 	@bash tools/system_packages.sh browser

@@ -190,7 +190,7 @@ def job_spec(mode: str, seed: int) -> JobSpec:
     return replace(
         spec,
         ep=4 if has_experts else 1,
-        dp_mode=dp_mode,
+        dp_mode=dp_mode,  # type: ignore[arg-type]
         wait_fields=dice.choice(("full", "idle", "mixed")),
         healthy=Healthy(**healthy),  # type: ignore[arg-type]
         noise=Noise(family=family),  # type: ignore[arg-type]

@@ -84,14 +84,14 @@ RULES: Mapping[str, Callable[[JobEvidence, Topology], Named]] = {
 }
 
 
-def _collectives(step: StepOperators) -> list[tuple[np.ndarray, np.ndarray]]:  # type: ignore[type-arg]
+def _collectives(step: StepOperators) -> list[tuple[np.ndarray, np.ndarray]]:
     visits = np.flatnonzero(~step.visit_is_p2p)
     order = visits[np.argsort(step.visit_operator[visits], kind="stable")]
     cuts = np.flatnonzero(np.diff(step.visit_operator[order])) + 1
     return [(step.ranks[step.visit_rank[one]], step.visit_elapse_us[one]) for one in np.split(order, cuts)]
 
 
-def _is_outlier(x: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _is_outlier(x: np.ndarray) -> bool:
     n = len(x)
     low, high = (1, -1) if n <= 7 else (1, -2) if n <= 10 else (2, -2) if n <= 13 else (2, -3)
     span = x[high] - x[0]

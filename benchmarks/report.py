@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import analyse
+from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.reports import html
 from cluster_analysis.reports.packing import pack
 from cluster_analysis.result import AnalysisResult
@@ -82,7 +82,8 @@ def simulated(run: Path, sizes: list[str]) -> AnalysisResult:
     code = simulate([str(run), *sizes, *faults, "-q"])
     if code != 0:
         raise SystemExit(f"cluster-simulate ended with {code}")
-    result = analyse(AnalyseOptions(run=run))
+    with examined(AnalyseOptions(run=run)) as one:
+        result = judged(one)
     shutil.rmtree(run)
     return result
 

@@ -51,20 +51,14 @@ class Examined:
         return dict(self.capture.addresses) if self.options.show_addresses else {}
 
 
-def analyse(options: AnalyseOptions, progress: Progress | None = None) -> AnalysisResult:
-    """Analyse a run and return what was found; nothing is written.
+@contextmanager
+def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
+    """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
 
     Raises:
         InputError: nothing that could be analysed is there.
         EngineError: a cluster could not be reached, or was lost.
     """
-    with examined(options, progress) as one:
-        return judged(one)
-
-
-@contextmanager
-def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
-    """Do all of `analyse` but the judging; the engine stays open for outputs that need the files again."""
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
     found = discover(options.run, options.capture)
