@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.sshd import SshLab, SshServer, find_sshd
+from demo.sshd import SshLab, SshServer, find_sshd, make_key
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +40,9 @@ def own_lab(tmp_path: Path) -> Iterator[SshLab]:
         pytest.skip("no sshd on this machine: install openssh-server")
     with SshLab(tmp_path / "own_lab") as lab:
         yield lab
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    """A host key and a user key."""
+    return make_key(tmp_path / "host_key"), make_key(tmp_path / "user_key")

@@ -16,6 +16,7 @@ from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, Manifest
 from demo.sshd import SshLab, SshServer
+from demo.tcp_proxy import TcpProxy
 
 #: Short waits, so that failures show soon; everything else as users get it.
 QUICK = CollectOptions(
@@ -29,6 +30,7 @@ QUICK = CollectOptions(
     min_free_bytes=0,
 )
 FULL = replace(QUICK, what=("full",))
+PLAIN = replace(FULL, compression="none")
 
 
 def spec_for(
@@ -127,3 +129,12 @@ def file_of(outcome: HostOutcome, ending: str) -> CollectedFile:
     found = [file for file in outcome.files if file.source.endswith(ending)]
     assert len(found) == 1, [file.source for file in outcome.files]
     return found[0]
+
+
+def through(spec: HostSpec, proxy: TcpProxy, lab: SshLab, server: SshServer) -> HostSpec:
+    lab.trust("127.0.0.1", proxy.port, server.host_key)
+    return replace(spec, address="127.0.0.1", port=proxy.port)
+
+
+def no_leftovers(run: Path) -> bool:
+    return not [path for path in run.rglob("*") if ".part" in path.name]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from cluster_collect.spec import HostSpec, TransportName
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
 
-from .helpers import FULL, Recorder, collected, host_tree, only_host, spec_for, tree
+from .helpers import PLAIN, Recorder, collected, host_tree, only_host, spec_for, through, tree
 
 pytestmark = pytest.mark.slow  # tens of MB each
 
@@ -27,7 +27,6 @@ MIB = 1 << 20
 LARGE = 40 * MIB
 #: What a cut costs: what was on its way, in the buffers of both ends and of the proxy.
 ON_ITS_WAY = 14 * MIB
-PLAIN = replace(FULL, compression="none")
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -58,9 +57,7 @@ def with_one_cut(
     watch = Recorder()
     mischief = (Mischief(cut_after_bytes=int(LARGE * share)),)
     with TcpProxy(server.address, server.port, mischief=mischief) as proxy:
-        lab.trust("127.0.0.1", proxy.port, server.host_key)
-        spec = replace(spec, address="127.0.0.1", port=proxy.port)
-        outcome = only_host(collected(spec, run, PLAIN, watch))
+        outcome = only_host(collected(through(spec, proxy, lab, server), run, PLAIN, watch))
         assert outcome.state == "complete", outcome.reason
         assert proxy.n_connections == 2
         return watch, proxy.n_bytes
@@ -107,8 +104,7 @@ def killed_within_the_file(spec: HostSpec, run: Path, at_least: int) -> Path:
 
 def bytes_fetched(lab: SshLab, server: SshServer, spec: HostSpec, run: Path) -> int:
     with TcpProxy(server.address, server.port) as proxy:
-        lab.trust("127.0.0.1", proxy.port, server.host_key)
-        outcome = only_host(collected(replace(spec, address="127.0.0.1", port=proxy.port), run, PLAIN))
+        outcome = only_host(collected(through(spec, proxy, lab, server), run, PLAIN))
         assert outcome.state == "complete", outcome.reason
         assert cuts_in(run) == []
         return proxy.n_bytes

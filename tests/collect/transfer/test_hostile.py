@@ -1,125 +1,22 @@
-"""Hosts that lie: none writes outside its folder, fills disk or memory, or costs the others."""
+"""Hosts that lie: none writes outside its folder, takes the place of files, or costs the others."""
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import resource
 import tarfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
 import pytest
-import zstandard
 
-from cluster_collect.spec import HostSpec
-from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import HostOutcome
-from demo.sshd import SshLab, SshServer, make_key
+from demo.sshd import SshLab, SshServer
 
-from .helpers import FULL, QUICK, collected, make_capture, only_host, spec_for
+from .helpers import FULL, QUICK, collected, make_capture, spec_for
+from .liar import LISTING, Liar, ending, entry, met
 from .paramiko_server import Files, ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
-
-_TOOLS = b"tool tar tar (GNU tar) 1.34\0tool find find (GNU findutils) 4.9\0"
-_ZSTD = b"tool zstd v1.5\0"
-LISTING = b"f 4 1700000000.5 a_ascend_pt/good.json\0f 4 1700000000.5 a_ascend_pt/bad.json\0"
-
-
-def read_exactly(channel: paramiko.Channel, n_bytes: int) -> bytes:
-    data = b""
-    while len(data) < n_bytes:
-        more = channel.recv(n_bytes - len(data))
-        if not more:
-            raise EOFError
-        data += more
-    return data
-
-
-@dataclass
-class Liar:
-    """Answers the probe with `listing` and the fetch with what `fetch` writes."""
-
-    listing: bytes
-    fetch: Callable[[paramiko.Channel, bytes], None]
-    has_zstd: bool = False
-
-    def __call__(self, command: str, channel: paramiko.Channel) -> int:
-        length = int(re.findall(r"count=(\d+)", command)[0])
-        while True:
-            program = read_exactly(channel, length)
-            marker = re.findall(rb"^marker=(\w+)", program)[0]
-            channel.sendall(marker + b"\0")
-            if b"codec=" in program:
-                self.fetch(channel, marker)
-                return 0
-            self.answer(channel, marker)
-            digits = b""
-            while not digits.endswith(b"\n"):
-                digits += read_exactly(channel, 1)
-            length = int(digits)
-
-    def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
-        tools = _TOOLS + (_ZSTD if self.has_zstd else b"")
-        channel.sendall(tools + b"listing\0" + self.listing + b"end 0\0")
-
-
-def entry(name: str, content: bytes = b"evil", kind: bytes = tarfile.REGTYPE, link: str = "") -> bytes:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    info.size = len(content) if kind == tarfile.REGTYPE else 0
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        tar.addfile(info, io.BytesIO(content))
-    size = 512 + (-(-info.size // 512)) * 512
-    long_name = 1024 if len(name) > 100 else 0
-    return stream.getvalue()[: size + long_name]
-
-
-def ending(marker: bytes, listing: bytes = LISTING) -> bytes:
-    return bytes(1024) + marker + b"\0status 0\0listing\0" + listing + b"end 0\0"
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> tuple[Path, Path]:
-    return make_key(tmp_path / "host_key"), make_key(tmp_path / "user_key")
-
-
-def met(
-    tmp_path: Path, keys: tuple[Path, Path], liar: Liar | None, files: type = Files, options=FULL
-) -> HostOutcome:  # type: ignore[no-untyped-def, type-arg]
-    """The outcome of a collection from a liar; checks that nothing lands outside its folder."""
-    (tmp_path / "outside").mkdir(exist_ok=True)
-    (tmp_path / "outside" / "victim").write_text("untouched")
-    before = {path for path in tmp_path.rglob("*") if "run" not in path.parts}
-    with ParamikoServer(
-        keys[0], authorized_keys=Path(f"{keys[1]}.pub").read_text(), execute=liar, files=files
-    ) as server:
-        known = tmp_path / "known"
-        known.write_text(f"[{server.address}]:{server.port} {Path(f'{keys[0]}.pub').read_text()}")
-        spec = HostSpec(
-            HostId("1"),
-            ServerId("liar"),
-            address=server.address,
-            port=server.port,
-            user="any",
-            identity_file=str(keys[1]),
-            known_hosts=str(known),
-            profiler_root="/prof",
-            ssh_config=os.devnull,
-        )
-        outcome = only_host(collected(spec, tmp_path / "run", options))
-    assert (tmp_path / "outside" / "victim").read_text() == "untouched"
-    after = {path for path in tmp_path.rglob("*") if "run" not in path.parts}
-    assert after - before <= {tmp_path / "known"}
-    inside = {path.relative_to(tmp_path / "run").parts[0] for path in (tmp_path / "run").rglob("*")}
-    assert inside <= {"cluster_profiler", "host_ips_mapping.txt", "manifest.json"}
-    assert not any(path.is_symlink() for path in (tmp_path / "run").rglob("*"))
-    return outcome
 
 
 @pytest.mark.parametrize(
@@ -227,73 +124,6 @@ def test_a_file_where_a_directory_must_be_costs_only_itself(tmp_path: Path, keys
     outcome = met(tmp_path, keys, Liar(listing, fetch))
     assert sorted(file.state for file in outcome.files) == ["failed", "stored", "stored"]
     assert "cannot be stored under its name" in outcome.reason
-
-
-def endless(channel: paramiko.Channel, data: bytes) -> None:
-    """Send until the collector hangs up."""
-    while True:
-        channel.sendall(data)
-
-
-@pytest.mark.parametrize(
-    "stream", [b"f 1 1.0 a_ascend_pt/%d\0", b"f 1 1.0 x" + b"x" * 500, b"\0", b"f 1 1.0 a\0" * 500]
-)
-def test_a_listing_without_end_is_cut_off(tmp_path: Path, keys: tuple[Path, Path], stream: bytes) -> None:
-    class Endless(Liar):
-        def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
-            channel.sendall(_TOOLS + b"listing\0")
-            endless(channel, stream)
-
-    options = replace(FULL, max_entries_per_host=20_000)
-    outcome = met(tmp_path, keys, Endless(b"", lambda channel, marker: None), options=options)
-    assert outcome.state == "failed"
-    assert "listing holds" in outcome.reason
-
-
-def test_a_million_entries_are_too_many(tmp_path: Path, keys: tuple[Path, Path]) -> None:
-    listing = b"".join(b"f 1 1.0 a_ascend_pt/%d\0" % n for n in range(30_000))
-    options = replace(FULL, max_entries_per_host=20_000)
-    outcome = met(tmp_path, keys, Liar(listing, lambda channel, marker: None), options=options)
-    assert outcome.reason == "the listing holds more than 20000 entries"
-
-
-def test_an_archive_without_end_is_cut_off(tmp_path: Path, keys: tuple[Path, Path]) -> None:
-    def fetch(channel: paramiko.Channel, marker: bytes) -> None:
-        channel.sendall(entry("./a_ascend_pt/good.json", b"good") + bytes(1024))
-        endless(channel, bytes(30_000))
-
-    outcome = met(tmp_path, keys, Liar(LISTING, fetch))
-    assert outcome.reason == "the archive does not end"
-
-
-def test_a_bomb_stops_at_what_was_announced(tmp_path: Path, keys: tuple[Path, Path]) -> None:
-    """A gigabyte of zeros in a few dozen KiB: neither memory nor disk may take it."""
-    compressor = zstandard.ZstdCompressor(level=1).compressobj()
-    header = tarfile.TarInfo("./a_ascend_pt/bad.json")
-    header.size = 4
-    bomb = compressor.compress(header.tobuf(tarfile.GNU_FORMAT) + b"evil" + bytes(508))
-    bomb += b"".join(compressor.compress(bytes(1 << 20)) for _ in range(1024)) + compressor.flush()
-    assert len(bomb) < 200_000
-    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outcome = met(tmp_path, keys, Liar(LISTING, lambda channel, marker: channel.sendall(bomb), has_zstd=True))
-    assert outcome.state in ("failed", "partial")
-    assert "does not end" in outcome.reason
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 100_000
-    assert sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file()) < 100_000
-
-
-def test_a_file_that_comes_with_a_thousand_times_its_size_is_refused(
-    tmp_path: Path, keys: tuple[Path, Path]
-) -> None:
-    header = tarfile.TarInfo("./a_ascend_pt/bad.json")
-    header.size = 200 << 20
-
-    def fetch(channel: paramiko.Channel, marker: bytes) -> None:
-        channel.sendall(header.tobuf(tarfile.GNU_FORMAT))
-        endless(channel, bytes(30_000))
-
-    outcome = met(tmp_path, keys, Liar(LISTING, fetch))
-    assert "was announced with 4 bytes and comes with 209715200" in outcome.reason
 
 
 def evil_files(names: list[str], kind: int = 0o100644) -> type[Files]:
