@@ -26,9 +26,9 @@ from msgspec.structs import astuple
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_levels import Decoders, Level, operators_by_step
+from cluster_analysis.sources.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.communication_spans import operator_spans
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
 
@@ -93,16 +93,25 @@ def read_communication(
         BadFileError: nothing of the file can be used.
     """
     content = read_bytes(path)
-    rows = _Rows()
-    for step, is_p2p, ops in operators_by_step(content, _OPERATORS, remark):
-        if steps is None or step in steps:
-            rows.add(step, is_p2p, ops)
+    n_skipped = path.stat().st_size - len(content)
+    try:
+        rows = _rows_of(content, steps, remark)
+    except BadFileError as error:
+        content = whole_steps(content, error, remark)
+        rows = _rows_of(content, steps, remark)
     collectives = rows.collectives(rank, remark)
     packets = rows.packet_sums.table(rank, collectives["group"].combine_chunks())
     if not with_spans:
         return CommunicationTables(collectives, packets)
-    n_skipped = path.stat().st_size - len(content)
     return CommunicationTables(collectives, packets, operator_spans(content, n_skipped, rank, steps))
+
+
+def _rows_of(content: bytes, steps: frozenset[int] | None, remark: Remark) -> _Rows:
+    rows = _Rows()
+    for step, is_p2p, ops in operators_by_step(content, _OPERATORS, remark):
+        if steps is None or step in steps:
+            rows.add(step, is_p2p, ops)
+    return rows
 
 
 class _Rows:

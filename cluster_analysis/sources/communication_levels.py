@@ -6,6 +6,7 @@ have the levels, or the operators themselves, at the top.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -13,12 +14,15 @@ from typing import Generic, TypeVar
 import msgspec
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.json_text import decode, decode_part
 
 _Op = TypeVar("_Op")
 
 _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+#: The end of one step and the name of the next; operators are never named like that.
+_NEXT_STEP = re.compile(rb'\}\s*,\s*"((?:step[ _]?)?\d{1,18})"\s*:\s*\{', re.IGNORECASE)
+_CUT_OFF = ("truncated", "filled with NUL")
 
 
 class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
@@ -94,3 +98,21 @@ def levels_by_step(
         level = decode_part(content, raw, levels, key)
         yield step, True, level.p2p
         yield step, False, level.collective
+
+
+def whole_steps(content: bytes, error: BadFileError, remark: Remark) -> bytes:
+    """Return the steps before the place where a file was cut off, as a document of their own.
+
+    Args:
+        content: the whole file.
+        error: why it cannot be decoded.
+        remark: told from which step on the file says nothing.
+
+    Raises:
+        BadFileError: `error`, where the file was not cut off, or in its first step.
+    """
+    places = list(_NEXT_STEP.finditer(content))
+    if not places or not error.message.startswith(_CUT_OFF):
+        raise error
+    remark(f"{error.message}: it says nothing of {places[-1].group(1).decode()} and what followed")
+    return content[: places[-1].start() + 1] + b"}"

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_levels import Level, levels_by_step
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.communication_levels import Level, levels_by_step, whole_steps
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
 
 #: Variant of an entry that is one operator, not a sample or a sum.
@@ -52,11 +52,19 @@ def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Rem
         BadFileError: nothing of the file can be used.
     """
     content = read_bytes(path)
+    try:
+        rows = _rows_of(content, steps, remark)
+    except BadFileError as error:
+        rows = _rows_of(whole_steps(content, error, remark), steps, remark)
+    return rows.table(rank)
+
+
+def _rows_of(content: bytes, steps: frozenset[int] | None, remark: Remark) -> _Rows:
     rows = _Rows(remark)
     for step, is_p2p, links in levels_by_step(content, _LEVELS, _FLAT, remark):
         if steps is None or step in steps:
             rows.add(step, is_p2p, links)
-    return rows.table(rank)
+    return rows
 
 
 class _Rows:

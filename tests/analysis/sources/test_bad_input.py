@@ -23,6 +23,7 @@ from tests.analysis.sources.builders import (
     STEP_ROW,
     LinkRow,
     communication_json,
+    source_of,
     step_csv,
     write_analysis_db,
     write_capture,
@@ -72,6 +73,28 @@ def test_01_02_a_truncated_json_costs_that_file_of_that_rank(job: dict[int, Path
     path = output_of(job, name)
     path.write_bytes(path.read_bytes()[:300])
     assert the_problem(job) == (BAD, name, "truncated at byte 300")
+
+
+@pytest.mark.parametrize("name", ["communication.json", "communication_matrix.json"])
+@pytest.mark.parametrize("padding", [b"", b"\0" * 50], ids=["cut", "NUL"])
+def test_01_02_a_json_that_is_cut_off_keeps_its_whole_steps_and_names_the_first_lost_one(
+    tmp_path: Path, name: str, padding: bytes
+) -> None:
+    steps = ("step50", "step51", "step52")
+    links = {step: own_links(0)["step50"] for step in steps}
+    capture = write_capture(tmp_path, 0, ops=dict.fromkeys(steps, OPS), links=links)
+    path = capture / OUTPUT / name
+    whole = read_rank(source_of(capture))
+    content = path.read_bytes()
+    cut = content.index(b'"step52"') + 100
+    path.write_bytes(content[:cut] + padding)
+    tables = read_rank(source_of(capture))
+    (problem,) = tables.problems
+    why = f"filled with NUL from byte {cut} of {cut + 50}" if padding else f"truncated at byte {cut}"
+    assert (problem.file, problem.reason) == (name, f"{why}: it says nothing of step52 and what followed")
+    for table, was_cut in (("collectives", "matrix" not in name), ("links", "matrix" in name)):
+        expected = [row for row in getattr(whole, table).to_pylist() if not was_cut or row["step"] != 52]
+        assert getattr(tables, table).to_pylist() == expected
 
 
 def test_01_a_json_padded_with_nul_names_where_they_begin(job: dict[int, Path]) -> None:
