@@ -22,6 +22,7 @@ from cluster_collect.plan import HostCheck, HostPlan
 from cluster_collect.pool import check, collect, plan
 from cluster_collect.progress import COLLECTING, Display, display
 from cluster_collect.runner import run_interruptibly
+from cluster_collect.ssh_config_check import ignored_settings
 from cluster_collect.summary import check_text, collection_text, plan_text
 from cluster_collect.surroundings import Surroundings
 from cluster_collect.tracker import Verbosity
@@ -84,6 +85,7 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
         missing = comparison.missing if arguments.limit is None else ""
     if arguments.limit is not None:
         inventory = limit(inventory, arguments.limit)
+    warnings += ignored_settings(inventory.specs)
     inventory = _with_secrets(inventory, arguments)
     run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
     return _Job(argv, arguments, inventory, run, warnings, missing)

@@ -38,6 +38,7 @@ class Journal:
         self._claimed: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
         self._unwritten: list[str] = []
         self._is_begun = False
+        self._is_torn = False
         # Several sources may share one stored file: it bears the time of one of them.
         self._mtimes: dict[str, set[int]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
@@ -48,6 +49,8 @@ class Journal:
                 self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
         try:
             self._stream = (run / JOURNAL_NAME).open("ab", buffering=0)
+            if self._is_torn:
+                self._stream.write(b"\n")
         except OSError as error:
             raise UnwritableError(f"{run / JOURNAL_NAME}: cannot be written: {error.strerror}") from None
 
@@ -81,7 +84,9 @@ class Journal:
         path = self._run / JOURNAL_NAME
         if not path.exists():
             return
-        for line in path.read_bytes().splitlines():
+        content = path.read_bytes()
+        self._is_torn = content != b"" and not content.endswith(b"\n")
+        for line in content.splitlines():
             try:
                 record = json.loads(line)
                 server_id = ServerId(record.pop("server_id"))

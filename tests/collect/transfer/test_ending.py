@@ -135,6 +135,25 @@ def test_a_journal_that_a_power_cut_made_a_liar_is_not_believed(
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
+def test_a_line_of_the_journal_that_was_cut_short_costs_only_itself(
+    lab: SshLab, server: SshServer, tmp_path: Path
+) -> None:
+    """The next call's first line must not become the rest of it."""
+    make_capture(tmp_path / "host")
+    spec = spec_for(lab, server, tmp_path / "host")
+    journal = tmp_path / "run" / ".cluster-collect.journal"
+    journal.parent.mkdir()
+    journal.write_text('{"server_id": "server-1", "pa')
+
+    class Interrupt(Recorder):
+        def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+            lines.extend(journal.read_text().splitlines())
+
+    lines: list[str] = []
+    outcome = only_host(collected(spec, tmp_path / "run", FULL, Interrupt()))
+    assert json.loads(lines[1])["path"] in {file.path for file in outcome.files}
+
+
 def test_the_old_manifest_is_out_of_sight_while_files_change_under_it(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
