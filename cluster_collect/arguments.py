@@ -79,6 +79,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         compression=given.compression,
         min_free_bytes=given.min_free,
         accept_new_host_keys=given.accept_new_host_keys,
+        verify=given.verify,
         dry_run=given.dry_run,
         check=given.check,
     )
@@ -176,6 +177,11 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
         choices=get_args(Compression),
         default=_DEFAULTS.compression,
         help="on the wire (default: %(default)s, what the host has)",
+    )
+    group.add_argument(
+        "--verify",
+        action="store_true",
+        help="hash every file on its host and here, those of earlier calls too, and fetch what differs",
     )
     mode = group.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="show what would be copied, and how much")

@@ -6,12 +6,13 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_collect.bandwidth import BandwidthCap
 from cluster_collect.bounds import Bounds, TransferSlot
 from cluster_collect.collisions import merge_identical
+from cluster_collect.decompress import Codec
 from cluster_collect.entries import RemoteEntry, unchanged
 from cluster_collect.faults import HostError, NoShellError
 from cluster_collect.host_stream import HostSource
@@ -28,6 +29,7 @@ from cluster_collect.survey import Survey, chosen, profiler_root, run_prepare, s
 from cluster_collect.tar_fetch import fetch_by_tar
 from cluster_collect.threads import in_thread
 from cluster_collect.transport import Dialer, HostConnection, RunningCommand
+from cluster_collect.verify import differing
 from cluster_collect.walker import fetch_by_walker
 from cluster_collect.watchdog import Watchdog
 from cluster_run.files import write_bytes_whole
@@ -36,6 +38,8 @@ from cluster_run.manifest import CollectedFile, HostOutcome
 
 #: A file that changed while it was read is fetched again this often before it is called unstable.
 _N_REFETCHES = 2
+#: A host that hashes more slowly than this is taken for one that hangs.
+_HASH_BYTES_PER_S = 20e6
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,9 @@ class HostCollection:
     async def _fetch_missing(self, connection: HostConnection, survey: Survey, selection: Selection) -> None:
         # After a killed call content is hashed again here: not in the loop, where it would stop the others.
         present, missing = await in_thread(self._divided, selection)
+        for placed in await self._differing(connection, selection.files, present):
+            del present[placed.entry.path]
+            missing.append(placed)
         n_bytes = sum(file.entry.size_bytes - self._intake.cut_bytes(file) for file in missing)
         self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
         if missing:
@@ -166,7 +173,9 @@ class HostCollection:
         for placed in selection.files:
             entry = placed.entry
             source = os.fsdecode(entry.path)
-            file = self._shared.journal.stored(self._spec.server_id, source, entry)
+            file = self._shared.journal.stored(
+                self._spec.server_id, source, entry, hash_again=self._options.verify
+            )
             if file is None:
                 missing.append(placed)
             else:
@@ -194,16 +203,39 @@ class HostCollection:
         for _ in range(1 + _N_REFETCHES):
             after, errors = await self._fetch(connection, survey, pending, slot)
             changed = self._changed(pending, after, errors)
+            again = {placed.entry.path for placed in changed}
+            same = [placed for placed in pending if placed.entry.path not in again]
+            changed += await self._differing(connection, same, self._intake.stored)
             if not changed:
                 return
             pending = changed
         for placed in pending:
             self._findings.unstable.add(placed.entry.path)
 
+    async def _differing(
+        self,
+        connection: HostConnection,
+        files: Sequence[PlacedFile],
+        here: Mapping[bytes, CollectedFile],
+    ) -> list[PlacedFile]:
+        """With `verify`, let the host hash files, and return those that are something else here."""
+        if not self._options.verify:
+            return []
+        largest_bytes = max((placed.entry.size_bytes for placed in files), default=0)
+        watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
+        source = self._source(connection, "none", self._booking(watchdog))
+        return await watchdog.guard(differing(source, files, here), "hashing its files")
+
     async def _fetch(
         self, connection: HostConnection, survey: Survey, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         watchdog = Watchdog(self._options.progress_deadline_s, when_quiet=slot.give_back)
+        book = self._booking(watchdog)
+        fetch = self._by_walker if survey.codec is None else self._by_tar
+        return await watchdog.guard(fetch(connection, survey, pending, book), "waiting for its files")
+
+    def _booking(self, watchdog: Watchdog) -> Callable[[int], float]:
+        """Return what is told the size of all that arrives, and says how long the sender has to pause."""
 
         def book(n_bytes: int) -> float:
             self._findings.wire_bytes += n_bytes
@@ -211,8 +243,17 @@ class HostCollection:
             watchdog.progress(pause_s)
             return pause_s
 
-        fetch = self._by_walker if survey.codec is None else self._by_tar
-        return await watchdog.guard(fetch(connection, survey, pending, book), "waiting for its files")
+        return book
+
+    def _source(self, connection: HostConnection, codec: Codec, book: Callable[[int], float]) -> HostSource:
+        return HostSource(
+            connection=connection,
+            profiler_root=os.fsencode(profiler_root(self._spec)),
+            codec=codec,
+            niceness=self._options.remote_niceness,
+            max_entries=self._options.max_entries_per_host,
+            book=book,
+        )
 
     async def _by_tar(
         self,
@@ -222,14 +263,7 @@ class HostCollection:
         book: Callable[[int], float],
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         """Go on with large files that were cut off; take all others as one archive."""
-        source = HostSource(
-            connection=connection,
-            profiler_root=os.fsencode(profiler_root(self._spec)),
-            codec=survey.codec or "none",
-            niceness=self._options.remote_niceness,
-            max_entries=self._options.max_entries_per_host,
-            book=book,
-        )
+        source = self._source(connection, survey.codec or "none", book)
         after: dict[bytes, RemoteEntry] = {}
         for placed in pending:
             if self._intake.cut_bytes(placed):

@@ -125,14 +125,20 @@ class Journal:
             raise _journal_error(error, self._run) from None
         self._is_begun = True
 
-    def stored(self, server_id: ServerId, source: str, entry: RemoteEntry) -> CollectedFile | None:
-        """Return the file if exactly this version of it is already in the run directory."""
+    def stored(
+        self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False
+    ) -> CollectedFile | None:
+        """Return the file if exactly this version of it is already in the run directory.
+
+        With `hash_again` also the manifest's files are hashed before they are believed.
+        """
         claimed = self._claimed[server_id].get(source)
         if claimed is not None and _is_version(claimed, entry) and self._is_whole(claimed):
             return claimed
         proven = self._proven[server_id].get(source)
-        if proven is not None and _is_version(proven, entry) and self._is_there(proven):
-            return proven
+        if proven is not None and _is_version(proven, entry):
+            is_here = self._is_whole(proven) if hash_again else self._is_there(proven)
+            return proven if is_here else None
         return None
 
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:

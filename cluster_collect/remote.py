@@ -75,6 +75,12 @@ case $codec in
 esac
 """
 
+_HASH = rb"""
+say "$marker"
+enter || exit 91
+nice -n "$niceness" xargs -0 sha256sum -z --
+"""
+
 _PREPARE = rb"""
 say "$marker"
 exec 2>&1 </dev/null
@@ -150,6 +156,12 @@ def rest_program(
         b"length": b"%d" % (entry.size_bytes - begin),
     }
     return _program(_REST + _SEND, settings)
+
+
+def hash_program(profiler_root: bytes, names: Iterable[bytes], niceness: int) -> RemoteProgram:
+    """Return the program that sends `HASH  ./NAME` and a NUL byte for each of the files `names`."""
+    settings = {b"root": _root(profiler_root), b"niceness": b"%d" % niceness}
+    return _program(_HASH, settings, b"".join(b"./" + name + b"\0" for name in names))
 
 
 def prepare_program(command: str) -> RemoteProgram:

@@ -44,7 +44,10 @@ class HostSpec:
 
 @dataclass(frozen=True)
 class CollectOptions:
-    """How to collect. Times are seconds; `None` means no limit."""
+    """How to collect. Times are seconds; `None` means no limit.
+
+    `verify` has the hosts hash their files, too.
+    """
 
     what: tuple[str, ...] = ("analysis",)
     n_jobs: int = 32
@@ -64,5 +67,6 @@ class CollectOptions:
     max_entries_per_host: int = 500_000
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False
+    verify: bool = False
     dry_run: bool = False
     check: bool = False
