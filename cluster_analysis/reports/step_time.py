@@ -16,10 +16,12 @@ from cluster_run.ids import Rank
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
-#: A rank's time is worth a second look when it is above the mean by this much of the part …
+#: A rank's time is worth a second look when it is above its stage's by this much of the part …
 _FAR_OF_PART = 0.1
 #: … and of the step.
 _FAR_OF_STEP = 0.005
+#: What a rank spends by itself. Its communication and its bubble are what others make it wait.
+_OWN = ("compute_only", "overlapped", "free", "preparing")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class StepPart:
 
     A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the dearest
     alarm blames, or, where no rank is blamed, that of `most_rank`, the rank that has most of this part.
+    `is_far`: that is far above the median of its pipeline stage, in a part that is a rank's own doing.
     """
 
     name: str
@@ -57,15 +60,18 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
     step_us = sum(float(values[0]) for values in of_all.values())
     finding = blamed(result.document)
     chosen = np.isin(ranks, finding.ranks) if finding else np.zeros(len(ranks), bool)
+    stages = np.array([result.topology.stages.get(Rank(int(rank)), -1) for rank in ranks])
     parts = []
     for name, (mean_us,) in of_all.items():
         most = None if chosen.any() else int(np.argmax(of_ranks[name]))
-        beside_us = float(of_ranks[name][chosen].mean() if most is None else of_ranks[name][most])
-        more_us = beside_us - mean_us
-        is_far = bool(more_us > _FAR_OF_PART * mean_us and more_us > _FAR_OF_STEP * step_us)
+        named = chosen if most is None else np.arange(len(ranks)) == most
+        beside_us = float(of_ranks[name][named].mean())
+        peers_us = float(np.median(of_ranks[name][np.isin(stages, stages[named])]))
+        more_us = beside_us - peers_us
+        is_more = more_us > _FAR_OF_PART * peers_us and more_us > _FAR_OF_STEP * step_us
         if mean_us > 0:
             rank = None if most is None else Rank(int(ranks[most]))
-            parts.append(StepPart(name, float(mean_us), beside_us, rank, is_far))
+            parts.append(StepPart(name, float(mean_us), beside_us, rank, is_far=is_more and name in _OWN))
     return tuple(parts)
 
 

@@ -211,10 +211,9 @@ def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) ->
 
 def beside_part(part: StepPart, culprit: Finding | None, dictionary: Dictionary) -> Phrase:
     """Return what one rank has of a part of the step: the culprit, or the rank with most of it."""
-    value = wording.format_ms(part.beside_us / 1000)
-    if culprit is not None and part.most_rank is None:
-        return dictionary.say("step.culprit", who=_who(culprit, dictionary), value=value)
-    return dictionary.say("step.most", value=value, rank=part.most_rank)
+    most = dictionary.say("rank", rank=part.most_rank)
+    who = _who(culprit, dictionary) if culprit and part.most_rank is None else most
+    return dictionary.say("step.of", who=who, value=wording.format_ms(part.beside_us / 1000))
 
 
 def beside_note(culprit: Finding | None, dictionary: Dictionary) -> Phrase:

@@ -99,8 +99,13 @@ function markBar(paint, x, y) {
 function labelBars(paint, ranks, left, pitch, y) {
   paint.fillStyle = colour("muted");
   paint.textAlign = "center";
-  const each = Math.max(1, Math.ceil(34 / pitch));
-  ranks.forEach((rank, i) => { if (i % each === 0) paint.fillText(`${rank}`, left + (i + 0.5) * pitch, y); });
+  // Powers of two: hosts and groups begin there.
+  const each = 2 ** Math.max(0, Math.ceil(Math.log2(34 / pitch)));
+  const right = left + ranks.length * pitch;
+  ranks.forEach((rank, i) => {
+    const x = left + (i + 0.5) * pitch, text = `${rank}`;
+    if (i % each === 0 && x + paint.measureText(text).width / 2 <= right) paint.fillText(text, x, y);
+  });
 }
 
 function barText(run, rank, parts, total, bin) {

@@ -33,7 +33,9 @@ class Run {
     }));
     this.row = new Map(this.ranks.map((rank, row) => [rank, row]));
     this.groupById = new Map(this.groups.map((group) => [group.group, group]));
-    this.blamed = new Set(this.document.findings.filter((one) => /^slow_(rank|host)$/.test(one.kind)).flatMap((one) => one.ranks));
+    // Only alarms mark ranks in the charts: what costs nothing must not draw the eye.
+    const alarms = this.document.findings.filter((one) => /^slow_(rank|host)$/.test(one.kind) && one.severity !== "info");
+    this.blamed = new Set(alarms.flatMap((one) => one.ranks));
     this.metrics = this.#derive(header.metrics);
     this.peerCache = new Map();
   }
