@@ -37,7 +37,7 @@ _INFO = re.compile(r"^profiler_info(?:_(\d+))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d+))?\.db$")
 _QUEUES = re.compile(r"^minddata_pipeline_raw(?:_\d+)?\.csv$")
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
-_WORKER = re.compile(r"^(?P<host>.+)_\d+_\d{14,17}_ascend_(?:pt|ms)$")
+_WORKER = re.compile(r"^(?P<worker>(?P<host>.+)_\d+)_\d{14,17}_ascend_(?:pt|ms)$")
 #: What MindSpore itself names a capture (`rank-3_…_ascend_ms`) or the directory around it.
 _RANK_NAME = re.compile(r"^(?:rank-(\d+)_\d+_ascend_ms|rank_?(?P<wrapped>\d+)_.*start\d+.*)$")
 _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
@@ -107,6 +107,7 @@ def _found(directory: Path, rank: Rank, files: dict[str, Path], database: re.Mat
         stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
         ended_ns=_ended_ns(files.get("profiler_info")),
         beside=str(directory.parent),
+        worker=worker.group("worker") if worker else "",
     )
 
 

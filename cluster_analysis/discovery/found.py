@@ -49,7 +49,7 @@ class Found:
 
     `window` names the session where the path does; `stamp` is when it began, as 17 digits (20231119…), 0
     where its name does not say; `ended_ns` when it ended, where it says so itself; `beside` is the
-    directory it lies in, without the host.
+    directory it lies in, without the host; `worker` the process that wrote it, where its name says so.
     """
 
     directory: Path
@@ -63,6 +63,7 @@ class Found:
     stamp: int = 0
     ended_ns: int = 0
     beside: str = ""
+    worker: str = ""
 
     @property
     def size_bytes(self) -> int:

@@ -15,6 +15,9 @@ from cluster_analysis.model import Problem
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank, format_number_ranges
 
+#: Processes of one job start within this time.
+_START_MS = 60_000
+
 Windows = dict[str, dict[Rank, list[Found]]]
 
 
@@ -51,7 +54,7 @@ def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
                     file=public_name(newest.directory),
                     rank=rank,
                     host=newest.host,
-                    advice="remove the captures that do not belong to this job",
+                    advice="remove those that are not of this job; processes without RANK_ID all say rank 0",
                 )
             )
     return Choice(name, captures, tuple(problems), _notes(windows, order, name))
@@ -88,12 +91,32 @@ def _differ(captures: list[Found]) -> bool:
 def _by_time(by_rank: Mapping[Rank, list[Found]]) -> dict[int, str]:
     """Give each capture the name of the nearest beginning that the rank with most captures has."""
     fullest = min(by_rank, key=lambda rank: (-len({one.stamp for one in by_rank[rank]}), rank))
-    anchors = sorted({one.stamp for one in by_rank[fullest]})
+    anchors = _sessions(by_rank[fullest])
     return {
         id(one): str(min(anchors, key=lambda anchor: (abs(_ms(anchor) - _ms(one.stamp)), anchor)))
         for captures in by_rank.values()
         for one in captures
     }
+
+
+def _sessions(captures: list[Found]) -> list[int]:
+    """Return when the sessions of one rank began.
+
+    Two processes that began at about the same time are no two sessions: both say that they are this rank,
+    as those of MindSpore do that were started without RANK_ID.
+    """
+    began: list[int] = []
+    latest: Found | None = None
+    for one in sorted(captures, key=_age):
+        is_same = (
+            latest is not None
+            and one.worker != latest.worker
+            and _ms(one.stamp) - _ms(latest.stamp) < _START_MS
+        )
+        if not is_same:
+            began.append(one.stamp)
+        latest = one
+    return sorted(set(began))
 
 
 def _ms(stamp: int) -> int:
