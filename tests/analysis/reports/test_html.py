@@ -109,6 +109,16 @@ def test_below_the_mean_step_stands_the_blamed_rank_or_the_one_with_most():
     assert re.search(r"rank \d+: [\d.]+ ms", healthy.text)
 
 
+def test_the_first_screen_says_which_device_of_which_host_to_go_to():
+    result = builder.degraded()
+    unnamed = Elements(html.render(result).decode()).text
+    named = Elements(html.render(builder.with_addresses(result, {"1": "node01"})).decode()).text
+
+    assert "Rank 5 is device 5 of host 1. Hosts are numbered as in host_ips_mapping.txt" in unnamed
+    assert "Rank 5 is device 5 of host 1 (node01)." in named
+    assert "host_ips_mapping.txt" not in named
+
+
 def test_nothing_is_loaded_from_anywhere(page):
     elements = Elements(page.decode()).found
 
