@@ -20,7 +20,7 @@ from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
-from cluster_analysis.sorting import first_positions
+from cluster_analysis.sorting import combined, first_positions
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
@@ -119,9 +119,7 @@ def _without_absent(
     if not short.any():
         return transfer_us
     size = np.rint(2 * np.log2(np.maximum(calls.size_bytes[first], 1.0))).astype(np.int64)
-    key = np.stack([calls.kind[first].astype(np.int64), size, n_expected])
-    _, code = np.unique(key, axis=1, return_inverse=True)
-    code = np.ravel(code)
+    _, code = combined(calls.kind[first], size, n_expected)
     result = transfer_us.copy()
     for one in np.unique(code[short]):
         complete = transfer_us[(code == one) & collective & ~short]

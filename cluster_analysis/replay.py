@@ -22,7 +22,7 @@ _CARRY_ROUNDS = 3
 #: Leads that change by less from round to round change no step time that anybody quotes.
 _SETTLED_US = 20.0
 #: Memory for the ends of the scenarios that go through a pass together: more is no faster.
-_PASS_BYTES = 48 * 1024 * 1024
+_PASS_BYTES = 24 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,10 @@ class Repair:
 class Graph:
     """All steps of a job side by side; visits and operators are numbered through.
 
-    `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `join`, `sender` and
-    `receiver` (V,) are visits, V where there is none (V + 1 for `join`). `own_us` is what a receive takes
-    once its message is there, NaN where a visit takes the operator's transfer. `waits_for_receiver`
-    marks sends that do not return before the receiver has come. Operators: (O,). `measured_us` is
-    (steps, ranks).
+    `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `sender` and `receiver`
+    (V,) are visits, V where there is none. `waits_for_receiver` marks sends that do not return before the
+    receiver has come. Operators: (O,). `measured_us` is (steps, ranks). `order` holds the rest: whatever
+    only a replay asks for.
     """
 
     ranks: IntArray
@@ -52,12 +51,9 @@ class Graph:
     step: IntArray
     operator: IntArray
     after: IntArray
-    join: IntArray
     sender: IntArray
     receiver: IntArray
     gap_us: FloatArray
-    elapse_us: FloatArray
-    own_us: FloatArray
     is_side: BoolArray
     is_p2p: BoolArray
     waits_for_receiver: BoolArray
@@ -128,16 +124,9 @@ class Graph:
 
         Both are (V,); every step is by itself.
         """
-        order = self.order
-        rows = self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))))
-        join = np.full(len(self.rank), order.nothing)
-        for block in order.blocks:
-            join[block.begin + block.joins] = block.join_rows
-            join[block.begin + block.side_joins] = block.side_join_rows
-        arrive = _arrive(rows, order.after, join, self._local((repair,)), self.is_side[order.visits])
-        end, come = np.empty_like(arrive), np.empty_like(arrive)
-        end[order.visits], come[order.visits] = rows[: len(arrive)], arrive
-        return end, come
+        come = np.zeros(len(self.rank))
+        rows = self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))), come)
+        return rows[self.order.place], come[self.order.place]
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""
@@ -156,12 +145,15 @@ class Graph:
         changes = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
         return _columns(self.transfer_us[order.operators], changes)
 
-    def _pass(self, repairs: Sequence[Repair], lead: FloatArray) -> FloatArray:
+    def _pass(
+        self, repairs: Sequence[Repair], lead: FloatArray, come: FloatArray | None = None
+    ) -> FloatArray:
         """Return the end of every row of the order, (rows,) of one scenario or (rows, K).
 
         Args:
             repairs: K scenarios.
             lead: when each rank begins each step, (K, steps, ranks).
+            come: filled with when ranks come to their visits, by place, of one scenario.
         """
         order, k = self.order, len(repairs)
         local, moved = self._local(repairs), self._transfers(repairs)
@@ -178,6 +170,8 @@ class Graph:
             arrive += own
             if len(block.side_joins):
                 arrive[block.side_joins] = np.maximum(arrive[block.side_joins], end[block.side_join_rows])
+            if come is not None:
+                come[block.begin : stop] = arrive
             transfers = moved[block.first : block.first + block.n_operators]
             if block.is_messages:
                 end[block.begin : stop] = _message_ends(end, local, block, arrive, transfers)

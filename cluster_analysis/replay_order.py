@@ -11,20 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.sorting import begins, stable_order
 
-#: Array positions in the machine's own width: other widths are converted at each use.
-Positions = npt.NDArray[np.intp]
-
 
 @dataclass(frozen=True)
 class Visits:
-    """The columns of a graph's visits (V,) that decide the order, as `replay.Graph` has them.
+    """The columns of a graph's visits (V,) that decide the order; V where there is none, V + 1 for `join`.
 
-    `cell` numbers step and rank through.
+    `cell` numbers step and rank through. `join` is a visit of another stream that must have ended too.
+    `own_us` is what a receive takes once its message is there, NaN where a visit takes the operator's
+    transfer.
     """
 
     operator: IntArray
@@ -46,10 +44,10 @@ class Visits:
 class Partners:
     """Other ends of messages: `at` (P,) messages of the block, and what says when their partners come."""
 
-    at: Positions
-    place: Positions
-    after: Positions
-    join: Positions
+    at: IntArray
+    place: IntArray
+    after: IntArray
+    join: IntArray
     is_side: BoolArray | None
 
 
@@ -66,12 +64,12 @@ class Block:
     first: int
     n_operators: int
     n_members: int
-    joins: Positions
-    join_rows: Positions
-    side_joins: Positions
-    side_join_rows: Positions
+    joins: IntArray
+    join_rows: IntArray
+    side_joins: IntArray
+    side_join_rows: IntArray
     is_messages: bool
-    own_at: Positions
+    own_at: IntArray
     own_us: FloatArray
     partners: tuple[Partners, ...]
 
@@ -95,12 +93,12 @@ class ReplayOrder:
     operators: IntArray
     place: IntArray
     operator_place: IntArray
-    after: Positions
+    after: IntArray
     blocks: tuple[Block, ...]
     n_cells: int
-    cells: Positions
-    last_rows: Positions
-    last_begin: Positions
+    cells: IntArray
+    last_rows: IntArray
+    last_begin: IntArray
 
     @property
     def nothing(self) -> int:
@@ -132,14 +130,14 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     at_place = np.empty(n, np.int32)
     at_place[place] = np.arange(n, dtype=np.int32)
     # Behind the places: a row for nothing (visits call it n, joins n + 1), and one a cell.
-    row = np.r_[place, n, n].astype(np.intp)
+    row = np.r_[place, n, n].astype(np.int32)
     after_visit = visits.after[at_place]
-    after = np.where(after_visit < n, row[after_visit], n + 1 + visits.cell[at_place])
+    after = np.where(after_visit < n, row[after_visit], n + 1 + visits.cell[at_place]).astype(np.int32)
     blocks = _blocks(visits, at_place, row, after, (first, counts, begin, operators), (is_message, n_members))
     operator_place = np.empty(n_operators, np.int32)
     operator_place[operators] = np.arange(n_operators, dtype=np.int32)
     return ReplayOrder(
-        at_place, operators.astype(np.int32), place.astype(np.int32), operator_place, after, blocks, n_cells,
+        at_place, operators.astype(np.int32), place, operator_place, after, blocks, n_cells,
         *_last_rows(visits, place, in_circle),
     )  # fmt: skip
 
@@ -189,27 +187,28 @@ def _edges(visits: Visits) -> tuple[IntArray, IntArray]:
 def _places(
     operator: IntArray, operators: IntArray, n_members: IntArray, first: IntArray, counts: IntArray,
     begin: IntArray,
-) -> Positions:  # fmt: skip
+) -> IntArray:  # fmt: skip
     """The place of each visit (V,): by block, then member, then operator."""
     n_placed = int(counts.sum())
-    block = np.repeat(np.arange(len(first)), counts)
-    stride, within = np.ones(len(operators), np.intp), np.zeros(len(operators), np.intp)
-    start: IntArray = begin[:-1].copy()
-    stride[:n_placed], within[:n_placed] = counts[block], np.arange(n_placed) - first[block]
-    start[:n_placed] = begin[first[block]]
+    block = np.repeat(np.arange(len(first), dtype=np.int32), counts)
+    stride = np.ones(len(operators), np.int32)
+    start = begin[:-1].astype(np.int32)
+    # Operators of a block lie side by side, its members as many places apart as it has operators.
+    stride[:n_placed] = counts[block]
+    start[:n_placed] = begin[first[block]] + np.arange(n_placed) - first[block]
     by_operator = stable_order(operator)
-    offsets = np.r_[0, np.cumsum(n_members)[:-1]]
-    member = np.arange(len(operator)) - np.repeat(offsets, n_members)
-    spot = np.empty(len(operators), np.intp)
-    spot[operators] = np.arange(len(operators))
+    offsets = np.cumsum(n_members) - n_members
+    member = np.arange(len(operator), dtype=np.int32) - np.repeat(offsets.astype(np.int32), n_members)
+    spot = np.empty(len(operators), np.int32)
+    spot[operators] = np.arange(len(operators), dtype=np.int32)
     of = np.repeat(spot, n_members)
-    place = np.empty(len(operator), np.intp)
-    place[by_operator] = start[of] + within[of] + member * stride[of]
+    place = np.empty(len(operator), np.int32)
+    place[by_operator] = start[of] + member * stride[of]
     return place
 
 
 def _blocks(
-    visits: Visits, at_place: IntArray, row: Positions, after: Positions,
+    visits: Visits, at_place: IntArray, row: IntArray, after: IntArray,
     cuts: tuple[IntArray, IntArray, IntArray, IntArray], kinds: tuple[BoolArray, IntArray],
 ) -> tuple[Block, ...]:  # fmt: skip
     n = len(visits)
@@ -259,9 +258,7 @@ def _blocks(
     return tuple(blocks)
 
 
-def _last_rows(
-    visits: Visits, place: Positions, in_circle: BoolArray
-) -> tuple[Positions, Positions, Positions]:
+def _last_rows(visits: Visits, place: IntArray, in_circle: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Cells, and the rows of visits that no other counts from; those in circles, which end at 0, too."""
     n = len(visits)
     stuck = in_circle[visits.operator]
@@ -274,7 +271,7 @@ def _last_rows(
     return cells.astype(np.intp), place[chosen], begin
 
 
-def _cut(positions: Positions, borders: IntArray) -> list[Positions]:
+def _cut(positions: IntArray, borders: IntArray) -> list[IntArray]:
     """Sorted positions by the block that they lie in."""
     return np.split(positions, np.searchsorted(positions, borders))[1:-1]
 

@@ -39,6 +39,15 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     return values[is_new], np.cumsum(is_new, dtype=np.int32) - 1
 
 
+def combined(*parts: IntArray) -> tuple[int, IntArray]:
+    """Number the distinct tuples of non-negative integers: how many there are, and each row's number."""
+    code = np.zeros(len(parts[0]), np.int64)
+    for part in parts:
+        code = code * (int(part.max(initial=0)) + 1) + part
+    found, inverse = np.unique(code, return_inverse=True)
+    return len(found), np.ravel(inverse).astype(np.int32)
+
+
 def begins(ordered: IntArray) -> BoolArray:
     """Mark where a run of equal values begins."""
     first = np.ones(len(ordered), bool)

@@ -15,6 +15,7 @@ from cluster_analysis.detectors.wording import milliseconds
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.findings import Evidence, Link
 from cluster_analysis.replay import Graph
+from cluster_analysis.sorting import combined, stable_order
 from cluster_analysis.stats import sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
@@ -71,11 +72,9 @@ def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
 def _usual_transfer(graph: Graph) -> FloatArray:
     """Median transfer of operators of the same kind, size and number of ranks (O,); NaN for fewer than 4."""
     size = np.rint(2 * np.log2(np.maximum(graph.operator_bytes, 1.0))).astype(np.int64)
-    key = np.stack([graph.operator_type, size, graph.operator_n_ranks])
-    _, code = np.unique(key, axis=1, return_inverse=True)
-    code = np.ravel(code)
+    _, code = combined(graph.operator_type, size, graph.operator_n_ranks)
     usual = np.full(len(code), np.nan)
-    order = np.argsort(code, kind="stable")
+    order = stable_order(code)
     for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
         if len(part) >= 4:
             usual[part] = np.median(graph.transfer_us[part])
