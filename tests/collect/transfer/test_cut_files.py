@@ -63,7 +63,7 @@ def with_one_cut(
         return watch, proxy.n_bytes
 
 
-@pytest.mark.parametrize("share", [0.6, 0.9])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_a_file_cut_in_the_middle_is_gone_on_with_and_not_begun_anew(
     lab: SshLab, server: SshServer, root: Path, tmp_path: Path, share: float
 ) -> None:

@@ -65,6 +65,18 @@ def test_a_new_key_is_accepted_when_told_so_and_written_down_once(
 
 
 @BOTH
+def test_a_new_key_is_learnt_within_the_one_handshake_that_logs_in(
+    own_lab: SshLab, root: Path, tmp_path: Path, transport: TransportName
+) -> None:
+    """Servers since OpenSSH 9.8 punish connections that look at the key only and do not log in."""
+    server = own_lab.start("127.0.0.4", known=False, settings={"LogLevel": "VERBOSE"})
+    spec = spec_for(own_lab, server, root, transport=transport)
+    assert outcome_for(spec, tmp_path, TRUSTING).state == "complete"
+    # one connection is the one that waits for the server to start
+    assert server.log.count("Connection from") == 2
+
+
+@BOTH
 @pytest.mark.parametrize("kind", ["ed25519", "rsa"])
 @pytest.mark.parametrize("is_hashed", [False, True])
 @pytest.mark.parametrize("options", [QUICK, TRUSTING])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -159,3 +161,33 @@ def test_five_handshakes_at_a_time_never_meet_the_servers_limit(own_lab: SshLab,
     manifest = collected(specs, tmp_path / "run", QUICK, watch)
     assert {host.state for host in manifest.hosts} == {"complete"}
     assert watch.retries == []
+
+
+def kill_sessions_of(server: SshServer) -> None:
+    """Kill the processes that serve a server's connections."""
+    children = Path(f"/proc/{server.process_id}/task/{server.process_id}/children").read_text()
+    for child in children.split():
+        os.kill(int(child), signal.SIGKILL)
+
+
+def test_a_server_process_killed_in_the_middle_of_a_file_is_a_lost_connection_and_no_whole_file(
+    own_lab: SshLab, tmp_path: Path
+) -> None:
+    server = own_lab.start("127.0.0.4")
+    make_capture(tmp_path / "host", size_bytes=3_000_000)
+
+    class Killer(Recorder):
+        def bytes_received(self, host: HostId, n_bytes: int) -> None:
+            if n_bytes > 200_000 and not self.notes.count("killed"):
+                self.notes.append("killed")
+                kill_sessions_of(server)
+
+    watch = Killer()
+    options = replace(PLAIN, bandwidth_bytes_per_s=2_000_000)
+    outcome = only_host(
+        collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run", options, watch)
+    )
+    assert len(watch.retries) == watch.notes.count("killed") == 1
+    assert outcome.state == "complete", outcome.reason
+    assert len(watch.stored) == len(set(watch.stored)) == outcome.n_stored
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")

@@ -167,3 +167,19 @@ def test_any_answer_is_read_or_refused_as_hostile(data: bytes, piece: int) -> No
 )
 def test_the_best_compressor_of_the_host_is_used(tools: Tools, wanted: str, chosen: str) -> None:
     assert tools.codec(wanted) == chosen
+
+
+def test_tar_and_compressor_on_the_host_give_way_to_its_own_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prof").mkdir()
+    (tmp_path / "prof" / "x").write_text("content")
+    (tmp_path / "bin").mkdir()
+    for tool in ("tar", "gzip"):
+        fake = tmp_path / "bin" / tool
+        fake.write_text(f'#!/bin/sh\nnice >{tmp_path}/{tool}.nice\nexec {shutil.which(tool)} "$@"\n')
+        fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    before = int(subprocess.run(["nice"], capture_output=True, check=True).stdout)
+    ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "gzip", 7))
+    assert {int((tmp_path / f"{tool}.nice").read_text()) for tool in ("tar", "gzip")} == {min(19, before + 7)}
