@@ -39,7 +39,7 @@ class _Stage:
     """What the slices of all ranks share.
 
     `bounds` gathers begin and end of each step in µs, `free_at` when each lane of each rank is free again:
-    a rank's operators may come in several tables.
+    a rank's operators may come in several tables. `lane_of` is the lane that a group of a rank took last.
     """
 
     result: AnalysisResult
@@ -48,6 +48,7 @@ class _Stage:
     bounds: dict[int, list[float]]
     zero_us: float
     free_at: dict[tuple[Rank, int], float] = field(default_factory=dict)
+    lane_of: dict[tuple[Rank, str], int] = field(default_factory=dict)
 
 
 def render(result: AnalysisResult, collectives: Sequence[pa.Table], max_slices: int = MAX_SLICES) -> bytes:
@@ -109,8 +110,9 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
     columns = {name: rows[name].to_pylist() for name in ("step", "op_type", "op_name", "group", "wait_us")}
     for position, (start, elapse) in enumerate(zip(start_us.tolist(), elapse_us.tolist(), strict=True)):
         free_at = [stage.free_at.get((rank, one), -1.0) for one in range(_LANES)]
-        first_free = (one for one in range(_LANES) if free_at[one] <= start + 1e-3)
-        lane = next(first_free, free_at.index(min(free_at)))
+        member = (rank, columns["group"][position])
+        lane = _lane(free_at, start, stage.lane_of.get(member, 0))
+        stage.lane_of[member] = lane
         # A lane that is still taken (all are) would make slices overlap: begin when the lane is free.
         begin = max(start, free_at[lane])
         stage.free_at[rank, lane] = max(start + elapse, begin)
@@ -143,6 +145,15 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
             "dur": round(max(0.0, start + elapse - begin), 3),
             "args": arguments,
         }
+
+
+def _lane(free_at: Sequence[float], start_us: float, usual: int) -> int:
+    """Return the usual lane of a group while it is free, else the first free one, else the one soonest free.
+
+    A group keeps its lane, so that gradients do not jump between the lanes of their rank.
+    """
+    lanes = (usual, *range(len(free_at)))
+    return next((one for one in lanes if free_at[one] <= start_us + 1e-3), free_at.index(min(free_at)))
 
 
 def _finding_events(number: int, finding: Finding, bounds: Mapping[int, Sequence[float]]) -> Iterator[Event]:

@@ -3,9 +3,11 @@ import json
 from collections import defaultdict
 from itertools import pairwise
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from cluster_analysis import schema
 from cluster_analysis.reports import perfetto
 from tests.analysis.reports import builder
 from tests.analysis.test_clocks import collectives
@@ -108,3 +110,27 @@ def test_too_many_operators_leave_whole_steps_out_and_say_so():
 
 def test_the_same_input_gives_the_same_bytes(content):
     assert perfetto.render(builder.degraded(), collectives(GROUPS, OFFSETS, n_ops=60)) == content
+
+
+def test_a_group_that_once_ran_beside_another_keeps_its_lane():
+    spans_us = [("tensor", 0, 100), ("data", 50, 100), ("tensor", 200, 50), ("data", 300, 100)]
+    rows = [
+        {
+            **dict.fromkeys(schema.COLLECTIVES.names),
+            "rank": 0,
+            "step": 0,
+            "group": group,
+            "op_name": group,
+            "op_type": group,
+            "start_ns": start * 1000,
+            "elapse_us": float(elapse),
+        }
+        for group, start, elapse in spans_us
+    ]
+    table = pa.Table.from_pylist(rows, schema.COLLECTIVES)
+    events = trace(perfetto.render(builder.degraded(), [table]))["traceEvents"]
+    lanes = [(event["name"], event["tid"]) for event in events if event.get("cat") == "communication"]
+
+    first, second = lanes[0][1], lanes[1][1]
+    assert first != second
+    assert lanes == [("tensor", first), ("data", second), ("tensor", first), ("data", second)]
