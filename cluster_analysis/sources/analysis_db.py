@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.communication_json import CommunicationTables
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_samples import sampled_links
 from cluster_analysis.sources.matrix_json import describe_links
 from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
-from cluster_analysis.sources.sqlite import Database, StepTime, open_database
+from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
 
 _STEP_COLUMNS = {
     "computing_us": "computing",
@@ -74,7 +75,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
 
 def read_db_communication(
     path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = ()
-) -> tuple[pa.Table, pa.Table] | None:
+) -> CommunicationTables | None:
     """Return COLLECTIVES and PACKETS of the database, None where it has no communication tables (level 0).
 
     Where the tables lack the step, an operator belongs to the step of `times` in which it starts; as in the
@@ -89,7 +90,7 @@ def read_db_communication(
         step_of = _step_of_operator(database, times)
         rows = _with_steps(database.rows(_operator_query(database)), step_of, (0, 1, 2))
         packets = _read_packets(database, rank, step_of, remark)
-    return _collectives(rows, rank, remark), packets
+    return CommunicationTables(_collectives(rows, rank, remark), packets)
 
 
 def _operator_query(database: Database) -> str:
@@ -127,9 +128,8 @@ def _step_of_operator(database: Database, times: Sequence[StepTime]) -> _StepOf 
         f"SELECT hccl_op_name, group_name, start_timestamp FROM {_TIME}"
     ):
         if isinstance(start, (int, float)):
-            start_ns = round(start * numbers.NS_PER_US)
-            inside = [one.number for one in times if one.begin_ns <= start_ns <= one.end_ns]
-            found.update({(name, group): inside[0]} if inside else {})
+            step = step_at(times, round(start * numbers.NS_PER_US))
+            found.update({(name, group): step} if step is not None else {})
     return found
 
 

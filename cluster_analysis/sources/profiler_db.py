@@ -19,12 +19,14 @@ from cluster_analysis import schema
 from cluster_analysis.model import RankMetadata
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.counters import Counter
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.metadata_json import parse_metadata
-from cluster_analysis.sources.sqlite import Database, StepTime, open_database
+from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
 
 _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
+#: Which tasks have both times, as SQL.
+IS_TIMED = f"typeof({_TASK}.startNs) = 'integer' AND typeof({_TASK}.endNs) = 'integer'"
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
 
@@ -42,20 +44,26 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
             _COMPUTE, "globalTaskId"
         ):
             return None
-        compute = _spans(
-            database,
-            f"SELECT {_TASK}.startNs, {_TASK}.endNs FROM {_TASK} JOIN {_COMPUTE} USING (globalTaskId)",
-        )
+        tell_untimed_tasks(database, remark)
+        compute = np.array(
+            database.rows(
+                f"SELECT {_TASK}.startNs, {_TASK}.endNs FROM {_TASK} JOIN {_COMPUTE} USING (globalTaskId) "
+                f"WHERE {IS_TIMED}"
+            ),
+            dtype=np.int64,
+        ).reshape(-1, 2)
         operators, kinds = _operators(database)
-        steps = _boundaries(database, compute, operators)
+        steps = _step_times(database) or (None,)
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
     found = [row for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
 
-def _spans(database: Database, query: str) -> _Spans:
-    rows = [row for row in database.iterate(query) if all(isinstance(value, int) for value in row)]
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+def tell_untimed_tasks(database: Database, remark: Remark) -> None:
+    """Remark how many tasks are left out because SQL would count a text as 0."""
+    ((n_untimed,),) = database.rows(f"SELECT COUNT(*) FROM {_TASK} WHERE NOT ({IS_TIMED})")
+    if n_untimed:
+        remark(left_out(n_untimed, "task", "without a time"))
 
 
 def _operators(database: Database) -> tuple[_Spans, npt.NDArray[np.str_]]:
@@ -68,29 +76,20 @@ def _operators(database: Database) -> tuple[_Spans, npt.NDArray[np.str_]]:
     return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
 
 
-def _boundaries(database: Database, compute: _Spans, operators: _Spans) -> list[tuple[int, int | None, int]]:
-    """Return `(number, begin, end)` of each step in ns; one without a begin for a capture without steps."""
-    if database.has("STEP_TIME", "id", "startNs", "endNs"):
-        rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
-        if rows:
-            return [(int(number), int(begin), int(end)) for number, begin, end in rows]
-    everything = np.concatenate([compute, operators])
-    return [(0, None, int(everything[:, 1].max()))] if len(everything) else []
-
-
 def _step_row(
     source: tuple[int, bool],
-    step: tuple[int, int | None, int],
+    step: StepTime | None,
     compute: _Spans,
     operators: _Spans,
     kinds: npt.NDArray[np.str_],
 ) -> dict[str, float | None] | None:
-    (rank, is_mindspore), (number, begin, end) = source, step
+    """Return one row of STEPS; `step` None is the whole capture. None where nothing ran in it."""
+    rank, is_mindspore = source
     is_bubble = np.isin(kinds, _BUBBLES[is_mindspore])
-    if begin is not None:
-        of_step = (operators[:, 0] >= begin) & (operators[:, 0] <= end)
+    if step is not None:
+        of_step = (operators[:, 0] >= step.begin_ns) & (operators[:, 0] <= step.end_ns)
         operators, is_bubble = operators[of_step], is_bubble[of_step]
-        compute = compute[(compute[:, 0] >= begin) & (compute[:, 0] <= end)]
+        compute = compute[(compute[:, 0] >= step.begin_ns) & (compute[:, 0] <= step.end_ns)]
     both = np.concatenate([compute, operators])
     if not len(both):
         return None
@@ -103,7 +102,7 @@ def _step_row(
     span = int(staged[:, 1].max() - staged[:, 0].min())
     return {
         "rank": rank,
-        "step": number,
+        "step": step.number if step else 0,
         "computing_us": computing / numbers.NS_PER_US,
         "communication_not_overlapped_us": exposed / numbers.NS_PER_US,
         "overlapped_us": overlapped / numbers.NS_PER_US,
@@ -112,7 +111,7 @@ def _step_row(
         "stage_us": (span - bubble) / numbers.NS_PER_US,
         "bubble_us": bubble / numbers.NS_PER_US,
         "communication_not_overlapped_exclude_receive_us": (exposed - bubble) / numbers.NS_PER_US,
-        "preparing_us": None if begin is None else (first - begin) / numbers.NS_PER_US,
+        "preparing_us": (first - step.begin_ns) / numbers.NS_PER_US if step else None,
     }
 
 
@@ -133,9 +132,13 @@ def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has("STEP_TIME", "id", "startNs", "endNs"):
-            return ()
-        rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+        return _step_times(database)
+
+
+def _step_times(database: Database) -> tuple[StepTime, ...]:
+    if not database.has("STEP_TIME", "id", "startNs", "endNs"):
+        return ()
+    rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
     return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
 
 
@@ -153,22 +156,19 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
             "LEFT JOIN STRING_IDS AS names ON names.id = opName "
             "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName ORDER BY startNs"
         )
-        steps = _boundaries(
-            database, np.zeros((0, 2), dtype=np.int64), np.array([r[:2] for r in rows]).reshape(-1, 2)
-        )
+        times = _step_times(database)
+    # What began in no step is left out, as in the text form.
+    steps = [step_at(times, row[0]) for row in rows]
+    rows = [row for row, step in zip(rows, steps, strict=True) if step is not None]
     if not rows:
         return None
     starts = np.array([row[0] for row in rows], dtype=np.int64)
     ends = np.array([row[1] for row in rows], dtype=np.int64)
-    numbers_of_steps = np.full(len(rows), -1, dtype=np.int64)
-    for number, begin, end in steps:
-        inside = slice(None) if begin is None else (starts >= begin) & (starts <= end)
-        numbers_of_steps[inside] = number
     op_names = pa.array([str(row[2]) for row in rows], pa.string())
     op_types = names.operations(op_names)
     given = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": pa.array(numbers_of_steps),
+        "step": pa.array([step for step in steps if step is not None], pa.int64()),
         "group": numbers.encoded([names.as_group_hash(str(row[3])) for row in rows]),
         "op_name": op_names,
         "op_type": op_types,
@@ -177,11 +177,10 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         "start_ns": pa.array(starts),
         "elapse_us": pa.array((ends - starts) / numbers.NS_PER_US),
     }
-    table = pa.table(
+    return pa.table(
         [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
         schema=schema.COLLECTIVES,
     )
-    return table.filter(pa.array(numbers_of_steps >= 0))
 
 
 def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -195,12 +194,13 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
             _COMPUTE, "opType", "taskType"
         ):
             return None
+        tell_untimed_tasks(database, remark)
         rows = database.rows(
             f"SELECT kinds.value, cores.value, COUNT(*), SUM({_TASK}.endNs - {_TASK}.startNs), "
             f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "
             f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) "
             f"LEFT JOIN STRING_IDS AS kinds ON kinds.id = {_COMPUTE}.opType "
-            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType "
+            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType WHERE {IS_TIMED} "
             "GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
         )
     if not rows:

@@ -78,8 +78,8 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
     times = reading.first(("profiler_db", read_step_times)) or ()
     communication = reading.first(
         ("communication", lambda path, remark: read_communication(path, rank, steps, remark)),
-        ("analysis_db", lambda path, remark: _of_pair(read_db_communication(path, rank, remark))),
-        ("communication_db", lambda path, remark: _of_pair(read_db_communication(path, rank, remark, times))),
+        ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
+        ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
     )
     links = reading.first(
@@ -144,10 +144,6 @@ def _counters(reading: Reading) -> list[counters.Counter]:
     ):
         found += reading.first((role, read)) or []
     return found
-
-
-def _of_pair(tables: tuple[pa.Table, pa.Table] | None) -> CommunicationTables | None:
-    return None if tables is None else CommunicationTables(*tables)
 
 
 def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:

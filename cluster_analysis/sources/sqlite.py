@@ -7,7 +7,7 @@ is read, and what a version lacks is null.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,13 @@ class StepTime:
     number: int
     begin_ns: int
     end_ns: int
+
+
+def step_at(times: Sequence[StepTime], start_ns: int) -> int | None:
+    """Return the step in which something began: 0 without any steps, None outside of all of them."""
+    if not times:
+        return 0
+    return next((one.number for one in times if one.begin_ns <= start_ns <= one.end_ns), None)
 
 
 class Database:

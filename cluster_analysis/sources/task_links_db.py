@@ -15,8 +15,8 @@ from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.matrix_json import OPERATOR_VARIANT
-from cluster_analysis.sources.profiler_db import read_step_times
-from cluster_analysis.sources.sqlite import Database, StepTime, open_database
+from cluster_analysis.sources.profiler_db import IS_TIMED, read_step_times, tell_untimed_tasks
+from cluster_analysis.sources.sqlite import Database, open_database, step_at
 
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
@@ -35,8 +35,9 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     with open_database(path, remark) as database:
         if not _has_peers(database):
             return None
+        tell_untimed_tasks(database, remark)
         rows = database.rows(_query(), _COPIES)
-    known = [(row, _step_of(row[2], times)) for row in rows if row[5] in _TRANSPORT_OF_LINK]
+    known = [(row, step_at(times, row[2])) for row in rows if row[5] in _TRANSPORT_OF_LINK]
     known = [(row, step) for row, step in known if step is not None]
     if not known:
         return None
@@ -78,15 +79,11 @@ def _query() -> str:
     link = f"CASE WHEN {peer} = i.srcRank THEN 0 ELSE i.linkType END"
     return (
         f"SELECT n.value, g.value, o.startNs, i.srcRank, {peer} AS peer, {link} AS link, SUM(i.size), "
-        f"SUM(t.endNs - t.startNs) FROM {_INFO} AS i JOIN {_TASK} AS t ON t.globalTaskId = i.globalTaskId "
+        f"SUM({_TASK}.endNs - {_TASK}.startNs) FROM {_INFO} AS i "
+        f"JOIN {_TASK} ON {_TASK}.globalTaskId = i.globalTaskId "
         f"JOIN {_OPERATOR} AS o ON o.opId = i.opId JOIN STRING_IDS AS k ON k.id = i.taskType "
         "LEFT JOIN STRING_IDS AS n ON n.id = o.opName LEFT JOIN STRING_IDS AS g ON g.id = o.groupName "
-        f"WHERE k.value IN ({marks}) AND i.size > 0 AND i.srcRank < {_NO_PEER} AND peer < {_NO_PEER} "
+        f"WHERE k.value IN ({marks}) AND {IS_TIMED} AND typeof(i.size) = 'integer' AND i.size > 0 "
+        f"AND i.srcRank < {_NO_PEER} AND peer < {_NO_PEER} "
         "GROUP BY o.opId, i.srcRank, peer, link ORDER BY o.startNs, i.srcRank, peer"
     )
-
-
-def _step_of(start_ns: int, times: tuple[StepTime, ...]) -> int | None:
-    if not times:
-        return 0
-    return next((one.number for one in times if one.begin_ns <= start_ns <= one.end_ns), None)

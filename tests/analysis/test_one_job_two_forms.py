@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from cluster_analysis.cli import main as analyse
 from cluster_analysis.discover import discover
 from cluster_analysis.model import RankTables
-from cluster_analysis.simulation.api import Healthy, JobSpec, simulate, write_run
+from cluster_analysis.simulation.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_analysis.simulation.totals import Framework
 from cluster_analysis.sources.rank import read_rank
 from cluster_run.ids import Rank
@@ -69,6 +71,20 @@ def test_steps_operators_links_kernels_and_packets_are_equal_in_both_forms(
 def test_any_job_gives_equal_tables_in_both_forms(framework: Framework, spec: JobSpec) -> None:
     with tempfile.TemporaryDirectory() as root:
         assert_equal(*both_forms(Path(root), spec, framework))
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_findings_are_the_same_in_both_forms(tmp_path: Path, framework: Framework) -> None:
+    job = simulate(VARIETY["plain"], [parse_scenario("slow_rank:1.3@5")], 11)
+    documents = []
+    for form in ("text", "db"):
+        write_run(job, tmp_path / form, form, framework)  # type: ignore[arg-type]
+        assert analyse([str(tmp_path / form), "--output", str(tmp_path / "out"), "--no-report", "-q"]) == 0
+        document = json.loads((tmp_path / "out/findings.json").read_bytes())
+        assert document["run"].pop("sources") == [f"ascend_{framework}/{form}"]
+        documents.append(document)
+    assert documents[0] == documents[1]
+    assert documents[0]["findings"][0]["id"] == "slow_rank-5"
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -304,6 +304,28 @@ def test_values_of_wrong_types_in_a_database_are_no_traceback(tmp_path: Path, da
         "communication_matrix.json",
         "step_trace_time.csv",
     }
-    for name in ("steps", "collectives", "links"):
-        column = {"steps": "computing_us", "collectives": "elapse_us", "links": "time_us"}[name]
+    columns = {
+        "steps": "computing_us",
+        "collectives": "elapse_us",
+        "links": "time_us",
+        "operators": "total_us",
+    }
+    for name, column in columns.items():
         assert all(value is None or abs(value) < 1e6 for value in getattr(tables, name)[column].to_pylist())
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE TASK SET startNs = 'soon' WHERE globalTaskId = 1", "UPDATE TASK SET endNs = NULL"]
+)
+def test_tasks_without_a_time_are_left_out_and_counted(tmp_path: Path, damage: str) -> None:
+    output = database_capture(tmp_path)
+    path = output / "ascend_pytorch_profiler_0.db"
+    profiler_db(path)
+    with sqlite3.connect(path) as base:
+        n_tasks = base.execute(damage).rowcount
+    base.close()
+    tables = read(output)
+    parts = "task" if n_tasks == 1 else "tasks"
+    told = [problem.reason for problem in tables.problems if problem.file == path.name]
+    assert told == [f"left out: {n_tasks} {parts} without a time"]
+    assert sum(tables.operators["n_calls"].to_pylist()) == 2 - n_tasks
