@@ -207,7 +207,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--host-bandwidth", type=_size, metavar="SIZE", help="bytes a second of each host")
     group.add_argument(
         "--min-free",
-        type=_size,
+        type=_size_or_nothing,
         default=_DEFAULTS.min_free_bytes,
         metavar="SIZE",
         help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
@@ -258,7 +258,14 @@ def _seconds(text: str) -> float:
 
 
 def _size(text: str) -> int:
+    size = _size_or_nothing(text)
+    if size == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} lets nothing through; write it like 50M or 1.5G")
+    return size
+
+
+def _size_or_nothing(text: str) -> int:
     size = parse_size(text)
-    if not size:
+    if size is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 50M or 1.5G")
     return size

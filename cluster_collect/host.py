@@ -18,7 +18,7 @@ from cluster_collect.faults import HostError, NoShellError
 from cluster_collect.host_stream import HostSource
 from cluster_collect.intake import Intake
 from cluster_collect.journal import Journal
-from cluster_collect.outcome import Findings, outcome_of
+from cluster_collect.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.rest_fetch import fetch_rest
 from cluster_collect.retry import backoff_s
@@ -125,7 +125,10 @@ class HostCollection:
                 attempt += 1
 
     async def _attempt(self) -> None:
+        began_s = time.monotonic()
         connection = await self._dialer.dial(self._spec)
+        if self._spec.local is None:
+            self._shared.watch.noted(self._spec.host, f"logged in within {time.monotonic() - began_s:.1f} s")
         try:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
@@ -143,7 +146,7 @@ class HostCollection:
         self._is_prepared = True
         self._findings.prepare_problem = problem
         directory = host_directory(self._shared.writer.run, self._spec.host).parent
-        write_bytes_whole(directory / "prepare.log", printed)
+        write_bytes_whole(directory / PREPARE_LOG_NAME, printed)
 
     async def _fetch_missing(self, connection: HostConnection, survey: Survey, selection: Selection) -> None:
         # After a killed call content is hashed again here: not in the loop, where it would stop the others.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from cluster_collect.failures import Failure, listing_failure, nothing_found
 from cluster_collect.faults import HostError
@@ -12,7 +13,11 @@ from cluster_collect.intake import Intake
 from cluster_collect.select import Refused, Selection
 from cluster_collect.spec import HostSpec
 from cluster_collect.survey import Survey, profiler_root
+from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, HostState
+
+#: Beside the host's `profiler` directory.
+PREPARE_LOG_NAME = "prepare.log"
 
 
 @dataclass
@@ -89,7 +94,8 @@ def _why(spec: HostSpec, findings: Findings) -> Failure:
     if findings.error is not None:
         return Failure(findings.error.failure, findings.error.message, findings.error.advice)
     if findings.prepare_problem:
-        advice = "its output is in prepare.log beside the host's profiler directory"
+        log = host_directory(Path(), spec.host).parent / PREPARE_LOG_NAME
+        advice = f"its output is in the run directory, in {log}"
         return Failure("prepare", findings.prepare_problem, advice)
     return _why_files(findings) if findings.files else nothing_found(profiler_root(spec))
 

@@ -145,7 +145,7 @@ class Tracker:
         if self._has_said_sizes or len(known) < self.tally.n_hosts or "complete" not in self._lines_for:
             return
         self._has_said_sizes = True
-        if self.tally.n_files and self._verbosity >= Verbosity.NORMAL:
+        if self.tally.n_files > self.tally.n_files_done and self._verbosity >= Verbosity.NORMAL:
             what = f"{count(self.tally.n_files, 'file')}, {format_bytes(self.tally.n_bytes)}"
             self._say(f"to fetch: {what} from {count(len(self._listed), 'host')}")
 

@@ -99,6 +99,15 @@ def test_how_much_there_is_is_said_once_when_all_hosts_are_listed() -> None:
     assert len(said) == 2
 
 
+def test_how_much_there_was_is_not_said_when_a_late_host_made_it_old_news() -> None:
+    tracker, said, _ = tracked(Verbosity.NORMAL)
+    for spec in SPECS[:7]:
+        tracker.plan_known(spec.host, 1, 1000)
+        tracker.file_stored(spec.host, "a", 1000)
+    tracker.host_finished(HostOutcome(SPECS[7].host, ServerId("node8"), "failed", reason="down"))
+    assert said == ["node8: failed: down"]
+
+
 def test_a_look_gets_no_line_for_a_host() -> None:
     tracker, said, _ = tracked(Verbosity.NORMAL, lines_for=())
     work(tracker)

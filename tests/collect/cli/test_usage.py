@@ -120,6 +120,14 @@ def test_options_become_one_value() -> None:
     assert arguments.host_defaults == {"port": 22, "jump": "b", "user": "u", "bandwidth": 50 * 1024 * 1024}
 
 
+def test_no_space_need_be_left_free() -> None:
+    assert parse_arguments(["--hosts", "n1", "--min-free", "0"]).options.min_free_bytes == 0
+
+
+def test_files_are_verified_where_that_is_asked_for() -> None:
+    assert parse_arguments(["--hosts", "n1", "--verify"]).options.verify
+
+
 def test_defaults_are_those_of_the_options_and_written_nowhere_else() -> None:
     assert parse_arguments(["--hosts", "n1"]).options == CollectOptions()
 

@@ -93,7 +93,7 @@ def test_every_compression_brings_the_same_files(
     options = replace(FULL, compression=compression)
     collected(spec_for(lab, server, tmp_path / "host"), tmp_path / "run", options, watch)
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
-    assert watch.notes == [{"none": "tar"}.get(compression, f"tar+{compression}")]
+    assert watch.notes[1:] == [{"none": "tar"}.get(compression, f"tar+{compression}")]
 
 
 def test_profiler_text_travels_at_a_tenth_of_its_size(lab: SshLab, server: SshServer, tmp_path: Path) -> None:
@@ -205,6 +205,7 @@ def test_a_prepare_that_fails_is_told_and_the_rest_is_collected(
     spec = spec_for(lab, server, tmp_path / "host", prepare="echo no licence; exit 7")
     outcome = only_host(collected(spec, tmp_path / "run"))
     assert (outcome.state, outcome.reason) == ("partial", "prepare exited with 7: no licence")
+    assert outcome.advice == "its output is in the run directory, in cluster_profiler/1/prepare.log"
     assert outcome.n_stored == 6
 
 
