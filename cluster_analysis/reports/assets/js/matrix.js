@@ -92,7 +92,8 @@ function drawMatrix(run, holder, { pairs, sources, destinations }, { metric, byH
   const column = new Map(sources.map((end, i) => [end, i])), row = new Map(destinations.map((end, i) => [end, i]));
   const value = MATRIX_VALUES[metric];
   const scale = value ? scaleFor(pairs.map(value), metric === "excess" ? "deviation" : "value", 0.1) : null;
-  paint.fillStyle = colour("surface");
+  // The page's own ground: cells as usual as their class are close to it, and must still be seen in the dark.
+  paint.fillStyle = colour("paper");
   paint.fillRect(left, upper, sources.length * pitch, destinations.length * pitch);
   paint.strokeStyle = colour("line");
   paint.strokeRect(left - 0.5, upper - 0.5, sources.length * pitch + 1, destinations.length * pitch + 1);
