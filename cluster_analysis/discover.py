@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,8 @@ from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank, format_number_ranges
 
+#: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.
+_N_ASKED = 3
 _ADVICE = {
     os.strerror(errno.EACCES): "let the user who analyses read it: chmod -R a+rX",
     LEADS_NOWHERE: "put what it leads to back, or remove it",
@@ -149,13 +153,14 @@ def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Ran
     expected = set(captures)
     if places.table:
         expected |= {place.rank for place in places.table.places}
-    for one in captures.values():
-        if "metadata" in one.files:
-            try:
-                expected |= {Rank(rank) for rank in range(read_metadata(one.files["metadata"]).world_size)}
-            except BadFileError:
-                continue  # Reading that rank tells it.
+    declared: Counter[int] = Counter()
+    for one in (one for one in captures.values() if "metadata" in one.files):
+        with suppress(BadFileError):  # Reading that rank tells it.
+            declared[read_metadata(one.files["metadata"]).world_size] += 1
+        if declared.total() == _N_ASKED:
             break
+    if declared:
+        expected |= set(map(Rank, range(declared.most_common(1)[0][0])))
     return tuple(sorted(expected))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.discovery.found import Found, is_file, public_name
+from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
 from cluster_analysis.model import Problem, SourceKind
 from cluster_run import layout
 from cluster_run.ids import Rank
@@ -33,13 +33,13 @@ OUTPUT_FILES = {
 }
 #: Any of these makes a capture one in text form.
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
-_INFO = re.compile(r"^profiler_info(?:_(\d+))?\.json$")
-_DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d+))?\.db$")
+_INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
+_DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d{1,6}))?\.db$")
 _QUEUES = re.compile(r"^minddata_pipeline_raw(?:_\d+)?\.csv$")
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
 _WORKER = re.compile(r"^(?P<worker>(?P<host>.+)_\d+)_\d{14,17}_ascend_(?:pt|ms)$")
 #: What MindSpore itself names a capture (`rank-3_…_ascend_ms`) or the directory around it.
-_RANK_NAME = re.compile(r"^(?:rank-(\d+)_\d+_ascend_ms|rank_?(?P<wrapped>\d+)_.*start\d+.*)$")
+_RANK_NAME = re.compile(r"^(?:rank-(\d{1,6})_\d+_ascend_ms|rank_?(?P<wrapped>\d{1,6})_.*start\d+.*)$")
 _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
 
 
@@ -150,5 +150,4 @@ def _rank_of_names(directory: Path) -> Rank | None:
         return Rank(int(named.group(1) or named.group("wrapped"))) if named else None
     if match.group(1):
         return Rank(int(match.group(1)))
-    said = _read_info(directory / name).rank_id
-    return Rank(int(said)) if said is not None and str(said).isdecimal() else None
+    return as_rank(_read_info(directory / name).rank_id)

@@ -11,6 +11,7 @@ from pathlib import Path
 from cluster_analysis.model import SourceKind
 from cluster_run.ids import DeviceId, HostId, Rank
 
+_RANK_DIGITS = 6
 _HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
 
 
@@ -25,6 +26,12 @@ def file_size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def as_rank(said: object) -> Rank | None:
+    """Return what a file says as a rank, None where that is no number of at most six digits."""
+    text = str(said)
+    return Rank(int(text)) if text.isdecimal() and len(text) <= _RANK_DIGITS else None
 
 
 def is_file(entry: os.DirEntry[str]) -> bool:

@@ -17,14 +17,14 @@ from cluster_run.ids import DeviceId, HostId, Rank
 
 #: Pattern of the file for each role; the last number is the id.
 FILES = {
-    "r1_step_trace": re.compile(r"^step_trace_raw_(\d+)_detail_time\.csv$"),
-    "r1_hccl": re.compile(r"^hccl_raw_(\d+)\.csv$"),
-    "r1_cluster_analyse": re.compile(r"^(?:ascend|gpu)_cluster_analyse_[a-z-]+_\d+_\d+_(\d+)\.csv$"),
-    "r1_aicore": re.compile(r"^aicore_intermediate_(\d+)_type\.csv$"),
-    "r1_flops": re.compile(r"^flops_summary_(\d+)\.json$"),
-    "r1_memory": re.compile(r"^memory_usage_summary_(\d+)\.json$"),
-    "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d+)\.csv$"),
-    "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d+)\.csv$"),
+    "r1_step_trace": re.compile(r"^step_trace_raw_(\d{1,6})_detail_time\.csv$"),
+    "r1_hccl": re.compile(r"^hccl_raw_(\d{1,6})\.csv$"),
+    "r1_cluster_analyse": re.compile(r"^(?:ascend|gpu)_cluster_analyse_[a-z-]+_\d+_\d+_(\d{1,6})\.csv$"),
+    "r1_aicore": re.compile(r"^aicore_intermediate_(\d{1,6})_type\.csv$"),
+    "r1_flops": re.compile(r"^flops_summary_(\d{1,6})\.json$"),
+    "r1_memory": re.compile(r"^memory_usage_summary_(\d{1,6})\.json$"),
+    "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d{1,6})\.csv$"),
+    "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d{1,6})\.csv$"),
 }
 
 _MAIN = frozenset({"r1_step_trace", "r1_hccl", "r1_cluster_analyse"})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_analysis.model import Problem
+from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank
@@ -95,7 +96,11 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
             text = path.read_text(encoding="utf-8-sig")
             if not any(mark in text for mark in _MARKS):
                 continue
-            return parse_rank_table(text, path.name)
+            table = parse_rank_table(text, path.name)
+            largest = max((max(place.rank, place.device) for place in table.places), default=0)
+            if largest < MAX_RANKS:
+                return table
+            problems.append(Problem(f"it names rank or device {largest}, which no job has", file=path.name))
         except (OSError, UnicodeDecodeError) as error:
             problems.append(Problem(f"cannot be read: {error}", file=path.name))
         except InputError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.discovery.found import Found
+from cluster_analysis.discovery.found import Found, as_rank
 from cluster_analysis.model import Problem, SourceKind
 from cluster_run.ids import DeviceId, HostId, Rank
 
@@ -108,9 +108,9 @@ def _info(directory: Path) -> tuple[DeviceId | None, _Info]:
 def _rank(
     info: _Info, host: HostId | None, device: DeviceId | None, ranks: Mapping[tuple[HostId, DeviceId], Rank]
 ) -> Rank | None:
-    text = str(info.rank_id)
-    if text.isdecimal():
-        return Rank(int(text))
+    said = as_rank(info.rank_id)
+    if said is not None:
+        return said
     return ranks.get((host, device)) if host is not None and device is not None else None
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.model import DeclaredGroup, ParallelSizes, RankMetadata
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.json_text import decode, read_bytes
 from cluster_analysis.sources.names import as_group_hash
 from cluster_run.ids import Rank
@@ -76,9 +78,13 @@ def parse_metadata(content: bytes) -> RankMetadata:
         )
         for key, info in (document.parallel_group_info or {}).items()
     )
-    return RankMetadata(
-        parallel=ParallelSizes(**sizes), world_size=_whole(arguments.get("world_size")), groups=groups
+    world_size = _whole(arguments.get("world_size"))
+    named = sorted(
+        {rank for one in groups for rank in one.global_ranks} | ({world_size - 1} if world_size else set())
     )
+    if named and not 0 <= named[0] <= named[-1] < numbers.MAX_RANKS:
+        raise BadFileError(f"it names rank {named[0] if named[0] < 0 else named[-1]}, which no job has")
+    return RankMetadata(parallel=ParallelSizes(**sizes), world_size=world_size, groups=groups)
 
 
 def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:

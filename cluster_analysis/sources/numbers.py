@@ -23,6 +23,8 @@ NS_PER_US = 1000
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
 _STAMP = r"^\d{1,15}\.?\d*$|^\d{16}\.?\d*$"
+#: No job has more ranks: a number beyond it is damaged.
+MAX_RANKS = 1_000_000
 #: No count or identifier has more than 18 digits.
 _MAX_WHOLE = 10**18
 _NULLS = pa.array(["", "N/A", "NA", "null", "None"])

@@ -252,6 +252,16 @@ def test_a_broken_rank_table_is_a_problem_and_the_ranks_come_from_the_data(tmp_p
     assert [problem.file for problem in capture.problems] == ["hccl.json"]
 
 
+def test_a_rank_table_with_a_rank_that_no_job_has_is_a_problem(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 10**11]))
+    write_capture(run / "cluster_profiler/1/profiler", 0)
+    capture = discover(run)
+    assert capture.expected_ranks == (0,)
+    assert [problem.reason for problem in capture.problems] == [
+        "it names rank or device 100000000000, which no job has"
+    ]
+
+
 def test_another_json_file_is_not_taken_for_the_rank_table(tmp_path: Path) -> None:
     run = run_directory(tmp_path / "run", ("10.0.0.1", [0]))
     (run / "account.json").write_text('{"rank_size": 1, "cluster": {}}')

@@ -211,3 +211,39 @@ def test_a_task_without_a_peer_works_on_its_own_ranks_memory(tmp_path: Path) -> 
         16384.0,
         4.0,
     )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "rank"),
+    [
+        ({"distributed_args": {"world_size": 10**12}}, 10**12 - 1),
+        ({"parallel_group_info": {"a": {"global_ranks": [0, 10**10]}}}, 10**10),
+        ({"parallel_group_info": {"a": {"global_ranks": [-1, 1]}}}, -1),
+    ],
+)
+def test_a_rank_that_no_job_has_is_damage_and_makes_no_job_of_that_size(
+    tmp_path: Path, metadata: object, rank: int
+) -> None:
+    write_capture(tmp_path, 0, metadata=metadata)
+    capture = discover(tmp_path)
+    assert capture.expected_ranks == (0,)
+    (problem,) = read_rank(capture.sources[0]).problems
+    assert (problem.file, problem.reason) == (
+        "profiler_metadata.json",
+        f"it names rank {rank}, which no job has",
+    )
+
+
+def test_a_rank_of_more_than_six_digits_in_a_name_is_no_rank(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0)
+    write_capture(tmp_path, 5_000_000_000)
+    capture = discover(tmp_path)
+    assert [source.rank for source in capture.sources] == [0]
+    (problem,) = capture.problems
+    assert "its rank is not known" in problem.reason
+
+
+def test_the_size_of_a_job_is_what_most_of_three_ranks_say(tmp_path: Path) -> None:
+    for rank, size in enumerate((804, 4, 4)):
+        write_capture(tmp_path, rank, metadata={"distributed_args": {"world_size": size}})
+    assert discover(tmp_path).expected_ranks == (0, 1, 2, 3)
