@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import pyarrow as pa
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
 from cluster_run.ids import Step
+
+if TYPE_CHECKING:
+    from cluster_analysis.replay import Graph
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
@@ -80,7 +83,10 @@ class StepEvidence:
 
 @dataclass(frozen=True)
 class JobEvidence:
-    """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any."""
+    """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any.
+
+    `graph` stands for them once `graph.laid_out` has laid them side by side: they are dropped then.
+    """
 
     steps: tuple[Step, ...]
     step_table: pa.Table
@@ -91,6 +97,7 @@ class JobEvidence:
     packets: pa.Table
     step_operators: tuple[StepOperators | None, ...]
     notes: tuple[str, ...] = field(default=())
+    graph: Graph | None = None
 
 
 def merge_steps(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.calls import RECEIVE_TYPES, SEND_TYPES
-from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, StepOperators
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence, StepOperators
 from cluster_analysis.replay import Graph
 from cluster_analysis.replay_order import Visits, replay_order
+from cluster_run.ids import Step
 
 #: A send this many times as long as the quick ones was held up, by its receiver or by the network.
 _LONG_SEND = 1.5
@@ -18,6 +20,23 @@ _MIN_LONG_SHARE = 0.02
 #: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
 _MEETING_SPREAD = 0.5
 _MEETING_SHARE = 0.5
+
+
+def laid_out(evidence: JobEvidence) -> JobEvidence:
+    """Return the evidence with the graph in place of the operators by step, which are as large as it is."""
+    return replace(
+        evidence, graph=job_graph(evidence), step_operators=tuple(None for _ in evidence.step_operators)
+    )
+
+
+def job_graph(evidence: JobEvidence) -> Graph | None:
+    """Return the graph of all steps; None unless every step has operators: a part would not be the job."""
+    by_step = dict(zip(evidence.steps, evidence.step_operators, strict=True))
+    operators = [
+        by_step.get(Step(step)) for step in np.unique(evidence.step_table["step"].to_numpy()).tolist()
+    ]
+    present = [one for one in operators if one is not None]
+    return build_graph(present) if len(present) == len(operators) else None
 
 
 def build_graph(steps: Sequence[StepOperators]) -> Graph | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import re
 from pathlib import Path
 
@@ -25,6 +27,12 @@ def default_limit_bytes() -> int:
     """Return half of what the machine or the container can still give."""
     limits = [size for size in (_available_bytes(), *map(_cgroup_limit, _CGROUP_LIMITS)) if size]
     return int(min(limits, default=_FALLBACK_BYTES) * DEFAULT_SHARE)
+
+
+def give_back() -> None:
+    """Return memory that was freed to the system, which allocators keep; without effect where they cannot."""
+    with contextlib.suppress(OSError, AttributeError):  # only the GNU C library knows how
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def parse_size(text: str) -> int:

@@ -16,7 +16,8 @@ from cluster_analysis.discover import discover
 from cluster_analysis.engine import Engine, open_engine
 from cluster_analysis.evidence import JobEvidence, StepEvidence, merge_steps
 from cluster_analysis.findings import FindingsDocument, RunInfo, Verdict
-from cluster_analysis.memory import default_limit_bytes, must_file
+from cluster_analysis.graph import laid_out
+from cluster_analysis.memory import default_limit_bytes, give_back, must_file
 from cluster_analysis.model import Capture, Problem, RankSource, Selection, Topology
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.read_ranks import Progress, RanksRead, read_all, require_data
@@ -74,6 +75,7 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
             evidence, problems = _reduce_all(engine, read, topology, tell)
+            give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
         finally:
@@ -149,7 +151,9 @@ def _reduce_all(
         else:
             problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
         tell("reducing steps", len(parts), len(numbers))
-    return merge_steps(parts, topology, read.operators, read.packets), tuple(problems)
+    merged = merge_steps(parts, topology, read.operators, read.packets)
+    parts.clear()
+    return laid_out(merged), tuple(problems)
 
 
 def compared(examined_run: Examined, progress: Progress | None = None) -> Comparison | None:
@@ -175,6 +179,7 @@ def judged(examined: Examined) -> AnalysisResult:
     options, evidence, topology = examined.options, examined.evidence, examined.topology
     capture, read = examined.capture, examined.read
     found = detection.detect(evidence, topology)
+    give_back()
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
     problems = (*capture.problems, *read.problems)

@@ -20,7 +20,7 @@ class RoleGaps:
         self._gap_us = graph.gap_us
         main = np.flatnonzero(~graph.is_side)
         cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
-        self._visits = main[stable_order(cell)]
+        self._visits = main[stable_order(cell)].astype(np.int32)
         shape = (graph.n_steps, len(graph.ranks))
         count = np.bincount(cell, minlength=shape[0] * shape[1])
         begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_analysis.calls import numbers
 from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
-from cluster_analysis.graph import build_graph
+from cluster_analysis.graph import job_graph
 from cluster_analysis.model import Topology
 from cluster_analysis.profile import RoleGaps
 from cluster_analysis.replay import Graph
@@ -85,7 +85,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     preparing = dense("preparing_us")
     preparing[preparing < 0] = np.nan
     exposed = dense("communication_not_overlapped_us")
-    graph = _graph(evidence, [int(step) for step in steps])
+    graph = evidence.graph or job_graph(evidence)
     stage = _codes(ranks, dict(topology.stages))
     has_roles = bool((stage >= 0).any())
     role = stage if has_roles else _signature_roles(ranks, graph)
@@ -114,14 +114,6 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         gaps=None if graph is None else RoleGaps(ranks, graph),
         topology=topology,
     )
-
-
-def _graph(evidence: JobEvidence, steps: list[int]) -> Graph | None:
-    """The replay's graph, when every step has operators; a part of the steps would not be the job."""
-    by_step = dict(zip(evidence.steps, evidence.step_operators, strict=True))
-    operators = [by_step.get(Step(step)) for step in steps]
-    present = [one for one in operators if one is not None]
-    return build_graph(present) if present and len(present) == len(steps) else None
 
 
 def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:
