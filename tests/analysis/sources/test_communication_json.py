@@ -197,3 +197,39 @@ def test_the_hash_of_a_group_id_is_the_number_in_operator_names() -> None:
 @pytest.mark.parametrize("document", [{}, {"step1": {}}, {"step1": {"p2p": {}, "collective": {}}}])
 def test_a_file_without_operators_is_empty_and_no_damage(tmp_path: Path, document: object) -> None:
     assert read(tmp_path, document) == ([], [], [])
+
+
+def spans_of(path: Path, steps: frozenset[int] | None = None) -> dict[str, object]:
+    """Return the JSON that lies where the places say, by operator."""
+    table = read_communication(path, 3, steps, lambda _: None).spans
+    assert table.schema == schema.OPERATOR_SPANS
+    content = path.read_bytes()
+    rows = table.to_pylist()
+    assert [row["position"] for row in rows] == list(range(len(rows)))
+    return {
+        f"{row['step']} {row['key']}": json.loads(content[row["offset"] : row["offset"] + row["length"]])
+        for row in rows
+    }
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a byte order mark"])
+def test_places_of_operators_are_those_in_the_file(tmp_path: Path, mark: bytes) -> None:
+    document = communication_json({"step50": OPS, "step51": OPS})
+    path = tmp_path / "communication.json"
+    path.write_bytes(mark + json.dumps(document, indent=2).encode())
+    assert spans_of(path) == {
+        f"{step.removeprefix('step')} {key}": entry
+        for step, levels in document.items()
+        for operators in levels.values()
+        for key, entry in operators.items()
+        if not key.startswith("Total")
+    }
+    assert {key.partition(" ")[0] for key in spans_of(path, frozenset({51}))} == {"51"}
+
+
+def test_operators_of_a_file_without_steps_have_places_too(tmp_path: Path) -> None:
+    levels = communication_json({"step1": OPS})["step1"]
+    flat = {key: entry for operators in levels.values() for key, entry in operators.items()}
+    path = tmp_path / "communication.json"
+    path.write_text(json.dumps(flat))
+    assert spans_of(path) == {f"0 {key}": entry for key, entry in flat.items() if not key.startswith("Total")}
