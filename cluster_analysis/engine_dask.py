@@ -23,6 +23,8 @@ from cluster_analysis.options import TlsFiles
 R = TypeVar("R")
 
 CONNECT_DEADLINE_S = 20.0
+#: For a value that is there to arrive; a lost scheduler is noticed sooner.
+_ARRIVAL_DEADLINE_S = 300.0
 #: How long a cluster may be without any worker before the analysis gives up.
 NO_WORKERS_DEADLINE_S = 120.0
 _LOOK_EVERY_S = 5.0
@@ -112,7 +114,7 @@ class DaskEngine:
     def _outcome(self, future: Future) -> Outcome[Any]:
         self._await(future)
         try:
-            return Outcome(value=future.result(timeout=CONNECT_DEADLINE_S))
+            return Outcome(value=future.result(timeout=_ARRIVAL_DEADLINE_S))
         except KilledWorker:
             return Outcome(failure=f"its worker died {N_ATTEMPTS} times or more, out of memory perhaps")
         except (CancelledError, CommClosedError, TimeoutError) as error:
@@ -163,12 +165,8 @@ def connect(address: str, tls: TlsFiles | None) -> DaskEngine:
         )
     _be_quiet()
     try:
-        client = _Client(
-            address,
-            timeout=CONNECT_DEADLINE_S,
-            security=security,
-            name="cluster-analyse",
-        )
+        # How long it tries is Dask's own setting, distributed.comm.timeouts.connect: 30 s.
+        client = _Client(address, security=security, name="cluster-analyse")
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise EngineError(
             f"no Dask scheduler at {address}: {' '.join(str(error).split()) or type(error).__name__}",

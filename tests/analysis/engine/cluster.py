@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_DEADLINE_S = 40.0
+#: Only for a cluster that hangs: on a loaded machine Python alone takes a minute to import Dask.
+_DEADLINE_S = 600.0
+#: What a worker says once the scheduler knows it.
+_REGISTERED = "Registered to:"
 
 
 @dataclass
@@ -27,10 +31,13 @@ class LoopbackCluster:
 def loopback_cluster(
     folder: Path, n_workers: int = 2, *, protocol: str = "tcp", options: Sequence[str] = ()
 ) -> Iterator[LoopbackCluster]:
-    """Start scheduler and workers, and kill what is left of them at the end."""
+    """Start scheduler and workers, give them when they know each other, and kill what is left at the end.
+
+    `options` are those of both, like the certificates.
+    """
     environment = {
-        **os.environ,
-        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "60s",
+        **patient_environment(),
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "600s",
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2",
     }
     port_file = folder / "scheduler.json"
@@ -53,11 +60,21 @@ def loopback_cluster(
                     environment,
                 )
             )
+        _wait_for_workers(folder / "cluster.log", cluster)
         yield cluster
     finally:
         for process in (*cluster.workers, scheduler):
             process.kill()
             process.wait()
+
+
+def patient_environment(connect_s: int = 300) -> dict[str, str]:
+    """Return an environment in which Dask takes a loaded machine for what it is."""
+    return {
+        **os.environ,
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": f"{connect_s}s",
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s",
+    }
 
 
 def _started(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -68,8 +85,6 @@ def _started(arguments: Sequence[str], folder: Path, environment: dict[str, str]
 
 
 def _address(port_file: Path, scheduler: subprocess.Popen[bytes]) -> str:
-    import json  # noqa: PLC0415
-
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline and scheduler.poll() is None:
         try:
@@ -77,3 +92,24 @@ def _address(port_file: Path, scheduler: subprocess.Popen[bytes]) -> str:
         except (OSError, ValueError):
             time.sleep(0.1)
     raise AssertionError("the scheduler did not start; see cluster.log")
+
+
+def _wait_for_workers(log: Path, cluster: LoopbackCluster) -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    while log.read_text(errors="replace").count(_REGISTERED) < len(cluster.workers):
+        assert time.monotonic() < deadline, "the workers did not register; see cluster.log"
+        assert all(worker.poll() is None for worker in cluster.workers), "a worker ended; see cluster.log"
+        time.sleep(0.1)
+
+
+def write_certificates(folder: Path) -> tuple[str, ...]:
+    """Make an authority and a certificate of it; return the options that name them, of every command."""
+    from distributed.security import Security  # noqa: PLC0415
+
+    made = Security.temporary().get_tls_config_for_role("scheduler")
+    options = []
+    for option, content in (("ca-file", "ca_file"), ("cert", "cert"), ("key", "key")):
+        path = folder / f"{content}.pem"
+        path.write_text(made[content])
+        options.append(f"--tls-{option}={path}")
+    return tuple(options)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from cluster_analysis.cli import main
-from tests.analysis.engine.cluster import loopback_cluster
+from tests.analysis.engine.cluster import loopback_cluster, patient_environment, write_certificates
 from tests.analysis.runs import digests, write_small_run
 
-#: Starting a cluster takes 5 s, and a minute where several test suites share two processors.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+#: Starting a cluster takes 5 s, and minutes where several test suites share two processors.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+_DEADLINE_S = 900
 
 #: Analyses in a process of its own, and kills one of the given processes once the first ranks are read.
 KILLER = """
@@ -74,14 +76,30 @@ def test_two_workers_give_the_same_bytes(run: Path, expected: dict[str, str], tm
     assert digests(tmp_path / "out") == expected
 
 
+def test_an_encrypted_cluster_gives_the_same_bytes(
+    run: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    certificates = write_certificates(tmp_path)
+    with loopback_cluster(tmp_path, protocol="tls", options=certificates) as cluster:
+        assert cluster.address.startswith("tls://127.0.0.1:")
+        done = _analysed(run, tmp_path / "out", cluster.address, certificates)
+        assert done.returncode == 0, done.stderr
+        assert digests(tmp_path / "out") == expected
+        without = _analysed(run, tmp_path / "without", cluster.address, connect_s=2)
+    assert without.returncode == 1
+    assert without.stderr.startswith(f"cluster-analyse: no Dask scheduler at {cluster.address}: ")
+    assert "--tls-ca-file" in without.stderr
+    assert not (tmp_path / "without").exists()
+
+
 def test_a_worker_killed_half_way_changes_nothing(
     run: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
     with loopback_cluster(tmp_path) as cluster:
         victim = cluster.workers[0].pid
         done = _killed(run, tmp_path / "out", cluster.address, victim)
-        assert cluster.workers[0].wait(timeout=30) == -9
-    assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stderr
+        assert cluster.workers[0].wait(timeout=_DEADLINE_S) == -9
     assert digests(tmp_path / "out") == expected
 
 
@@ -98,7 +116,7 @@ def test_a_lost_scheduler_is_one_clear_error(run: Path, tmp_path: Path) -> None:
 def test_no_scheduler_at_the_address_is_exit_1(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = _analysed(run, tmp_path / "out", "tcp://127.0.0.1:9")
+    done = _analysed(run, tmp_path / "out", "tcp://127.0.0.1:9", connect_s=2)
     assert done.returncode == 1
     assert done.stderr.startswith("cluster-analyse: no Dask scheduler at tcp://127.0.0.1:9")
 
@@ -112,11 +130,25 @@ def test_a_scheduler_without_workers_is_exit_1(run: Path, tmp_path: Path) -> Non
 
 def _killed(run: Path, output: Path, address: str, victim: int) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", KILLER, str(run), str(output), address, str(victim)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
-
-
-def _analysed(run: Path, output: Path, address: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output)]
     return subprocess.run(
-        [*command, "--scheduler", address], capture_output=True, text=True, timeout=150, check=False
+        command,
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+        env=patient_environment(),
+    )
+
+
+def _analysed(
+    run: Path, output: Path, address: str, options: Sequence[str] = (), connect_s: int = 300
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
+    return subprocess.run(
+        [*command, "--scheduler", address],
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+        env=patient_environment(connect_s),
     )
