@@ -185,7 +185,9 @@ def judged(examined: Examined) -> AnalysisResult:
     problems = (*capture.problems, *read.problems)
     missing = sorted(expected - seen)
     problems += _unnamed_missing(missing, problems, len(expected))
-    verdict: Verdict = "unknown" if missing and found.verdict == "healthy" else found.verdict
+    # Without its step times nobody can say that a rank is healthy.
+    untimed = seen.difference(read.steps["rank"].unique().to_pylist())
+    verdict: Verdict = "unknown" if (missing or untimed) and found.verdict == "healthy" else found.verdict
     notes = dict.fromkeys((*capture.notes, *_batch_notes(read), *evidence.notes, *found.notes))
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}
     document = FindingsDocument(

@@ -326,8 +326,9 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
         guess = one.leads(ends[None])[0]
         latest = ends.max(axis=1)
         lead = np.vstack([ends[:1] if leads else np.full_like(ends[:1], latest[0]), ends[:-1]])
-        own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
         with np.errstate(invalid="ignore"):
+            # A rank whose files end before a step has no end in it.
+            own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
             error = np.abs(np.where(np.isfinite(own), own, np.nan) / graph.measured_us - 1.0)
         if np.isfinite(error).any():
             good = _good_steps(error)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,10 @@ from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.model import RankSource
 from cluster_analysis.outputs.folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
-from cluster_analysis.sources.bandwidth_rows import bandwidth_rows
+from cluster_analysis.sources.bandwidth_rows import BandwidthRow, bandwidth_rows
+from cluster_analysis.sources.errors import BadFileError
 from cluster_run.errors import InputError
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import HostId, Rank, Step
 
 #: Databases that hold bandwidths with their packet sizes.
 _BANDWIDTH_ROLES = ("analysis_db", "communication_db")
@@ -126,16 +126,10 @@ def _add_operators(examined: Examined, database: InsightDatabase) -> None:
     for source in examined.sources:
         for role in _BANDWIDTH_ROLES:
             if source.rank in readable and role in source.files and source.rank not in detailed:
-                wanted = examined.options.selection.steps
-                rows = (
-                    row
-                    for row in bandwidth_rows(Path(source.files[role]), _ignore)
-                    if wanted is None or row[0] in wanted
-                )
-                first = next(rows, None)
-                if first is not None:
+                rows = _bandwidths_of(Path(source.files[role]), examined.options.selection.steps)
+                if rows:
                     detailed.add(source.rank)
-                    database.add_bandwidths(source.rank, chain((first,), rows))
+                    database.add_bandwidths(source.rank, rows)
     calls = [(read.parts(step),) for step in read.bulk_steps]
     for outcome in examined.engine.run(collectives_of_step, calls):
         if outcome.value is not None:
@@ -144,6 +138,14 @@ def _add_operators(examined: Examined, database: InsightDatabase) -> None:
                 pc.is_in(outcome.value["rank"], value_set=pa.array(sorted(detailed), pa.int32()))
             )
             database.add_summed_bandwidths(outcome.value.filter(summed))
+
+
+def _bandwidths_of(path: Path, steps: frozenset[Step] | None) -> list[BandwidthRow]:
+    """Return the wanted rows of a database; none of a damaged one, which reading it has told."""
+    try:
+        return [row for row in bandwidth_rows(path, _ignore) if steps is None or row[0] in steps]
+    except BadFileError:
+        return []
 
 
 def _ignore(_sentence: str) -> None:

@@ -6,6 +6,7 @@ manifest's hashes can see: a flipped digit is a digit.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster_analysis.cli import main as analyse
 from cluster_analysis.discover import discover
 from cluster_analysis.model import Capture, RankTables
 from cluster_analysis.simulation.api import JobSpec, simulate, write_run
+from cluster_analysis.simulation.totals import Framework
 from cluster_analysis.sources.rank import read_rank
 from cluster_run import layout
 from cluster_run.ids import Rank
+from tests.simulation.jobs import VARIETY
 
 FORMS = {
     "PyTorch as text": ("text", "pt"),
@@ -155,3 +159,33 @@ def test_a_run_without_its_manifest_still_names_a_file_that_was_cut_off(run: Run
                 restore(path, good, times)
     finally:
         manifest.write_bytes(kept)
+
+
+def analysed(root: Path, out: Path) -> tuple[int, dict[str, object]]:
+    code = analyse([str(root), "--output", str(out), "--no-report", "-q"])
+    return code, json.loads((out / layout.FINDINGS_NAME).read_bytes())
+
+
+def test_a_rank_whose_step_times_are_lost_is_not_called_healthy(tmp_path: Path) -> None:
+    write_run(simulate(VARIETY["plain"], (), 5), tmp_path / "run", "text", "pt")
+    code, document = analysed(tmp_path / "run", tmp_path / "out")
+    assert (code, document["verdict"]) == (0, "healthy")
+    next((tmp_path / "run").rglob("step_trace_time.csv")).write_bytes(b"")
+    code, document = analysed(tmp_path / "run", tmp_path / "out")
+    assert (code, document["verdict"]) == (3, "unknown")
+
+
+@pytest.mark.parametrize("framework", ["pt", "ms"])
+@pytest.mark.parametrize("share", [0.1, 0.8])
+def test_a_damaged_database_costs_its_rank_and_not_the_analysis(
+    tmp_path: Path, framework: Framework, share: float
+) -> None:
+    write_run(simulate(SPEC, (), 5), tmp_path / "run", "db", framework)
+    name = "analysis.db" if framework == "pt" else "communication_analyzer.db"
+    path = sorted((tmp_path / "run").rglob(name))[1]
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    code, document = analysed(tmp_path / "run", tmp_path / "out")
+    assert code == 3
+    assert {problem["rank"] for problem in document["problems"]} == {1}  # type: ignore[attr-defined]
+    assert (tmp_path / "out/cluster_analysis.db").stat().st_size > 0

@@ -80,7 +80,7 @@ def test_group_keys_name_all_members_though_one_rank_is_missing(tmp_path: Path) 
 def test_a_corrupt_file_costs_its_rank_only(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run")
     path = file_of(run, 1, "communication.json")
-    path.write_bytes(path.read_bytes()[:-100])
+    path.write_bytes(path.read_bytes()[:1000])
     assert main([str(run), "-q"]) == 3
     document = json.loads((run / "cluster_analysis_output" / "cluster_communication.json").read_bytes())
     ranks = {
@@ -91,6 +91,21 @@ def test_a_corrupt_file_costs_its_rank_only(tmp_path: Path) -> None:
         for rank in op
     }
     assert ranks == set("0234567")
+
+
+def test_a_file_that_was_cut_off_costs_the_steps_after_the_cut(tmp_path: Path) -> None:
+    run = write_small_run(tmp_path / "run")
+    path = file_of(run, 1, "communication.json")
+    path.write_bytes(path.read_bytes()[:-100])
+    assert main([str(run), "-q"]) == 3
+    document = json.loads((run / "cluster_analysis_output" / "cluster_communication.json").read_bytes())
+    steps: dict[str, set[str]] = {}
+    for by_step in document.values():
+        for step, ops in by_step.items():
+            for op in ops.values():
+                for rank in op:
+                    steps.setdefault(rank, set()).add(step)
+    assert steps["1"] == steps["0"] - {max(steps["0"])}
 
 
 def test_a_file_that_became_shorter_is_an_error_and_no_wrong_output(tmp_path: Path) -> None:
