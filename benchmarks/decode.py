@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -63,7 +64,10 @@ def line(path: Path) -> str:
     with_spans = megabytes_per_second(path, lambda: read(path))
     baseline = megabytes_per_second(path, lambda: json.loads(path.read_bytes()))
     child = [sys.executable, "-m", "benchmarks.decode", "--memory-of", str(path)]
-    peak = int(subprocess.run(child, check=True, capture_output=True, text=True).stdout)
+    # As the command has it: see keep_no_spare_memory.
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    done = subprocess.run(child, check=True, capture_output=True, text=True, env=environment)
+    peak = int(done.stdout)
     return (
         f"{str(path)[-32:]:32} {size / MB:7.2f} {ours:10.0f} {baseline:11.0f} {ours / baseline:6.1f} "
         f"{peak / size:6.1f}x {with_spans:12.0f}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from cluster_analysis.cli import main
+from cluster_analysis.lean_imports import keep_no_spare_memory
 
 
 def run() -> None:
     """Run the command with the arguments of this process and exit with its code."""
+    keep_no_spare_memory()
     sys.exit(main(sys.argv[1:]))
 
 
