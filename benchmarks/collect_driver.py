@@ -60,8 +60,8 @@ def paramiko_sftp(specs: list[HostSpec], target: Path) -> None:
 
 def hold(specs: list[HostSpec], n_hosts: int) -> None:
     """Log in to `n_hosts` hosts, hold all connections, and print the time and the memory that takes."""
-    from cluster_collect.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
     from cluster_collect.bounds import Bounds  # noqa: PLC0415
+    from cluster_collect.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
     from cluster_collect.progress_events import SilentListener  # noqa: PLC0415
 
     async def work() -> None:
