@@ -213,7 +213,8 @@ class HostCollection:
                 return
             pending = changed
         for placed in pending:
-            self._findings.unstable.add(placed.entry.path)
+            if placed.entry.path not in self._intake.failed:
+                self._findings.unstable.add(placed.entry.path)
 
     async def _differing(
         self,
@@ -319,7 +320,19 @@ class HostCollection:
                 intake.failed[path] = intake.described(placed, reason=reason)
             elif path not in intake.stored:
                 intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
+            elif padded := _why_padded(path, errors):
+                intake.discard(placed, padded)
+                changed.append(placed)
         return changed
+
+
+def _why_padded(path: bytes, errors: bytes) -> str:
+    """Say why tar filled up a file with zeros, as it does where it cannot read on; empty when it did not."""
+    for trouble in (b": Read error", b": File shrank"):
+        _, found, rest = errors.partition(b"tar: ./" + path + trouble)
+        if found:
+            return (trouble[2:] + rest.split(b"\n")[0]).decode(errors="replace")[:200]
+    return ""
 
 
 def _why_missing(path: bytes, now: RemoteEntry | None, errors: bytes) -> str:

@@ -109,6 +109,13 @@ class Intake:
         text = b"%b\0%b\0%d\0%d" % (self._server_id.encode(), entry.path, entry.size_bytes, entry.mtime_ns)
         return hashlib.sha256(text).hexdigest()[:32]
 
+    def discard(self, placed: PlacedFile, reason: str) -> None:
+        """Remove a file that was stored and turned out not to be right."""
+        file = self.stored[placed.entry.path]
+        self._writer.remove(file.path)
+        self.forget(placed)
+        self.failed[placed.entry.path] = self.described(placed, reason=reason)
+
     def received(self, n_bytes: int) -> None:
         """Tell the watcher about content, not too often."""
         self._unreported_bytes += n_bytes

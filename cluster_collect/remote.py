@@ -49,7 +49,8 @@ read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
 
 _ARCHIVE = rb"""
 pack() {
-  $low tar --null --no-unquote --no-recursion --hard-dereference --format=gnu -T - -cf -
+  $low tar --null --no-unquote --no-recursion --hard-dereference --format=gnu \
+    --quoting-style=literal -T - -cf -
   status=$?
   say "$marker"; say "status $status"; say listing; list
 }

@@ -26,6 +26,8 @@ _CUT_PREFIX = b".cut-"
 _CHECK_EVERY_BYTES = 64 << 20
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_BYTES = 8 << 20
+#: More than what stands behind the content of a file in a stream: marker, status, one line of a listing.
+_DOUBTFUL_BYTES = 16 << 10
 _FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
 
@@ -109,12 +111,19 @@ class RunWriter:
         final = b"%b/%b" % (self._root, os.fsencode(path))
         temporary = self._cut_name(final.rpartition(b"/")[0], version)
         try:
-            incoming = IncomingFile(self, os.open(temporary, _FLAGS_AGAIN), temporary, final)
+            descriptor = os.open(temporary, _FLAGS_AGAIN)
+            # When a stream ends early, what came last may be something else.
+            os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
+            incoming = IncomingFile(self, descriptor, temporary, final)
             incoming.take_in_what_is_there(alive)
         except OSError as error:
             raise _refused(error, path) from None
         self._cuts.discard(temporary)
         return incoming
+
+    def remove(self, path: str) -> None:
+        """Remove a file that has its final name."""
+        self._remove(b"%b/%b" % (self._root, os.fsencode(path)))
 
     def put_aside(self, temporary: bytes) -> None:
         """Remember the beginning of a file."""

@@ -112,8 +112,8 @@ async def fetch_by_walker(
 
     async def fetch(placed: PlacedFile) -> None:
         entry = placed.entry
-        begin = intake.cut_bytes(placed)
-        incoming = await intake.resume(placed, lambda: book(0)) if begin else intake.begin(placed)
+        is_begun = intake.cut_bytes(placed) > 0
+        incoming = await intake.resume(placed, lambda: book(0)) if is_begun else intake.begin(placed)
         if incoming is None:
             return
 
@@ -124,7 +124,7 @@ async def fetch_by_walker(
             return pause_s
 
         try:
-            await files.read(root + b"/" + entry.path, entry.size_bytes, receive, begin)
+            await files.read(root + b"/" + entry.path, entry.size_bytes, receive, incoming.n_bytes)
             now = await files.stat(root + b"/" + entry.path)
             after[entry.path] = RemoteEntry(entry.path, now.kind, now.size_bytes, now.mtime_ns)
             if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):

@@ -141,6 +141,43 @@ def test_the_best_way_that_the_hosts_tools_allow_is_taken(
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
+@pytest.mark.parametrize("n_troubles", [1, 9])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "Read error at byte 0, while reading 9 bytes: Input/output error",
+        "File shrank by 9 bytes; padding with zeros",
+    ],
+)
+def test_a_file_that_tar_filled_up_with_zeros_is_never_taken_for_right(
+    own_lab: SshLab, tmp_path: Path, trouble: str, n_troubles: int
+) -> None:
+    """tar keeps to the size that it has announced; only its messages tell."""
+    capture = make_capture(tmp_path / "host")
+    odd = capture / "odd\n name.json"
+    odd.write_text("content")
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "tar"
+    name = f"./{odd.relative_to(tmp_path / 'host')}"
+    fake.write_text(
+        f'#!/bin/sh\n{shutil.which("tar")} "$@"\ncase "$1" in --version) exit;; esac\n'
+        f"echo >>{tmp_path}/count; [ $(wc -l <{tmp_path}/count) -gt {n_troubles} ] && exit\n"
+        f"printf 'tar: %s: %s\\n' '{name}' '{trouble}' >&2; exit 2\n"
+    )
+    fake.chmod(0o755)
+    settings = login_script(tmp_path / "rc", f"PATH={fake.parent}:$PATH; export PATH")
+    spec = spec_for(own_lab, own_lab.start("127.0.0.4", settings=settings), tmp_path / "host")
+    outcome = only_host(collected(spec, tmp_path / "run", FULL))
+    if n_troubles == 1:
+        assert outcome.state == "complete", outcome.reason
+        assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    else:
+        assert outcome.state == "partial"
+        assert file_of(outcome, "name.json").reason == trouble
+        odd.unlink()
+        assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+
+
 def test_a_busybox_like_find_or_tar_is_not_trusted(own_lab: SshLab, tmp_path: Path) -> None:
     path = path_with(tmp_path / "bin", "tar", "zstd")
     fake = tmp_path / "bin" / "find"
