@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cluster_analysis.detectors.deviation import Deviation, deviations, mate_deviations
 from cluster_analysis.detectors.hosts import host_suspects
+from cluster_analysis.detectors.kernels import with_kernels
 from cluster_analysis.detectors.link_suspects import link_suspects
 from cluster_analysis.detectors.links import link_summary, observe
 from cluster_analysis.detectors.metrics import Metric, metrics
@@ -91,16 +92,20 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         suspects += link_suspects(evidence, view, seen, limits)
     suspects += retransmissions(evidence, view, limits)
     suspects += whole_job_suspects(evidence, view, limits)
-    suspects = _dearest(suspects)
+    suspects = with_kernels(evidence.operators, view, _dearest(suspects))
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
+    replay = _replay_quality(view, what_if, suspects)
+    luck_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
     findings = _without_doubles(
-        [_finding(view, one, saving, step_us, limits) for one, saving in zip(suspects, savings, strict=True)]
+        [
+            _finding(view, one, saving, limits, step_us=step_us, luck_us=luck_us)
+            for one, saving in zip(suspects, savings, strict=True)
+        ]
     )
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
-    replay = _replay_quality(view, what_if, suspects)
     notes += _what_is_missing(view, evidence)
     verdict: Verdict = "degraded" if any(_is_alarm(one) for one in findings) else "healthy"
     if verdict == "healthy" and not _can_judge(view, limits):
@@ -223,12 +228,20 @@ def _slow_ranks(
         healthy = np.where(excluded[:, None], np.nan, metric.values)
         by_mates = mate_deviations(healthy, view, metric.floor, limits)
         if by_mates is not None:
-            known = {one.key for one in ranks}
             more = rank_suspects(view, metric, by_mates, limits, excluded)
-            ranks += [one for one in more if one.key not in known]
+            ranks = _surest([*ranks, *more])
     if len(view.steps) < limits.min_steps_confident:
         ranks = [confirmed_within_step(view, one, limits) for one in ranks]
     return ranks
+
+
+def _surest(suspects: list[Suspect]) -> list[Suspect]:
+    """One suspect a culprit, the first that may be an alarm: with uneven work only mates see it clearly."""
+    best: dict[str, Suspect] = {}
+    for one in suspects:
+        if one.key not in best or (one.is_alarm and not best[one.key].is_alarm):
+            best[one.key] = one
+    return list(best.values())
 
 
 def _can_judge(view: JobView, limits: Thresholds) -> bool:
@@ -256,7 +269,9 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     return notes
 
 
-def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float, limits: Thresholds) -> Finding:
+def _finding(
+    view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, luck_us: float
+) -> Finding:
     is_known = suspect.excess_us is not None or suspect.link_factor is not None
     cost = None if saving.alone_us is None or not is_known else max(saving.alone_us, 0.0)
     summary = suspect.summary
@@ -273,7 +288,8 @@ def _finding(view: JobView, suspect: Suspect, saving: Saving, step_us: float, li
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
     is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us
     is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
-    if not suspect.is_alarm or not is_sure:
+    is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
+    if not suspect.is_alarm or not is_sure or is_luck:
         severity = "info"
     return Finding(
         id=suspect.key,

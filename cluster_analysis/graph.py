@@ -17,6 +17,8 @@ from cluster_run.ids import Step
 _LONG_SEND = 1.5
 #: Fewer held-up sends than this say nothing, and change nothing.
 _MIN_LONG_SHARE = 0.02
+#: Of the messages between two ranks, these are surely not held up by third ones.
+_QUICK_QUANTILE = 0.1
 #: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
 _MEETING_SPREAD = 0.5
 _MEETING_SHARE = 0.5
@@ -85,7 +87,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     elapse = joined("visit_elapse_us")
     transfer, own, waits = _message_times(
         elapse, operator, joined("operator_transfer_us"), is_p2p,
-        sender=sender, receiver=receiver,
+        rank=rank, sender=sender, receiver=receiver,
         is_send=_of_types(types, SEND_TYPES)[operator_type[operator]],
         is_receive=_of_types(types, RECEIVE_TYPES)[operator_type[operator]],
     )  # fmt: skip
@@ -130,8 +132,8 @@ def _of_types(types: tuple[str, ...], wanted: frozenset[str]) -> BoolArray:
 
 
 def _message_times(
-    elapse: FloatArray, operator: IntArray, transfer: FloatArray, is_p2p: BoolArray, *, sender: IntArray,
-    receiver: IntArray, is_send: BoolArray, is_receive: BoolArray,
+    elapse: FloatArray, operator: IntArray, transfer: FloatArray, is_p2p: BoolArray, *, rank: IntArray,
+    sender: IntArray, receiver: IntArray, is_send: BoolArray, is_receive: BoolArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:  # fmt: skip
     """Transfers of point-to-point operators, what a receive takes by itself, and which sends wait.
 
@@ -158,7 +160,11 @@ def _message_times(
         sends = is_batch & has_receiver
         usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
         now = transfer[operator[is_batch]]
-        transfer[operator[is_batch]] = np.where((now > 3.0 * usual) | (now < 0.3 * usual), usual, now)
+        own_usual = np.maximum(
+            _usual_of_pairs(now, rank, is_batch, np.minimum(sender, receiver)), 0.3 * usual
+        )
+        now = np.where(now > 3.0 * own_usual, own_usual, now)
+        transfer[operator[is_batch]] = np.where(now < 0.3 * usual, usual, now)
         quick = is_batch & (elapse < 0.9 * transfer[operator])
         own[quick] = elapse[quick]
     eager_sends = is_send & ~waits
@@ -175,6 +181,22 @@ def _message_times(
     alone = is_p2p & ~has_sender & ~has_receiver
     own[alone] = elapse[alone]
     return transfer, own, waits
+
+
+def _usual_of_pairs(
+    transfer: FloatArray, rank: IntArray, is_batch: BoolArray, partner: IntArray
+) -> FloatArray:
+    """The quick transfers between the two ranks of each batch; a slow link's are all slow."""
+    n = len(rank)
+    here = np.flatnonzero(is_batch)
+    other = np.where(partner[here] < n, rank[np.minimum(partner[here], n - 1)], -1)
+    low, high = np.minimum(rank[here], other), np.maximum(rank[here], other)
+    _, pair = np.unique(low.astype(np.int64) * (int(rank.max()) + 2) + high, return_inverse=True)
+    order = np.lexsort((transfer, pair))
+    count = np.bincount(pair)
+    quick = np.cumsum(count) - count + (_QUICK_QUANTILE * (count - 1)).astype(np.int64)
+    usual: FloatArray = transfer[order][quick][pair]
+    return usual
 
 
 def is_eager(send: FloatArray, receive: FloatArray) -> bool:

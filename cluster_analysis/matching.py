@@ -72,7 +72,10 @@ def _places(calls: Calls) -> IntArray:
 
 
 def _irregular_groups(calls: Calls, key: IntArray) -> BoolArray:
-    """True for groups whose ranks differ in the number or the kinds of their calls."""
+    """True for groups whose ranks differ in the number or the kinds of their calls.
+
+    Or in their running numbers, if these have holes: two ranks that lack different calls make as many.
+    """
     n_groups = len(calls.groups)
     together = np.flatnonzero(~calls.is_point_to_point)
     group, place, kind = calls.group[together], key[together], calls.kind[together]
@@ -89,6 +92,18 @@ def _irregular_groups(calls: Calls, key: IntArray) -> BoolArray:
     group_of = np.repeat(np.arange(n_groups), most)
     irregular = np.zeros(n_groups, bool)
     irregular[group_of[(n_ranks < n_first[group_of]) | (low != high)]] = True
+    number = calls.number[together].astype(np.int64)
+    after_hole = np.zeros(len(together), bool)
+    in_rank = np.lexsort((place, calls.rank[together], group))
+    one, other = in_rank[:-1], in_rank[1:]
+    same = (group[one] == group[other]) & (calls.rank[together][one] == calls.rank[together][other])
+    after_hole[other[same & (number[other] != number[one] + 1) & (number[one] >= 0)]] = True
+    has_hole = np.zeros(n_groups, bool)
+    has_hole[group[after_hole]] = True
+    low, high = np.full(n_slots, np.iinfo(np.int64).max), np.full(n_slots, -2, np.int64)
+    np.minimum.at(low, slot, number)
+    np.maximum.at(high, slot, number)
+    irregular[group_of[(low != high) & has_hole[group_of]]] = True
     return irregular
 
 

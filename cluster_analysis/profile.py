@@ -9,6 +9,9 @@ from cluster_analysis.replay import Graph
 from cluster_analysis.sorting import stable_order
 from cluster_analysis.stats import median
 
+#: A place is slow where it loses this share of what the suspect loses on average.
+_SLOW_PLACE = 0.5
+
 
 class RoleGaps:
     """The main-stream gaps of a job as (step, rank, place), for ranks that issue the same calls.
@@ -45,6 +48,21 @@ class RoleGaps:
             return None
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
         return lost
+
+    def slow_share(self, suspects: IntArray, peers: IntArray) -> float | None:
+        """Share of the peers' time that lies in places where the suspects are slow."""
+        peers = self._like(suspects, peers)
+        lost = self.lost_us(suspects, peers)
+        others = self.visits_of(peers)
+        if lost is None or others is None:
+            return None
+        usual = median(self._gap_us[others], 1).mean(axis=0)
+        by_place = lost.mean(axis=(0, 1))
+        total = float(usual.sum())
+        if total <= 0 or by_place.sum() <= 0:
+            return 0.0
+        is_slow = by_place > _SLOW_PLACE * usual * (by_place.sum() / total)
+        return float(usual[is_slow].sum() / total)
 
     def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
         """The peers that have as many calls as the suspects: a lost record makes two gaps one."""

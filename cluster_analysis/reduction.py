@@ -21,9 +21,13 @@ from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.sorting import combined, first_positions
+from cluster_analysis.stats import sigma
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
+#: Transfers of one kind in one group scatter by less than this share of themselves.
+_STEADY = 0.1
+_ENOUGH_STEADY = 3
 #: Complete operators of a kind that it takes to say what a transfer usually lasts.
 _ENOUGH_COMPLETE = 2
 
@@ -112,7 +116,8 @@ def _without_absent(
     n = len(transfer_us)
     first = first_positions(operator, n)
     sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
-    n_expected = np.array(sizes)[calls.group[first]]
+    group_of = calls.group[first]
+    n_expected = np.array(sizes)[group_of]
     n_present = np.bincount(operator, minlength=n)
     collective = ~calls.is_point_to_point[first] & (n_expected > 1)
     short = collective & (n_present < n_expected)
@@ -123,9 +128,14 @@ def _without_absent(
     result = transfer_us.copy()
     for one in np.unique(code[short]):
         complete = transfer_us[(code == one) & collective & ~short]
-        if len(complete) >= _ENOUGH_COMPLETE:
-            here = short & (code == one)
-            result[here] = np.minimum(transfer_us[here], float(np.median(complete)))
+        if len(complete) < _ENOUGH_COMPLETE:
+            continue
+        for group in np.unique(group_of[short & (code == one)]):
+            here = short & (code == one) & (group_of == group)
+            # Waiting scatters; what lasts equally long each time is a slow link's transfer.
+            own = transfer_us[here]
+            if len(own) < _ENOUGH_STEADY or sigma(own) > _STEADY * np.median(own):
+                result[here] = np.minimum(transfer_us[here], float(np.median(complete)))
     return result
 
 

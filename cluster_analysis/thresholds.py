@@ -54,6 +54,10 @@ class Thresholds:
     alarm_p_value: float = 1e-3
     dear_p_value: float = 5e-3
     sure_cost_share: float = 0.01
+    #: An alarm costs this many times what "repairing" a healthy rank seems to save.
+    placebo_factor: float = 2.0
+    #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
+    range_factor: float = 2.0
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
     host_bound_share: float = 0.2

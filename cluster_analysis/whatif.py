@@ -27,7 +27,7 @@ _LEAST_WORK = 0.05
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
 #: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
-_GOOD_ERROR = 0.02
+_GOOD_ERROR = 0.05
 _GOOD_SHARE = 0.5
 #: Suspects that are repaired one after the other; the rest costs less than these.
 _GREEDY = 4
@@ -123,7 +123,8 @@ class WhatIf:
     def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
         """Mean over all steps; a step that cannot be replayed saves what its excess does in the others."""
         good = np.ones(len(by_step), bool) if self.replay is None else self.replay.is_good
-        if good.all():
+        is_event = any(one.link_factor is not None and one.pattern != "persistent" for one in suspects)
+        if good.all() or is_event:  # a retransmission is what its own step shows
             return float(by_step.mean())
         excess = np.ones(len(by_step))
         if all(one.excess_us is not None for one in suspects):

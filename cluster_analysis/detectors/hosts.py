@@ -18,7 +18,6 @@ from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import host_summary, local_next_check
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
-from cluster_analysis.profile import longer_share
 from cluster_analysis.stats import MAD_TO_SIGMA, MEDIAN_SE, group_medians, median, sigma, student_tail
 from cluster_analysis.thresholds import Thresholds
 
@@ -26,6 +25,7 @@ from cluster_analysis.thresholds import Thresholds
 #: load, NUMA): no fault below.
 HOST_IDLE_SIGMA = 0.15
 _PRIOR_DF = 14
+_TAIL_DF = 30
 #: Peer hosts that it takes to say how a healthy one scatters.
 _ENOUGH_HOSTS = 3
 
@@ -64,9 +64,20 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             return found
         worst = max(slow, key=lambda one: (one.level, -one.host))
         one = _suspect(view, metric, values, worst, out)
-        found.append(replace(one, p_value=min(1.0, worst.tail * len(hosts))))
+        one = replace(one, p_value=min(1.0, worst.tail * len(hosts)))
+        if len(view.steps) < limits.min_steps_confident and not metric.is_log:
+            one = _doubted(one, metric, limits)
+        found.append(one)
         out |= view.host == worst.host
     return found
+
+
+def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
+    """One or two steps: idle time must be a multiple of the peers', and a late start may be a moment's."""
+    row = one.evidence[0]
+    if metric.where != "head" and row.value >= limits.single_step_idle_factor * row.peers_median:
+        return replace(one, confidence="medium")
+    return replace(one, confidence="low", is_alarm=False)
 
 
 def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntArray) -> list[int]:
@@ -91,18 +102,29 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
         return None
     peers = np.flatnonzero(others & np.isfinite(relative))
     peer_hosts = np.unique(view.host[peers])
+    own = float(np.median(relative[inside]))
     spread = _spread_of_hosts(view, metric, relative, peers, inside)
+    spread = max(spread, _error_of_median(view, relative, inside, peers))
     scale = float(np.hypot(spread, metric.floor))
     if not metric.is_log:
-        # One peer host is a host like this one: its own luck counts too.
-        prior = HOST_IDLE_SIGMA * float(np.nan_to_num(median(metric.values[peers])))
-        prior = max(metric.floor, prior * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
+        # One peer host is a host like this one: its own luck counts too. The luck is a factor, not a sum.
+        typical = max(float(np.nan_to_num(median(metric.values[peers]))), 1e-9)
+        factor = own / np.log1p(own / typical) if own > 0 else typical
+        prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
         df = len(peer_hosts) - 1
         scale = float(np.sqrt((_PRIOR_DF * prior**2 + df * spread**2) / (_PRIOR_DF + df)))
-    own = float(np.median(relative[inside]))
     scale = max(scale, _step_error(view, values, inside, peers))
-    tail = float(student_tail(np.array([own / scale]), len(peer_hosts) - 1 + _PRIOR_DF)[0])
+    tail = float(student_tail(np.array([own / scale]), len(peer_hosts) - 1 + _TAIL_DF)[0])
     return _Judged(host, inside, own, scale, tail, len(peer_hosts))
+
+
+def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
+    """Standard error of a host's level from how ranks of one host scatter about each other."""
+    everybody = np.concatenate([inside, peers])
+    own = [relative[everybody[view.host[everybody] == one]] for one in np.unique(view.host[everybody])]
+    scatter = float(np.nan_to_num(sigma(np.concatenate([ranks - np.median(ranks) for ranks in own]))))
+    n_hosts = len(own) - 1
+    return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(n_hosts, 1)))
 
 
 def _step_error(view: JobView, values: FloatArray, inside: IntArray, peers: IntArray) -> float:
@@ -160,8 +182,8 @@ def is_slow_everywhere(view: JobView, ranks: IntArray, limits: Thresholds) -> bo
     for role in np.unique(view.role[ranks]):
         own = ranks[view.role[ranks] == role]
         peers = np.setdiff1d(np.flatnonzero(view.role == role), ranks)
-        lost = view.gaps.lost_us(own, peers)
-        if lost is None or longer_share(lost, np.ones(len(lost), bool)) < limits.everywhere_share:
+        share = view.gaps.slow_share(own, peers)
+        if share is None or share < limits.everywhere_share:
             return False
     return True
 

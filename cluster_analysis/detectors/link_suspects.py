@@ -75,6 +75,7 @@ def _suspect(
         ),
         next_check=_next_check(part, names),
         links=links,
+        p_value=min(1.0, len(table.src) * float(np.prod(table.luck[rows]))),
         link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
     )
 
@@ -88,9 +89,12 @@ def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> st
                 for rank, end in ((src, 0), (dst, 1))
                 if sum(pair[end] == rank for pair in pairs) == 1
             ]
-            if lonely and transport.upper() == "RDMA":
+            if lonely:
+                is_remote = transport.upper() == "RDMA"
+                part_name = "NIC" if is_remote else "port"
+                network = ", or the network between the hosts" if is_remote else ""
                 return (
-                    f" It may as well be the NIC of {' or '.join(lonely)}, or the network between the hosts: "
+                    f" It may as well be the {part_name} of {' or '.join(lonely)}{network}: "
                     "not separable with this traffic, which uses no other link there."
                 )
         return ""

@@ -16,13 +16,15 @@ from cluster_analysis.calls import codes, numbers
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
-from cluster_analysis.stats import benjamini_hochberg, student_tail
+from cluster_analysis.stats import benjamini_hochberg, binomial_tail, student_tail
 from cluster_analysis.thresholds import Thresholds
 
 #: Below this an operator's time is latency, whatever the bandwidth.
 _SMALL_BYTES = 100e3
 _HEALTHY_QUANTILE = 0.3
 _DEVICES_PER_BOARD = 4
+#: Share of a healthy link's observations that are slow for a moment, at least.
+_CONTENTION = 0.03
 #: From this quantile to the one above is 1.12 standard deviations of a normal distribution.
 _LOW_QUANTILE = 0.05
 _QUANTILE_SIGMAS = 1.12
@@ -47,7 +49,10 @@ class Observations:
 
 @dataclass(frozen=True)
 class LinkTable:
-    """One entry a directed link and transport. `level` is the median excess, `slow` passed the gates."""
+    """One entry a directed link and transport. `level` is the median excess, `slow` passed the gates.
+
+    `luck` is how probable it is that so many observations are slow on a healthy link, some of whose are.
+    """
 
     src: IntArray
     dst: IntArray
@@ -57,6 +62,7 @@ class LinkTable:
     n: IntArray
     n_peers: IntArray
     slow: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    luck: FloatArray
     transports: tuple[str, ...]
 
 
@@ -198,8 +204,13 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
         big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
         slow[inside] = chosen & big & (n[inside] >= limits.min_link_observations)
+    luck = np.ones(n_links)
+    healthy = ~slow[link] & np.isfinite(seen.excess)
+    rate = max(_CONTENTION, float(slow_seen[healthy].mean()) if healthy.any() else 0.0)
+    for here in np.flatnonzero(slow):
+        luck[here] = binomial_tail(round(share[here] * n[here]), int(n[here]), rate)
     return LinkTable(
-        seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, seen.transports
+        seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, luck, seen.transports
     )
 
 

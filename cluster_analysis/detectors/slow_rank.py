@@ -14,7 +14,7 @@ from cluster_analysis.detectors.wording import local_next_check, rank_summary, w
 from cluster_analysis.evidence import BoolArray, FloatArray
 from cluster_analysis.findings import Evidence, Pattern
 from cluster_analysis.profile import longer_share
-from cluster_analysis.stats import benjamini_hochberg, median, theil_sen
+from cluster_analysis.stats import benjamini_hochberg, binomial_tail, median, theil_sen
 from cluster_analysis.thresholds import Thresholds
 
 
@@ -34,14 +34,62 @@ def rank_suspects(
     persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))
     trend = _trends(metric, deviation, limits, n_steps)
     intermittent, events, p_events = _intermittent(metric, deviation, series, limits, n_steps)
-    p_of = {"persistent": deviation.p_persistent, "trend": deviation.p_trend, "intermittent": p_events}
+    counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
+    p_lasting = np.fmax(deviation.p_persistent, counted)
+    p_of = {"persistent": p_lasting, "trend": deviation.p_trend, "intermittent": p_events}
     n_tests = len(view.ranks)
+    suspected = persistent | trend | intermittent | excluded
+    usual = _range_of_healthy(view, deviation.level[:, None], suspected)
+    farthest = _range_of_healthy(view, series, suspected)
     found = []
     for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
         pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
         one = _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
-        found.append(replace(one, p_value=min(1.0, n_tests * float(np.nan_to_num(p_of[pattern][rank])))))
+        if pattern == "persistent" and deviation.level[rank] < limits.range_factor * usual[rank]:
+            one = replace(one, is_alarm=False, confidence="medium")
+        p_value = min(1.0, n_tests * float(np.nan_to_num(p_of[pattern][rank])))
+        if (
+            pattern == "intermittent"
+            and series[rank][events[rank]].min() >= limits.range_factor * farthest[rank]
+        ):
+            p_value = 0.0  # counting alone calls two events of five luck in a small job, however large
+        found.append(replace(one, p_value=p_value))
     return found
+
+
+def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> FloatArray:
+    """P of being slow in as many steps as each rank is (R,), given how often the others are as slow.
+
+    Late starts and idle time have long tails that no normal distribution knows. With one or two steps
+    counting says nothing; the gaps within a step decide there.
+    """
+    n_ranks, n_steps = series.shape
+    p = np.zeros(n_ranks)
+    if n_steps < limits.min_steps_confident:
+        return p
+    for rank in np.flatnonzero(level > 0):
+        with np.errstate(invalid="ignore"):
+            slow = series > 0.5 * level[rank]
+        mine = int(slow[rank].sum())
+        others = (int(slow.sum()) - mine + 0.5) / max((n_ranks - 1) * n_steps, 1)
+        p[rank] = binomial_tail(mine, n_steps, others)
+    return p
+
+
+def _range_of_healthy(view: JobView, levels: FloatArray, suspected: BoolArray) -> FloatArray:
+    """How far the farthest rank that nobody suspects, of each rank's role (R,), lies from its peers.
+
+    `levels` is (R, 1) or by step (R, S).
+
+    On either side: somebody is always the slowest, and somebody the fastest.
+    """
+    distance = np.where(suspected[:, None], np.nan, np.abs(levels))
+    farthest = np.zeros(len(distance))
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = view.role == role
+        known = distance[inside][np.isfinite(distance[inside])]
+        farthest[inside] = known.max(initial=0.0)
+    return farthest
 
 
 def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:

@@ -52,6 +52,13 @@ def test_a_lost_record_leaves_a_hole_in_the_numbers_and_shifts_nothing() -> None
     assert frozenset({(0, 2), (2, 2)}) in partners(collectives_table(calls))
 
 
+def test_ranks_that_lack_different_calls_make_as_many_and_are_matched_by_number() -> None:
+    calls = [one for one in rounds(6, ranks=2) if (one.rank, one.number) not in {(0, 1), (1, 4)}]
+    assert {frozenset({(0, 2), (1, 2)}), frozenset({(0, 3), (1, 3)}), frozenset({(1, 1)})} <= partners(
+        collectives_table(calls)
+    )
+
+
 def test_numbers_that_close_over_a_lost_record_are_not_believed_but_the_ends_are() -> None:
     kept = [one for one in rounds(6) if (one.rank, one.number) != (1, 2)]
     renumbered = [
