@@ -99,6 +99,7 @@ def test_package_files_are_empty() -> None:
     assert full == []
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_help_imports_nothing_heavy(command: str) -> None:
     program = (
@@ -109,7 +110,7 @@ def test_help_imports_nothing_heavy(command: str) -> None:
         f"print('heavy:', sorted(set({HEAVY!r}) & set(sys.modules)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=50, check=True
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=280, check=True
     )
     assert done.stdout.splitlines()[-1] == "heavy: []"
 
