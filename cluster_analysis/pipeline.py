@@ -182,7 +182,7 @@ def judged(examined: Examined) -> AnalysisResult:
     give_back()
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
-    problems = (*capture.problems, *read.problems)
+    problems = _one_a_file(capture.problems, read.problems)
     missing = sorted(expected - seen)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
@@ -219,6 +219,23 @@ def judged(examined: Examined) -> AnalysisResult:
     return AnalysisResult(
         document=document, topology=topology, tables=tables, addresses=examined.shown_addresses
     )
+
+
+def _one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Return all problems; what discovery and reading both say of a rank's file as one."""
+    of_file: dict[tuple[Rank | None, str], Problem] = {
+        (one.rank, one.file): one for one in found if one.rank is not None and one.file
+    }
+    problems = []
+    for one in read:
+        other = of_file.pop((one.rank, one.file), None)
+        problems.append(
+            replace(one, reason=f"{one.reason}; {other.reason}", advice=one.advice or other.advice)
+            if other
+            else one
+        )
+    told = {(one.rank, one.file) for one in read}
+    return (*(one for one in found if (one.rank, one.file) not in told), *problems)
 
 
 def _ranks_with_data(read: RanksRead) -> set[Rank]:

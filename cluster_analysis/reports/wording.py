@@ -218,6 +218,9 @@ def _unknown_reason(document: FindingsDocument) -> str:
         return f"only {run.ranks:,} of {count(run.expected_ranks, 'rank')} could be read"
     if not run.steps:
         return "no step could be read"
+    damaged = {problem.rank for problem in document.problems if problem.rank is not None}
+    if damaged:
+        return f"data of {count(len(damaged), 'rank')} is damaged or missing"
     return f"{count(run.ranks, 'rank')} and {count(len(run.steps), 'step')} are too little to judge by"
 
 
