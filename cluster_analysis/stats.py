@@ -11,6 +11,8 @@ import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 
+#: Groups are padded to the longest while that takes no more than this many times their sizes.
+_MAX_PADDING = 8
 #: Makes the median absolute deviation the standard deviation of a normal distribution.
 MAD_TO_SIGMA = 1.4826
 #: Standard error of a median over that of a mean, for normal samples.
@@ -111,6 +113,23 @@ def theil_sen(values: FloatArray) -> FloatArray:
     n_steps = values.shape[1]
     first, second = np.triu_indices(n_steps, 1)
     return median((values[:, second] - values[:, first]) / (second - first), 1)
+
+
+def medians_by(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Medians of the rows of (N,) or (N, S) by code, in the order of the codes: (G,) or (G, S).
+
+    All groups at once, laid side by side as (group, member): a job has thousands of hosts of a few ranks.
+    """
+    found, code = np.unique(codes, return_inverse=True)
+    count = np.bincount(code, minlength=len(found))
+    width = int(count.max(initial=0))
+    if len(found) * width > _MAX_PADDING * max(len(codes), 1):
+        return np.array([median(values[code == one], 0) for one in range(len(found))])
+    order = np.argsort(code, kind="stable")
+    member = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
+    beside = np.full((len(found), width, *values.shape[1:]), np.nan)
+    beside[code[order], member] = values[order]
+    return median(beside, 1)
 
 
 def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:

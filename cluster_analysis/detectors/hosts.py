@@ -18,7 +18,15 @@ from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import host_summary, local_next_check
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
-from cluster_analysis.stats import MAD_TO_SIGMA, MEDIAN_SE, group_medians, median, sigma, student_tail
+from cluster_analysis.stats import (
+    MAD_TO_SIGMA,
+    MEDIAN_SE,
+    group_medians,
+    median,
+    medians_by,
+    sigma,
+    student_tail,
+)
 from cluster_analysis.thresholds import Thresholds
 
 #: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
@@ -83,7 +91,8 @@ def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
 def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntArray) -> list[int]:
     """Hosts that lie above the middle of their roles at all; most do not, and need no closer look."""
     above = level - group_medians(level[:, None], view.role)[:, 0]
-    by_host = np.array([float(median(above[view.host == host])) for host in hosts])
+    inside = np.isin(view.host, hosts)
+    by_host = medians_by(above[inside], view.host[inside])
     return [int(host) for host in hosts[np.nan_to_num(by_host) >= 0.3 * metric.effect]]
 
 
@@ -135,12 +144,10 @@ def _step_error(view: JobView, values: FloatArray, inside: IntArray, peers: IntA
     n_steps = values.shape[1]
     if n_steps <= 2:
         return 0.0
-    hosts = [median(values[peers[view.host[peers] == one]], 0) for one in np.unique(view.host[peers])]
-    noise = float(np.nan_to_num(median(sigma(np.array(hosts), 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
+    hosts = medians_by(values[peers], view.host[peers])
+    noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
     if len(hosts) < _ENOUGH_HOSTS:
-        noise = max(
-            noise, float(np.nan_to_num(sigma(median(values[inside], 0) - median(np.array(hosts), 0))))
-        )
+        noise = max(noise, float(np.nan_to_num(sigma(median(values[inside], 0) - median(hosts, 0)))))
     return float(MEDIAN_SE * noise / np.sqrt(n_steps))
 
 
@@ -152,7 +159,7 @@ def _spread_of_hosts(
     units = np.unique(unit[peers])
     if len(units) < 2:
         return 0.0
-    levels = np.array([float(np.median(relative[peers][unit[peers] == one])) for one in units])
+    levels = medians_by(relative[peers], unit[peers])
     spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
     if len(units) <= 4:
         spread = max(spread, float(np.abs(levels).max()) / 1.5)

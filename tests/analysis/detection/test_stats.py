@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_analysis.sorting import stable_order
 from cluster_analysis.stats import (
     benjamini_hochberg,
     binomial_tail,
     leave_one_out,
     median,
+    medians_by,
     sigma,
     student_tail,
     theil_sen,
@@ -72,3 +74,23 @@ def test_one_wild_step_does_not_make_a_slope() -> None:
     rising = np.arange(8.0)[None, :] * 0.5
     assert float(theil_sen(steady)[0]) == 0.0
     assert float(theil_sen(rising)[0]) == pytest.approx(0.5)
+
+
+def test_medians_by_group_are_those_of_each_group_alone_and_pass_over_nan() -> None:
+    values = np.array([[3.0, 1.0], [np.nan, 2.0], [1.0, np.nan], [9.0, 4.0], [2.0, np.nan]])
+    codes = np.array([7, 7, 7, 2, 5])
+    expected = [median(values[codes == one], 0) for one in (2, 5, 7)]
+    assert np.array_equal(medians_by(values, codes), np.array(expected), equal_nan=True)
+
+
+def test_one_large_group_among_many_small_ones_needs_no_padding() -> None:
+    codes = np.r_[np.zeros(500, int), np.arange(1, 300)]
+    values = np.arange(len(codes), dtype=float)
+    assert medians_by(values, codes).tolist() == [249.5, *range(500, 799)]
+
+
+def test_small_integers_are_ordered_as_a_stable_sort_orders_them() -> None:
+    rng = np.random.default_rng(1)
+    for largest in (3, 70_000, 2**33, 2**60):
+        codes = rng.integers(0, largest, 2000)
+        assert np.array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
