@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Makes .venv with everything that the demo and the tests import. Uses uv where it is, else venv and pip.
-#   setup.sh [EXTRAS]
+#   setup.sh [EXTRAS [PACKAGE…]]      each PACKAGE comes without what it depends on
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 extras=${1:-dev}
+alone=("${@:2}")
 
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
   echo "setup: Python 3.10 or newer is needed; '$python' is not (set PYTHON=/path/to/python3)" >&2
@@ -21,8 +22,12 @@ if [ ! -x .venv/bin/python ]; then
 fi
 # Compiled here and now (pip does it anyhow): where Python may not write later, every start would compile.
 if command -v uv >/dev/null; then
-  uv pip install --quiet --compile-bytecode --python .venv/bin/python --editable ".[$extras]"
+  install=(uv pip install --quiet --compile-bytecode --python .venv/bin/python)
 else
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
+  install=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
+fi
+"${install[@]}" --editable ".[$extras]"
+if [ "${#alone[@]}" -gt 0 ]; then
+  "${install[@]}" --no-deps "${alone[@]}"
 fi
 .venv/bin/python -m compileall -q cluster_run cluster_collect cluster_analysis cluster_hook
