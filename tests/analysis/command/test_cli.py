@@ -18,6 +18,8 @@ from cluster_run.version import VERSION
 from tests.analysis.runs import captures, digests, file_of, write_small_run
 
 COMMAND = (sys.executable, "-m", "cluster_analysis")
+#: A second alone, most of a minute where other suites share two processors.
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,7 @@ def run(tmp_path: Path) -> Path:
 
 def _called(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=50, check=False
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=280, check=False
     )
 
 
@@ -260,7 +262,7 @@ def test_interrupting_ends_with_130_and_keeps_the_older_output(
         connection, _ = listener.accept()
         with connection:
             process.send_signal(stop)
-            _, told = process.communicate(timeout=40)
+            _, told = process.communicate(timeout=280)
     assert process.returncode == 130, told
     assert told.splitlines()[-1].endswith("the older output is as it was")
     assert digests(tmp_path) == before
@@ -325,4 +327,4 @@ def test_a_closed_stdout_is_no_error(shared_run: Path, tmp_path: Path) -> None:
     assert process.stderr is not None
     told = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=30), told) == (0, b"")
+    assert (process.wait(timeout=280), told) == (0, b"")
