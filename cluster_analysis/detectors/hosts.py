@@ -130,9 +130,10 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
 def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
     """Standard error of a host's level from how ranks of one host scatter about each other."""
     everybody = np.concatenate([inside, peers])
-    own = [relative[everybody[view.host[everybody] == one]] for one in np.unique(view.host[everybody])]
-    scatter = float(np.nan_to_num(sigma(np.concatenate([ranks - np.median(ranks) for ranks in own]))))
-    n_hosts = len(own) - 1
+    hosts, code = np.unique(view.host[everybody], return_inverse=True)
+    levels = medians_by(relative[everybody], code)
+    scatter = float(np.nan_to_num(sigma(relative[everybody] - levels[code])))
+    n_hosts = len(hosts) - 1
     return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(n_hosts, 1)))
 
 
