@@ -77,13 +77,14 @@ def plan_of(calls: Calls, pipelines: Sequence[Pipeline], offset_us: FloatArray) 
     """
     best: Plan | None = None
     least = _MAX_CONTRADICTED
+    part = connected(calls)
     for contents in _schedules(pipelines[0]):
         if not _has_as_many(pipelines[0], contents):
             continue
         plan = _plan(contents)
         if not len(plan.send_at):
             continue
-        contradicted = _contradicted(calls, *plan.pairs(pipelines[:_GROUPS_TRIED]), offset_us)
+        contradicted = _contradicted(calls, *plan.pairs(pipelines[:_GROUPS_TRIED]), offset_us, part)
         if contradicted < least:
             best, least = plan, contradicted
     return best
@@ -172,7 +173,9 @@ def _only(messages: tuple[Message, ...], is_send: bool) -> tuple[BatchCall, ...]
     return tuple(BatchCall((m,), ()) if is_send else BatchCall((), (m,)) for m in messages)
 
 
-def _contradicted(calls: Calls, send: IntArray, receive: IntArray, offset_us: FloatArray) -> float:
+def _contradicted(
+    calls: Calls, send: IntArray, receive: IntArray, offset_us: FloatArray, part: IntArray
+) -> float:
     """Share of messages that end before they begin, or whose receiver waited for something else."""
     if not calls.has_clock:
         return 0.0
@@ -180,7 +183,7 @@ def _contradicted(calls: Calls, send: IntArray, receive: IntArray, offset_us: Fl
     ended = calls.end_us[receive] + offset_us[calls.rank[receive]]
     shortest = np.minimum(calls.elapse_us[send], calls.elapse_us[receive])
     transfer = float(np.median(shortest))
-    ended = ended + _shift_between(calls, send, receive, ended - sent, transfer)
+    ended = ended + _shift_between(part[calls.rank[send]], part[calls.rank[receive]], ended - sent, transfer)
     too_early = ended < sent - _TOLERANCE_US
     waited = calls.elapse_us[receive] > 3.0 * transfer + _TOLERANCE_US
     too_late = (
@@ -191,25 +194,17 @@ def _contradicted(calls: Calls, send: IntArray, receive: IntArray, offset_us: Fl
     return float(np.mean(too_early | too_late))
 
 
-def _shift_between(
-    calls: Calls, send: IntArray, receive: IntArray, took_us: FloatArray, transfer_us: float
-) -> FloatArray:
-    """What to add to each message's end where no collective connects the clocks of its two ends (M,).
+def _shift_between(source: IntArray, target: IntArray, took_us: FloatArray, transfer_us: float) -> FloatArray:
+    """What to add to each message's end (M,) where no collective connects the clocks of its two ends.
 
-    The quickest message either way is one that nobody was late for: the clocks lie between what the two
-    directions allow.
+    `source` and `target` are the sets of connected ranks that the ends belong to. The quickest message either
+    way is one that nobody was late for: the clocks lie between what the two directions allow.
     """
-    shift = np.zeros(len(send))
-    part = connected(calls)
-    if not part.any():
-        return shift
-    source, target = part[calls.rank[send]], part[calls.rank[receive]]
-    for low, high in sorted(
-        {(min(pair), max(pair)) for pair in zip(source.tolist(), target.tolist(), strict=True)}
-    ):
+    shift = np.zeros(len(source))
+    apart = source != target
+    ends = zip(source[apart].tolist(), target[apart].tolist(), strict=True)
+    for low, high in sorted({(min(pair), max(pair)) for pair in ends}):
         there, back = (source == low) & (target == high), (source == high) & (target == low)
-        if low == high:
-            continue
         bounds = []
         if there.any():
             bounds.append(transfer_us - float(took_us[there].min()))
