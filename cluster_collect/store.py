@@ -11,6 +11,7 @@ import ctypes
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable
@@ -23,6 +24,9 @@ PART_PREFIX = ".part-"
 #: Files of this size on are gone on with when they are cut off.
 LARGE_BYTES = 8 << 20
 _CUT_PREFIX = b".cut-"
+#: A temporary name of `written_whole`, and how deep below the run directory our own files lie.
+_HALF = re.compile(rb"\..+\.[0-9a-f]{12}\.part")
+_MAX_OWN_DEPTH = 3
 _CHECK_EVERY_BYTES = 64 << 20
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_BYTES = 8 << 20
@@ -172,8 +176,13 @@ class RunWriter:
                 path = os.path.join(directory, name)
                 if name.startswith(self._cut_stem):
                     self._cuts.add(path)
-                elif name.startswith((os.fsencode(PART_PREFIX), _CUT_PREFIX)):
+                elif name.startswith((os.fsencode(PART_PREFIX), _CUT_PREFIX)) or self._is_half(path):
                     os.unlink(path)
+
+    def _is_half(self, path: bytes) -> bool:
+        """Whether a file is what a kill left of our own ones, which lie above the hosts' `profiler`."""
+        below = path[len(self._root) :]
+        return below.count(b"/") <= _MAX_OWN_DEPTH and _HALF.fullmatch(os.path.basename(path)) is not None
 
 
 class IncomingFile:

@@ -154,6 +154,21 @@ def test_a_line_of_the_journal_that_was_cut_short_costs_only_itself(
     assert json.loads(lines[1])["path"] in {file.path for file in outcome.files}
 
 
+def test_what_a_kill_left_of_our_own_files_is_removed_by_the_next_call(
+    lab: SshLab, server: SshServer, tmp_path: Path
+) -> None:
+    make_capture(tmp_path / "host")
+    run = tmp_path / "run"
+    left = [run / ".host_ips_mapping.txt.0123456789ab.part"]
+    left += [run / "cluster_profiler" / "1" / ".prepare.log.0123456789ab.part"]
+    left += [run / "cluster_profiler" / "1" / "profiler" / ".part-1-1"]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+    collected(spec_for(lab, server, tmp_path / "host"), run, FULL)
+    assert [path for path in left if path.exists()] == []
+
+
 def test_the_old_manifest_is_out_of_sight_while_files_change_under_it(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
