@@ -269,6 +269,14 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     return notes
 
 
+def _is_natural(suspect: Suspect, limits: Thresholds) -> bool:
+    """Whether a device is no slower than silicon is at times: one in a hundred lies a few percent behind."""
+    if (suspect.kind, suspect.cause, suspect.pattern) != ("slow_rank", "compute", "persistent"):
+        return False
+    row = suspect.evidence[0]
+    return row.value < (1.0 + limits.natural_effect) * row.peers_median
+
+
 def _finding(
     view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, luck_us: float
 ) -> Finding:
@@ -289,7 +297,8 @@ def _finding(
     is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us
     is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
     is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
-    if not suspect.is_alarm or not is_sure or is_luck:
+    is_nature = not is_dear and _is_natural(suspect, limits)
+    if not suspect.is_alarm or not is_sure or is_luck or is_nature:
         severity = "info"
     return Finding(
         id=suspect.key,

@@ -34,6 +34,8 @@ from cluster_analysis.thresholds import Thresholds
 HOST_IDLE_SIGMA = 0.15
 _PRIOR_DF = 14
 _TAIL_DF = 30
+#: How healthy hosts' idle time scatters is an assumption, not a measurement of this job's.
+_IDLE_CAUTION = 5.0
 #: Peer hosts that it takes to say how a healthy one scatters.
 _ENOUGH_HOSTS = 3
 
@@ -72,7 +74,9 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             return found
         worst = max(slow, key=lambda one: (one.level, -one.host))
         one = _suspect(view, metric, values, worst, out)
-        one = replace(one, p_value=min(1.0, worst.tail * len(hosts)))
+        one = replace(
+            one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else _IDLE_CAUTION))
+        )
         if len(view.steps) < limits.min_steps_confident and not metric.is_log:
             one = _doubted(one, metric, limits)
         found.append(one)
