@@ -1,13 +1,13 @@
 """What a job would save if one suspect, or several, behaved like their peers.
 
-Local excess is taken from the gaps of the suspect's ranks, slow links from the transfers that use them,
-and the steps are replayed. Where no replay is possible, a bound stands in: how far the rank's local
-time exceeds that of the next-latest rank it synchronises with.
+The steps are replayed without what the suspects lose; `placement` says where that sits. Where no replay is
+possible, a bound stands in: how far the rank's local time exceeds that of the next-latest rank it
+synchronises with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,14 +16,10 @@ from cluster_analysis.attribution import blame, chain
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.placement import repair_of
 from cluster_analysis.replay import Graph, Repair
 from cluster_analysis.stats import median
 
-_LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
-#: Mates that it takes to say where in the step a device loses its time.
-_ENOUGH_MATES = 2
-#: Gaps shorter than this share of the mean hold no computing to speak of.
-_LEAST_WORK = 0.05
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
 #: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
@@ -103,7 +99,7 @@ class WhatIf:
         culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
         blames = blame(
             graph,
-            self._repair(graph, [suspect]),
+            repair_of(view, graph, [suspect]),
             culprits,
             lambda name: groups[name].role if name in groups else "unknown",
         )
@@ -115,7 +111,7 @@ class WhatIf:
             return [0.0] * len(sets)
         for begin in range(0, len(sets), _BATCH):
             batch = sets[begin : begin + _BATCH]
-            repairs = [self._repair(graph, one) for one in batch]
+            repairs = [repair_of(self._view, graph, one) for one in batch]
             by_step = self.replay.step_us - graph.replay(repairs, self._lead)
             saved += [self._mean_saving(row, one) for row, one in zip(by_step, batch, strict=True)]
         return saved
@@ -159,140 +155,6 @@ class WhatIf:
         for i in order[_GREEDY:]:
             cumulative[i] = best
         return cumulative, added
-
-    def _repair(self, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
-        """What is different once these are mended: gaps without their excess, transfers of healthy links."""
-        excesses = [(one, self._excess_in_graph(graph, one)) for one in suspects if one.excess_us is not None]
-        is_hit = np.zeros(len(graph.ranks), bool)
-        for _, excess in excesses:
-            is_hit |= (excess != 0.0).any(axis=1)
-        visits = np.flatnonzero(is_hit[graph.rank])
-        gap = graph.gap_us[visits]
-        for suspect, excess in excesses:
-            gap = gap - self._taken(graph, suspect, excess, visits, gap)
-        transfer = graph.transfer_us
-        for one in suspects:
-            if one.link_factor is not None:
-                transfer = transfer * one.link_factor
-        operators = np.flatnonzero(transfer != graph.transfer_us)
-        return Repair(visits, np.maximum(gap, 0.0), operators, transfer[operators])
-
-    def _taken(
-        self, graph: Graph, suspect: Suspect, excess: FloatArray, visits: IntArray, gap: FloatArray
-    ) -> FloatArray:
-        """Where the excess sits: at the places where the suspect's gaps are longer than its peers'.
-
-        Where the calls of peers cannot be laid side by side, in proportion to the gaps; late starts all
-        before the first operator.
-
-        Args:
-            graph: the job.
-            suspect: whom to mend.
-            excess: µs by rank of the graph and step.
-            visits: all visits of ranks that have any, sorted.
-            gap: what is left of their gaps.
-        """
-        own = excess[graph.rank[visits], graph.step[visits]]
-        weight = np.where(graph.is_side[visits], 0.0, graph.gap_us[visits])
-        if suspect.where == "head":
-            weight = graph.begins[visits].astype(np.float64)
-        elif suspect.kind in _LOCAL_KINDS:
-            self._weigh_by_place(graph, suspect, visits, weight)
-        cell = graph.rank[visits] * graph.n_steps + graph.step[visits]
-        total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
-        taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
-        return np.minimum(taken, gap)
-
-    def _excess_in_graph(self, graph: Graph, suspect: Suspect) -> FloatArray:
-        excess = np.zeros((len(graph.ranks), graph.n_steps))
-        known = np.isin(self._view.ranks, graph.ranks)
-        rows = np.searchsorted(graph.ranks, self._view.ranks[known])
-        if suspect.excess_us is not None:
-            excess[rows] = suspect.excess_us[known]
-        return excess
-
-    def _weigh_by_place(self, graph: Graph, suspect: Suspect, visits: IntArray, weight: FloatArray) -> None:
-        """Weigh each gap of `visits` by how much longer than the peers' it is.
-
-        Slow computing lengthens a gap by a share, in the same places in each step; the mean over steps
-        counts, because the luck of single gaps is not the fault's. Idle time scatters with the fault itself.
-        """
-        view = self._view
-        if view.gaps is None or suspect.excess_us is None:
-            return
-        is_hit = np.asarray((suspect.excess_us > 0).any(axis=1))
-        is_active = (suspect.excess_us > 0).any(axis=0)
-        for suspects, peers in self._compared(suspect, is_hit):
-            lost = view.gaps.lost_us(suspects, peers)
-            at = view.gaps.visits_of(suspects)
-            if lost is None or at is None:
-                continue
-            gap = graph.gap_us[at]
-            if suspect.cause == "compute":
-                lost = _rates(lost[is_active], gap[is_active]) * gap
-            elif suspect.kind == "slow_host" and suspect.where == "spread":
-                lost = self._idle(lost, gap, view.mates[suspects])
-            weight[np.searchsorted(visits, at)] = np.maximum(lost, 0.0)
-
-    @staticmethod
-    def _idle(lost: FloatArray, gap: FloatArray, mates: IntArray) -> FloatArray:
-        """What a slow host's ranks lose (steps, suspects, places), told from their data by their mates.
-
-        Mates have the same samples, so that a gap longer than its mates' is idle time; how much all of
-        them idle is the same in every step.
-        """
-        if (mates < 0).any() or len(np.unique(mates)) == len(mates):
-            return lost
-        shared = np.empty_like(gap)
-        for one in np.unique(mates):
-            shared[:, mates == one] = gap[:, mates == one].mean(axis=1, keepdims=True)
-        return np.asarray(np.minimum(_profile(lost) + gap - shared, gap))
-
-    def _compared(self, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
-        """Positions of suspects and of those whose gaps tell where the time is lost.
-
-        A slow device is laid beside its mates, who have the same samples and experts; with too few of them,
-        and for hosts, beside the ranks of its role.
-        """
-        view = self._view
-        for role in np.unique(view.role[is_hit]):
-            of_role = view.role == role
-            suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-            if suspect.kind == "slow_rank" and len(suspects) == 1 and view.mates[suspects[0]] >= 0:
-                mates = others[view.mates[others] == view.mates[suspects[0]]]
-                others = mates if len(mates) >= _ENOUGH_MATES else others
-            yield suspects, others
-
-
-def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
-    """Share of its gap that is lost at each place (places,), from (steps, suspects, places).
-
-    Places without work have the share of all.
-    """
-    usual = gap.mean(axis=(0, 1))
-    works = usual > _LEAST_WORK * usual.mean()
-    rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
-    if works.any():
-        rate[works] = _profile(lost[..., works] / usual[works])
-    return rate
-
-
-def _profile(lost: FloatArray) -> FloatArray:
-    """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
-
-    Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
-    Bayes): with samples of unequal length the differences of places are luck.
-    """
-    by_step: FloatArray = lost.mean(axis=1)
-    mean: FloatArray = by_step.mean(axis=0)
-    n_steps = len(by_step)
-    if n_steps < 2:
-        return mean
-    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
-    seen = float(mean.var())
-    real = max(0.0, 1.0 - noise / seen) if seen > 0 else 0.0
-    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
-    return profile
 
 
 def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
