@@ -211,9 +211,8 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
         suspects += [*hosts, *ranks]
         if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
             few = int((deviation.n_peers < limits.min_peers).sum())
-            notes.append(
-                f"{few} ranks have fewer than {limits.min_peers} peers: they are described, not judged"
-            )
+            who, them = ("1 rank has", "it is") if few == 1 else (f"{few} ranks have", "they are")
+            notes.append(f"{who} fewer than {limits.min_peers} peers: {them} described, not judged")
     slow = [rank for one in suspects if one.cause == "compute" for rank in one.ranks]
     return [*suspects, *stage_imbalance(view, limits, np.isin(view.ranks, slow))], notes
 
@@ -257,9 +256,11 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
         notes.append("no communication matrix: links are not judged")
     missing = view.expected_ranks - len(view.ranks)
     if missing > 0:
+        verb = "was" if len(view.ranks) == 1 else "were"
+        who = "the one that is missing" if missing == 1 else f"among the {missing} that are missing"
         notes.append(
-            f"{len(view.ranks)} of {view.expected_ranks} ranks were read: whom the others waited for "
-            f"may be among the {missing} that are missing"
+            f"{len(view.ranks)} of {view.expected_ranks} ranks {verb} read: "
+            f"whom the others waited for may be {who}"
         )
     if len(view.steps) < 3:
         notes.append(

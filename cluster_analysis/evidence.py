@@ -116,7 +116,8 @@ def merge_steps(
     silent = sorted(set(topology.ranks) - seen)
     notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
     if silent and ordered:
-        notes.append(f"{len(silent)} of {len(topology.ranks)} ranks have no step times")
+        verb = "has" if len(silent) == 1 else "have"
+        notes.append(f"{len(silent)} of {len(topology.ranks)} ranks {verb} no step times")
     return JobEvidence(
         steps=tuple(part.step for part in ordered),
         step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),
