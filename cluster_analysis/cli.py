@@ -66,10 +66,12 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     for path in (options.run, options.baseline):
         if path is not None:
             _check_input(path)
+    from cluster_analysis.memory import return_large_blocks  # noqa: PLC0415
     from cluster_analysis.outputs.folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
     keep_pandas_out()
+    return_large_blocks()
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415

@@ -15,6 +15,9 @@ TABLE_SHARE = 0.25
 DEFAULT_SHARE = 0.5
 _FALLBACK_BYTES = 2 * 1024**3
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+#: mallopt's parameter in the GNU C library, and the value for it: arrays of a million operators are larger,
+#: those of a batch or a step are smaller.
+_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES = -3, 4 * 1024 * 1024
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
 
 
@@ -33,6 +36,15 @@ def give_back() -> None:
     """Return memory that was freed to the system, which allocators keep; without effect where they cannot."""
     with contextlib.suppress(OSError, AttributeError):  # only the GNU C library knows how
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_large_blocks() -> None:
+    """Have large blocks returned to the system when they are freed, now and in processes forked later.
+
+    Without it the GNU C library begins to keep blocks of up to 32 MiB for itself once it has seen one freed.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # only the GNU C library knows how
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
 
 
 def parse_size(text: str) -> int:
