@@ -1,0 +1,87 @@
+"""What keeps a deviation from being an alarm: the range of the healthy, nature, and the placebo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster_analysis.detection import Detection, detect
+from cluster_analysis.findings import Severity
+from cluster_analysis.model import Topology
+from cluster_analysis.simulation.api import JobSpec
+from cluster_analysis.thresholds import Thresholds
+from tests.analysis.detection.jobs import judged
+from tests.analysis.detection.totals import judged_by_computing, on_hosts, peers_agree
+
+ONE_HOST = on_hosts(16, 16)
+SLOW = 5
+#: Ranks that meet many times a step; one is a little slow but no suspect: mending it saves something.
+BARELY_UNEVEN = JobSpec(tp=8, pp=1, dp=2, steps=5, microbatches=4)
+BARELY_SLOW = "slow_rank:1.015@0"
+
+
+def severity_of_rank(found: Detection) -> Severity:
+    """Severity of the one finding on the slow rank."""
+    (finding,) = [one for one in found.findings if one.kind == "slow_rank" and one.ranks == (SLOW,)]
+    return finding.severity
+
+
+@pytest.mark.parametrize(("fastest", "is_alarm"), [(0.981, True), (0.965, False)])
+def test_a_device_less_than_twice_as_far_out_as_the_farthest_healthy_one_is_no_alarm(
+    fastest: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= 1.06
+    computing[11] *= fastest
+    assert (severity_of_rank(judged_by_computing(computing, ONE_HOST)) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(
+    ("slower", "share_of_step", "is_alarm"),
+    [
+        pytest.param(1.04, 0.2, False, id="4 % slow, 0.8 % of the step: nature"),
+        pytest.param(1.04, 0.5, True, id="4 % slow, 2 % of the step: dear"),
+        pytest.param(1.07, 0.11, True, id="7 % slow, 0.8 % of the step: no nature"),
+    ],
+)
+def test_a_device_that_is_a_few_percent_slow_is_an_alarm_only_if_it_is_dear(
+    slower: float, share_of_step: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(16, 6, share=share_of_step)
+    computing[SLOW] *= slower
+    assert (severity_of_rank(judged_by_computing(computing, ONE_HOST)) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(("times_the_cost", "is_alarm"), [(0.9, True), (1.1, False)])
+def test_a_finding_not_clearly_dearer_than_mending_a_healthy_rank_is_no_alarm(
+    times_the_cost: float, is_alarm: bool
+) -> None:
+    result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_rank:1.1@{SLOW},cause=input")
+    placebo_ms = result.detection.replay["placebo_ms"]
+    cost_ms = result.alarms[0].cost_ms_per_step
+    assert placebo_ms > 0.0
+    assert cost_ms is not None
+    limits = Thresholds(placebo_factor=times_the_cost * cost_ms / placebo_ms)
+    assert (severity_of_rank(detect(result.evidence, result.topology, limits)) != "info") == is_alarm
+
+
+def test_links_are_not_held_against_what_mending_a_rank_saves() -> None:
+    result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_nic:6@{SLOW}")
+    assert result.detection.replay["placebo_ms"] > 0.0
+    found = detect(result.evidence, result.topology, Thresholds(placebo_factor=1e9))
+    alarms = [one.id for one in found.findings if one.severity != "info"]
+    assert alarms == [one.id for one in result.alarms] != []
+
+
+@pytest.mark.parametrize(
+    "where", [on_hosts(16, 10), on_hosts(18, 6)], ids=["one host beside it", "two hosts beside it"]
+)
+def test_beside_one_or_two_hosts_a_host_is_judged_by_how_their_difference_scatters(where: Topology) -> None:
+    n_ranks = len(where.ranks)
+    on_the_last = np.array([where.hosts[rank] == where.hosts[where.ranks[-1]] for rank in where.ranks])
+    steady, restless = peers_agree(n_ranks, 8), peers_agree(n_ranks, 8)
+    steady[on_the_last] *= 1.05
+    restless[on_the_last] *= np.exp([0.0, 0.1, 0.05, 0.1, 0.0, 0.1, 0.05, 0.0])  # the same in the middle
+    (finding,) = judged_by_computing(steady, where).findings
+    assert (finding.kind, finding.hosts) == ("slow_host", (where.hosts[where.ranks[-1]],))
+    assert [one for one in judged_by_computing(restless, where).findings if one.kind == "slow_host"] == []

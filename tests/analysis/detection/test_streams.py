@@ -1,0 +1,107 @@
+"""Which calls run on a second stream, and from where their gaps count, in calls made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from cluster_analysis.calls import Calls, calls_of
+from cluster_analysis.streams import Sequence, sequence
+from tests.analysis.detection.jobs import Call, collectives_table
+
+N_RANKS = 6
+LONG_US = 4e6
+#: What a call of four seconds ends too late on paper, at a hundredth of a percent of drift.
+DRIFT_US = 300.0
+
+
+def in_order(of_rank: Callable[[int], list[Call]]) -> tuple[Calls, Sequence]:
+    """The sequence of one stage's ranks whose groups `d0` … are data-parallel."""
+    calls = calls_of(collectives_table([call for rank in range(N_RANKS) for call in of_rank(rank)]))
+    data = frozenset(name for name in calls.groups if name.startswith("d"))
+    return calls, sequence(calls, np.zeros(N_RANKS, np.int32), data)
+
+
+def named(calls: Calls, number: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Positions of the calls with this running number, one a rank."""
+    return np.flatnonzero(calls.number == number)
+
+
+def long_call_then_gradients(rank: int) -> list[Call]:
+    """A call of 4 s, 100 µs later the gradients on their own stream, and beside them the next call."""
+    ended = 2000.0 + LONG_US
+    return [
+        Call(rank, "allgather", 0.0, 1000.0, group="t", number=1),
+        Call(rank, "allgather", 2000.0, LONG_US + DRIFT_US, group="t", number=2),
+        Call(rank, "reducescatter", ended + 100.0, 5000.0, group="d", number=3),
+        Call(rank, "allgather", ended + 1000.0, 1000.0, group="t", number=4),
+    ]
+
+
+def test_a_side_call_counts_from_the_long_call_before_it_though_that_ends_later_on_paper() -> None:
+    calls, found = in_order(long_call_then_gradients)
+    side = named(calls, 3)
+    assert found.is_side[side].all()
+    assert calls.number[found.after[side]].tolist() == [2] * N_RANKS
+    assert (found.gap_us[side] < 1000.0).all()
+
+
+def one_stream_with_a_long_call(rank: int) -> list[Call]:
+    return [
+        Call(rank, "allgather", 0.0, 1000.0, group="t", number=1),
+        Call(rank, "allgather", 2000.0, LONG_US + DRIFT_US, group="t", number=2),
+        Call(rank, "allreduce", 2000.0 + LONG_US + 100.0, 1000.0, group="e", number=3),
+    ]
+
+
+def test_a_call_right_after_one_of_four_seconds_needs_no_stream_of_its_own() -> None:
+    calls, found = in_order(one_stream_with_a_long_call)
+    assert not found.is_side.any()
+    assert found.gap_us[named(calls, 3)].tolist() == [0.0] * N_RANKS
+
+
+def test_calls_that_do_not_overlap_are_one_stream_and_their_gaps_add_up_to_the_local_time() -> None:
+    def of_rank(rank: int) -> list[Call]:
+        return [Call(rank, "allreduce", 1000.0 * k, 100.0 * k, number=k) for k in range(1, 6)]
+
+    calls, found = in_order(of_rank)
+    assert not found.is_side.any()
+    assert (found.join == -1).all()
+    for rank in range(N_RANKS):
+        own = calls.rank == rank
+        assert found.gap_us[own].tolist() == pytest.approx([0.0, 900.0, 800.0, 700.0, 600.0])
+
+
+def single_overlap(rank: int) -> list[Call]:
+    """Many calls one after the other; one record of each rank begins before the call before it has ended."""
+    calls = [
+        Call(rank, ("allreduce", "broadcast")[k % 2], 1000.0 * k, 400.0, group="te"[k % 2], number=k)
+        for k in range(60)
+    ]
+    calls[21] = Call(rank, "broadcast", 20_300.0, 400.0, group="e", number=21)
+    return calls
+
+
+def test_a_kind_of_call_that_overlaps_once_in_thirty_times_is_on_no_stream_of_its_own() -> None:
+    assert not in_order(single_overlap)[1].is_side.any()
+
+
+def gathered_after_waiting(rank: int) -> list[Call]:
+    """Gradients that peers wait for unequally long, 2 ms of optimizer, then weights on the same stream."""
+    waited = 3000.0 * rank
+    return [
+        Call(rank, "allreduce", 0.0, 1000.0, group="t", number=1),
+        Call(rank, "reducescatter", 1500.0, 9000.0 + waited, group="d", number=2),
+        Call(rank, "allreduce", 2000.0, 1000.0, group="t", number=3),
+        Call(rank, "allgather", 12_500.0 + waited, 2000.0, group="d", number=4),
+    ]
+
+
+def test_weights_gathered_after_the_optimizer_count_from_the_gradients_it_waited_for() -> None:
+    calls, found = in_order(gathered_after_waiting)
+    weights = named(calls, 4)
+    assert found.is_side[weights].all()
+    assert calls.number[found.after[weights]].tolist() == [2] * N_RANKS
+    assert found.gap_us[weights].tolist() == pytest.approx([2000.0] * N_RANKS)

@@ -1,0 +1,57 @@
+"""Jobs of step totals alone, made by hand: what is compared is then exactly what is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.detection import Detection, detect
+from cluster_analysis.evidence import FloatArray, JobEvidence, merge_steps
+from cluster_analysis.model import Topology
+from cluster_run.ids import HostId, Rank
+from tests.analysis.detection.jobs import (
+    NO_LINKS,
+    NO_OPERATORS,
+    NO_PACKETS,
+    collectives_table,
+    reduce_all,
+    small_topology,
+    steps_table,
+)
+
+STEP_US = 1e6
+
+
+def on_hosts(n_ranks: int, ranks_per_host: int) -> Topology:
+    """Ranks of one role, so many on each host."""
+    where = small_topology({"g": tuple(range(n_ranks))}, stages=dict.fromkeys(range(n_ranks), 0))
+    hosts = {Rank(rank): HostId(str(1 + rank // ranks_per_host)) for rank in range(n_ranks)}
+    return replace(where, hosts=hosts)
+
+
+def evidence_of_computing(computing_us: FloatArray, where: Topology) -> JobEvidence:
+    """Evidence of (ranks, steps) computing times in steps of a second; the rest of it is communication."""
+    totals = []
+    for step, times in enumerate(computing_us.T):
+        for rank, own_us in enumerate(times.tolist()):
+            totals.append(steps_table({rank: own_us}, step=step, computing_us=own_us))
+    table = pa.concat_tables(totals)
+    exposed = pa.array(STEP_US - np.asarray(table["computing_us"]))
+    at = table.schema.get_field_index("communication_not_overlapped_us")
+    table = table.set_column(at, table.schema.field(at), exposed)
+    return merge_steps(
+        reduce_all(table, collectives_table([]), NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS
+    )
+
+
+def judged_by_computing(computing_us: FloatArray, where: Topology) -> Detection:
+    """Judge a job by its computing times alone."""
+    return detect(evidence_of_computing(computing_us, where), where)
+
+
+def peers_agree(n_ranks: int, n_steps: int, *, share: float = 0.9, scatter: float = 0.001) -> FloatArray:
+    """Computing times (ranks, steps) of healthy ranks in µs, `share` of a step, that differ by `scatter`."""
+    luck = np.random.default_rng(7).normal(0.0, scatter, (n_ranks, n_steps))
+    return np.asarray(share * STEP_US * np.exp(luck))
