@@ -15,7 +15,7 @@ from cluster_run.ids import Rank
 from tests.analysis.detection.jobs import Call, collectives_table, small_topology
 
 #: Two pipelines of two stages side by side: ranks 0 and 1 are mates, and so are 2 and 3.
-PIPELINES = {"left": (0, 2), "right": (1, 3)}
+PIPELINES: dict[str, tuple[int, ...]] = {"left": (0, 2), "right": (1, 3)}
 GROUP_OF = {0: "left", 2: "left", 1: "right", 3: "right"}
 ABSENT = 3
 

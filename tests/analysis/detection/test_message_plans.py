@@ -65,7 +65,7 @@ def by_stage(made: list[Call]) -> tuple[Calls, Pipeline]:
     )
 
 
-def ends_of(calls: Calls, send: np.ndarray, receive: np.ndarray) -> set[tuple[int, int, int, int]]:  # type: ignore[type-arg]
+def ends_of(calls: Calls, send: np.ndarray, receive: np.ndarray) -> set[tuple[int, int, int, int]]:
     """(sending stage, its number, receiving stage, its number) of each message."""
     return {
         (int(calls.rank[a]), int(calls.number[a]), int(calls.rank[b]), int(calls.number[b]))
