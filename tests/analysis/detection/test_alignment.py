@@ -41,11 +41,11 @@ def ends_on_one_clock(calls: Calls) -> FloatArray:
 
 
 @settings(deadline=None, max_examples=25)
-@given(clocks)
-def test_members_of_every_collective_of_a_chain_leave_it_together_whatever_their_clocks_say(
-    clock_us: list[float],
+@given(clocks, st.sampled_from([CHAIN, APART]))
+def test_members_of_every_collective_leave_it_together_whatever_their_clocks_say(
+    clock_us: list[float], groups: dict[str, tuple[int, ...]]
 ) -> None:
-    calls = calls_in(CHAIN, clock_us)
+    calls = calls_in(groups, clock_us)
     operator, _ = match_calls(calls)
     ends = ends_on_one_clock(calls)
     for one in np.unique(operator):

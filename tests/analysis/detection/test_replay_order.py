@@ -30,13 +30,11 @@ events = st.lists(
 
 
 def visits_of(happened: list[Event]) -> tuple[Visits, int]:
-    """The visits of events that happened one after the other, rank by rank, and how many operators they are."""
+    """The visits of events that happened one after the other, and how many operators they are."""
     columns: dict[str, list[int]] = {name: [] for name in ("operator", "rank", "other", "is_send", "waits")}
 
-    def visit(
-        operator: int, rank: int, *, other: int = -1, is_send: bool = False, waits: bool = False
-    ) -> int:
-        values = (operator, rank, other, int(is_send), int(waits))
+    def visit(operator: int, at: int, *, other: int = -1, is_send: bool = False, waits: bool = False) -> int:
+        values = (operator, at, other, int(is_send), int(waits))
         for name, value in zip(columns, values, strict=True):
             columns[name].append(value)
         return len(columns["rank"]) - 1
@@ -44,8 +42,8 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
     n_operators = 0
     for kind, ranks in happened:
         if kind == "collective":
-            for rank in ranks:
-                visit(n_operators, rank)
+            for member in ranks:
+                visit(n_operators, member)
             n_operators += 1
             continue
         send = visit(n_operators, ranks[0], is_send=True, waits=kind == "waiting")
@@ -154,10 +152,8 @@ def test_the_numbers_of_visits_do_not_change_what_is_replayed_together(
         (one.n_operators, one.n_members) for one in other.blocks
     ]
     for one in order.blocks:
-        together = renamed[order.operators[one.first : one.first + one.n_operators]]
-        assert set(together.tolist()) == set(
-            other.operators[one.first : one.first + one.n_operators].tolist()
-        )
+        inside = slice(one.first, one.first + one.n_operators)
+        assert set(renamed[order.operators[inside]].tolist()) == set(other.operators[inside].tolist())
 
 
 def test_a_waiting_send_comes_after_what_its_receiver_did_before_and_an_eager_one_need_not() -> None:
