@@ -11,6 +11,8 @@ from cluster_analysis.stats import median
 
 #: A place is slow where it loses this share of what the suspect loses on average.
 _SLOW_PLACE = 0.5
+#: Share of the steps of ranks that must be complete to be laid side by side.
+_MOST = 0.5
 
 
 class RoleGaps:
@@ -51,23 +53,48 @@ class RoleGaps:
 
     def slow_share(self, suspects: IntArray, peers: IntArray) -> float | None:
         """Share of the peers' time that lies in places where the suspects are slow."""
-        peers = self._like(suspects, peers)
-        lost = self.lost_us(suspects, peers)
-        others = self.visits_of(peers)
-        if lost is None or others is None:
+        own, others = self._complete_gaps(suspects, peers)
+        if own is None or others is None:
             return None
-        usual = median(self._gap_us[others], 1).mean(axis=0)
-        by_place = lost.mean(axis=(0, 1))
+        usual_by_step = median(others, 1)
+        usual = _mean(usual_by_step, 0)
+        by_place = _mean(own - usual_by_step[:, None, :], (0, 1))
         total = float(usual.sum())
         if total <= 0 or by_place.sum() <= 0:
             return 0.0
         is_slow = by_place > _SLOW_PLACE * usual * (by_place.sum() / total)
         return float(usual[is_slow].sum() / total)
 
+    def _complete_gaps(
+        self, suspects: IntArray, peers: IntArray
+    ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
+        """Gaps of both, (steps, ranks, places): NaN in steps of a rank that lack calls, as records get lost.
+
+        None where that is so in most steps of either: then they do not make the same calls.
+        """
+        everybody = np.r_[suspects, peers]
+        count = self._count[:, everybody]
+        n_places = int(np.bincount(count.ravel()).argmax()) if count.size else 0
+        is_complete = count == n_places
+        n_own = len(suspects)
+        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < _MOST:
+            return None, None
+        begin = np.where(is_complete, self._begin[:, everybody], 0)
+        gaps = self._gap_us[self._visits[begin[..., None] + np.arange(n_places)]]
+        gaps = np.where(is_complete[..., None], gaps, np.nan)
+        return gaps[:, :n_own], gaps[:, n_own:]
+
     def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
         """The peers that have as many calls as the suspects: a lost record makes two gaps one."""
         wanted = self._count[:, suspects].max(axis=1, initial=0)
         return np.asarray(peers[(self._count[:, peers] == wanted[:, None]).all(axis=0)])
+
+
+def _mean(values: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
+    """Mean of what is known; 0 where nothing is."""
+    known = np.isfinite(values)
+    total: FloatArray = np.where(known, values, 0.0).sum(axis=axis) / np.maximum(known.sum(axis=axis), 1)
+    return total
 
 
 def longer_share(lost_us: FloatArray, active: BoolArray) -> float:

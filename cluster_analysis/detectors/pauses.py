@@ -41,7 +41,7 @@ def paused_ranks(
             continue
         lengths = series[rank][mine]
         alike = float(lengths.max() - lengths.min()) <= _ALIKE * float(lengths.mean())
-        regular = _is_regular(np.flatnonzero(mine), len(mine))
+        regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
         # Late starts come from slow input too; only their rhythm makes them pauses.
@@ -57,6 +57,11 @@ def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
     peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
     lost = view.gaps.lost_us(np.array([rank]), peers)
     return lost is None or concentration(lost, active) >= _ONE_GAP
+
+
+def _is_rhythm(steps: IntArray, n_steps: int) -> bool:
+    """Regular events, near enough for one more in the profile: any two of them have some distance."""
+    return _is_regular(steps, n_steps) and 2 * int(np.diff(steps)[0]) <= n_steps
 
 
 def _is_regular(steps: IntArray, n_steps: int) -> bool:

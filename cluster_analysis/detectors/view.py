@@ -10,6 +10,7 @@ from cluster_analysis.calls import numbers
 from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
 from cluster_analysis.graph import job_graph
 from cluster_analysis.model import Topology
+from cluster_analysis.possible_gaps import with_possible_gaps
 from cluster_analysis.profile import RoleGaps
 from cluster_analysis.replay import Graph
 from cluster_analysis.stats import median
@@ -93,6 +94,8 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     position = {name: number for number, name in enumerate(host_names)}
     hosts = {rank: position[host] for rank, host in topology.hosts.items()}
     replica = _codes(ranks, dict(topology.dp_index))
+    if graph is not None:
+        graph = _checked_gaps(graph, ranks, computing + free + np.nan_to_num(preparing), role)
     return JobView(
         ranks=ranks.astype(np.int32),
         steps=tuple(Step(int(step)) for step in steps),
@@ -114,6 +117,17 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         gaps=None if graph is None else RoleGaps(ranks, graph),
         topology=topology,
     )
+
+
+def _checked_gaps(graph: Graph, ranks: IntArray, local_us: FloatArray, role: IntArray) -> Graph:
+    """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
+    if local_us.shape[1] != graph.n_steps:
+        return graph
+    known = np.isin(graph.ranks, ranks)
+    row = np.searchsorted(ranks, graph.ranks[known])
+    local, role_of = np.full((len(graph.ranks), graph.n_steps), np.nan), np.full(len(graph.ranks), -1)
+    local[known], role_of[known] = local_us[row], role[row]
+    return with_possible_gaps(graph, local, role_of)
 
 
 def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:

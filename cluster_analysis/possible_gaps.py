@@ -1,0 +1,73 @@
+"""No rank worked longer between its operators than its step totals say: the rest of its gaps is waiting.
+
+Gaps are read off operators. Where a record is lost, or the main stream waits unseen for another one, a gap
+holds waiting for other ranks. A replay would take it for the rank's own time, and hide what a repair saves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.replay import Graph
+from cluster_analysis.sorting import stable_order
+from cluster_analysis.stats import group_medians, median
+
+#: A rank's gaps agree with its totals to 1-2 % of them; what is off by more is looked at.
+_TOLERANCE = 0.05
+#: Where more ranks than this are off in a step, their gaps mean something else there.
+_MOST_OFF = 0.25
+#: Peers that it takes to say how long a gap is usually, and as many as are asked.
+_ENOUGH_PEERS = 3
+_MOST_PEERS = 32
+
+
+def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Graph:
+    """Return the graph with gaps shortened towards their peers' where they exceed the rank's local time.
+
+    Args:
+        graph: the job's operators.
+        local_us: µs that each of the graph's ranks spent outside operators, by step (R, S); NaN for unknown.
+        role: ranks that do the same work (R,), -1 for unknown.
+    """
+    n_steps = graph.n_steps
+    cell = graph.rank.astype(np.int64) * n_steps + graph.step
+    main = ~graph.is_side
+    in_cell = np.bincount(cell[main], graph.gap_us[main], local_us.size)
+    total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
+    over = _over(total, local_us, role)
+    if not (over > 0).any():
+        return graph
+    order = stable_order(cell)
+    count = np.bincount(cell, minlength=local_us.size)
+    begin = (np.cumsum(count) - count).reshape(local_us.shape)
+    count = count.reshape(local_us.shape)
+    gap = graph.gap_us.copy()
+    for rank, step in np.argwhere(over > 0).tolist():
+        n = int(count[rank, step])
+        alike = (role == role[rank]) & (count[:, step] == n) & (over[:, step] <= 0)
+        peers = np.flatnonzero(alike)[:_MOST_PEERS]
+        if len(peers) < _ENOUGH_PEERS:
+            continue
+        usual = median(graph.gap_us[order[begin[peers, step][:, None] + np.arange(n)]], 0)
+        own = order[begin[rank, step] + np.arange(n)]
+        longer = np.maximum(graph.gap_us[own] - usual, 0.0)
+        in_main = float(longer[main[own]].sum())
+        if in_main > 0:
+            gap[own] -= longer * min(1.0, float(over[rank, step]) / in_main)
+    return replace(graph, gap_us=gap)
+
+
+def _over(total: FloatArray, local_us: FloatArray, role: IntArray) -> FloatArray:
+    """µs by which gaps exceed the local time, measured by what is usual for the role in that step (R, S)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(local_us > 0, total / local_us, np.nan)
+        usual = group_medians(ratio, role)
+        is_over: BoolArray = ratio > usual + _TOLERANCE
+    off = np.zeros(is_over.shape)
+    for one in np.unique(role[role >= 0]):
+        off[role == one] = is_over[role == one].mean(axis=0)
+    is_over &= off <= _MOST_OFF
+    return np.where(is_over, total - np.nan_to_num(usual) * np.nan_to_num(local_us), 0.0)

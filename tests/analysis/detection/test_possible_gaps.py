@@ -1,0 +1,52 @@
+"""Gaps that hold waiting do not hide costs; a lost record leaves it known where a host is slow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_analysis.detectors.pauses import _is_rhythm
+from cluster_analysis.detectors.view import build_view
+from cluster_analysis.profile import RoleGaps
+from cluster_analysis.simulation.api import Healthy
+from tests.analysis.detection.jobs import SMALL, judged
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream(seed: int) -> None:
+    spec = replace(SMALL, microbatches=8, dp_mode="zero3")
+    case = judged(spec, "slow_rank:1.1,cause=input", seed=seed)
+    cost = case.detection.findings[0].cost_ms_per_step
+    assert [one.kind for one in case.alarms] == ["slow_rank"]
+    assert cost == pytest.approx(case.true_cost_ms, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_lost_record_of_another_rank_does_not_hide_what_a_slow_rank_costs(seed: int) -> None:
+    spec = replace(SMALL, microbatches=8, dp_mode="overlap", healthy=Healthy(missing_records=0.01))
+    case = judged(spec, "slow_rank:1.4,pattern=intermittent,duty=0.4", seed=seed)
+    (finding,) = case.of_kind("slow_rank")
+    assert finding.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.1)
+
+
+def test_one_step_without_all_calls_leaves_it_known_where_a_host_is_slow() -> None:
+    case = judged(SMALL, "slow_host:1.2,cause=compute", seed=3)
+    view = build_view(case.evidence, case.topology)
+    assert view.graph is not None
+    assert view.gaps is not None
+    host = case.detection.findings[0].hosts[0]
+    own = np.flatnonzero(view.host == view.hosts.index(host))
+    peers = np.flatnonzero((view.role == view.role[own[0]]) & (view.host != view.host[own[0]]))
+    is_side = view.graph.is_side.copy()
+    lost = np.flatnonzero((view.graph.rank == own[0]) & ~is_side)[5]
+    is_side[lost] = True  # the main stream lacks it, as if its record were lost
+    lossy = RoleGaps(view.ranks, replace(view.graph, is_side=is_side))
+    assert lossy.slow_share(own, peers) == pytest.approx(view.gaps.slow_share(own, peers), abs=0.05)
+
+
+def test_two_pauses_at_both_ends_of_the_profile_are_no_rhythm() -> None:
+    assert _is_rhythm(np.array([1, 3]), 5)
+    assert _is_rhythm(np.array([0, 6]), 12)
+    assert not _is_rhythm(np.array([0, 11]), 12)
