@@ -1,0 +1,171 @@
+"""Captures that are missing, double, mixed or at odd places: what is there is read, the rest is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_run.errors import InputError
+from tests.analysis.sources.builders import (
+    OPS,
+    OUTPUT,
+    STEP_HEADER,
+    STEP_ROW,
+    step_csv,
+    write_analysis_db,
+    write_capture,
+    write_info,
+)
+from tests.analysis.sources.four_ranks import (
+    BAD,
+    RANKS,
+    output_of,
+    own_links,
+    problems_of,
+    read_all,
+    the_problem,
+)
+
+
+def test_06_a_rank_without_both_json_files_is_told_once(job: dict[int, Path]) -> None:
+    output_of(job, "communication.json").unlink()
+    output_of(job, "communication_matrix.json").unlink()
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, "communication.json")
+    assert "no communication data" in reason
+
+
+def test_07_a_rank_that_was_not_parsed_is_told_with_its_rank(job: dict[int, Path]) -> None:
+    for path in (job[BAD] / OUTPUT).iterdir():
+        path.unlink()
+    (job[BAD] / OUTPUT).rmdir()
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, "*_1002_20250109123456002_ascend_pt")
+    assert "not parsed" in reason
+
+
+def test_08_a_rank_without_profiler_info_is_told_and_never_rank_0(job: dict[int, Path]) -> None:
+    (job[BAD] / f"profiler_info_{BAD}.json").unlink()
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (None, "*_1002_20250109123456002_ascend_pt")
+    assert "rank is not known" in reason
+
+
+def test_12_a_rank_of_another_version_keeps_its_columns_apart(job: dict[int, Path]) -> None:
+    output_of(job, "step_trace_time.csv").write_text(
+        step_csv({"7,50": (*STEP_ROW, 99.5)}, f"Device_id,{STEP_HEADER},Preparing")
+    )
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert tables[BAD].steps["stage_us"].to_pylist() == tables[0].steps["stage_us"].to_pylist()
+    assert tables[BAD].steps["preparing_us"].to_pylist() == [99.5]
+    assert tables[0].steps["preparing_us"].to_pylist() == [None]
+
+
+def test_13_of_two_captures_without_a_time_in_their_names_the_later_ended_is_used_and_told(
+    job: dict[int, Path],
+) -> None:
+    root = job[0].parent
+    for name, ended in (("old_ascend_pt", 100), ("new_ascend_pt", 200)):
+        write_info(
+            write_capture(root, BAD, name, steps=step_csv({str(ended): STEP_ROW})), BAD, ended_ns=ended
+        )
+    for path in sorted(job[BAD].rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    job[BAD].rmdir()
+    capture, tables = read_all(root)
+    ((rank, _, reason),) = problems_of(capture, tables)
+    assert rank == BAD
+    assert reason == "2 captures of this rank; new_ascend_pt is used, old_ascend_pt is not"
+    assert tables[BAD].steps["step"].to_pylist() == [200]
+
+
+def test_13b_of_two_captures_with_times_the_newest_is_used_and_the_other_noted(job: dict[int, Path]) -> None:
+    write_capture(job[0].parent, BAD, "node1_7_20240101000000000_ascend_pt", steps=step_csv({"1": STEP_ROW}))
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert tables[BAD].steps["step"].to_pylist() == [50]
+    assert len(tables) == RANKS
+    assert "2 captures found" in capture.notes[0]
+
+
+def test_14_a_rank_directory_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
+    elsewhere = job[BAD].rename(tmp_path / job[BAD].name)
+    job[BAD].symlink_to(elsewhere)
+    capture, tables = read_all(job[0].parent)
+    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+
+
+def test_14b_a_path_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(job[0].parent)
+    capture, tables = read_all(tmp_path / "link")
+    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+
+
+def test_14c_ranks_below_a_host_directory_that_is_a_link_are_read(
+    job: dict[int, Path], tmp_path: Path
+) -> None:
+    root = tmp_path / "hosts"
+    root.mkdir()
+    (root / "host1").symlink_to(job[0].parent)
+    (root / "again").symlink_to(job[0].parent)
+    capture, tables = read_all(root)
+    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+
+
+def test_15_a_rank_in_database_form_is_read_with_the_text_ranks(job: dict[int, Path]) -> None:
+    for path in (job[BAD] / OUTPUT).iterdir():
+        path.unlink()
+    write_analysis_db(output_of(job, "analysis.db"), {"step50": OPS}, own_links(BAD), {"50": STEP_ROW})
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert [source.kind for source in capture.sources] == [
+        "ascend_pt/text",
+        "ascend_pt/text",
+        "ascend_pt/db",
+        "ascend_pt/text",
+    ]
+    assert tables[BAD].collectives.num_rows == tables[0].collectives.num_rows
+
+
+def test_16_captures_of_two_frameworks_are_two_jobs_and_the_larger_is_read(job: dict[int, Path]) -> None:
+    write_capture(job[0].parent, 9, suffix="ascend_ms")
+    capture, tables = read_all(job[0].parent)
+    ((_, file, reason),) = problems_of(capture, tables)
+    assert sorted(tables) == [0, 1, 2, 3]
+    assert file == "*_ascend_ms"
+    assert "two frameworks" in reason
+
+
+def test_17_an_empty_directory_is_an_error_that_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no profiler data .*_ascend_pt"):
+        discover(tmp_path)
+
+
+def test_18_ranks_far_down_are_found(tmp_path: Path) -> None:
+    write_capture(tmp_path / "a/b/c/d/e/f/g/h/i/j/k", 0)
+    assert [source.rank for source in discover(tmp_path).sources] == [0]
+
+
+def test_20_reading_needs_no_second_processor(job: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    _, tables = read_all(job[0].parent)
+    assert sorted(tables) == [0, 1, 2, 3]
+
+
+def test_26_a_level_0_capture_has_steps_and_says_why_it_has_no_communication(job: dict[int, Path]) -> None:
+    output_of(job, "communication.json").unlink()
+    output_of(job, "communication_matrix.json").unlink()
+    write_info(job[BAD], BAD, level="Level0")
+    capture, tables = read_all(job[0].parent)
+    assert problems_of(capture, tables) == []
+    assert tables[BAD].steps.num_rows == 1
+    assert "Level0" in tables[BAD].notes[0]
+
+
+def test_27_a_capture_whose_directory_has_another_name_is_found(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0, "test_rank_0")
+    assert [source.rank for source in discover(tmp_path).sources] == [0]
