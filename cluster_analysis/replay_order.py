@@ -261,11 +261,10 @@ def _blocks(
 def _last_rows(visits: Visits, place: IntArray, in_circle: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Cells, and the rows of visits that no other counts from; those in circles, which end at 0, too."""
     n = len(visits)
-    stuck = in_circle[visits.operator]
     is_last = np.ones(n, bool)
-    counted = visits.after[~stuck]
+    counted = visits.after[~in_circle[visits.operator]]  # what follows a circle is taken to be in it
     is_last[counted[counted < n]] = False
-    chosen = np.flatnonzero(is_last | stuck)
+    chosen = np.flatnonzero(is_last)
     chosen = chosen[stable_order(visits.cell[chosen])]
     cells, begin = np.unique(visits.cell[chosen], return_index=True)
     return cells.astype(np.intp), place[chosen], begin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.evidence import IntArray
@@ -14,6 +14,8 @@ from cluster_analysis.replay_order import Block, ReplayOrder, Visits, replay_ord
 N_RANKS = 4
 #: One event of a job: the ranks that meet in a collective, or a message from one to the other.
 Event = tuple[str, tuple[int, ...]]
+#: Two operators that can be replayed at once.
+SIDE_BY_SIDE: list[Event] = [("collective", (0, 1)), ("collective", (2, 3))]
 events = st.lists(
     st.one_of(
         st.tuples(
@@ -94,6 +96,7 @@ def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> Non
 
 @settings(deadline=None, max_examples=60)
 @given(events)
+@example(SIDE_BY_SIDE)
 def test_every_visit_and_operator_has_one_place_and_blocks_fill_them_all(happened: list[Event]) -> None:
     visits, order = ordered(happened)
     assert order.place[order.visits].tolist() == list(range(len(visits)))
@@ -104,6 +107,7 @@ def test_every_visit_and_operator_has_one_place_and_blocks_fill_them_all(happene
 
 @settings(deadline=None, max_examples=60)
 @given(events)
+@example(SIDE_BY_SIDE)
 def test_a_blocks_visits_lie_member_by_member(happened: list[Event]) -> None:
     visits, order = ordered(happened)
     for block in order.blocks:
