@@ -182,3 +182,11 @@ def test_operators_matched_into_a_circle_have_the_last_places_and_no_block() -> 
     assert order.operators.tolist() == [2, 0, 1]
     assert sorted(order.place[:4].tolist()) == [2, 3, 4, 5]
     assert order.cells.tolist() == [0, 1, 2, 3]
+
+
+def test_a_rank_that_runs_into_a_circle_has_its_last_visit_before_it_among_its_last() -> None:
+    visits, n_operators = visits_of([("collective", (0,)), ("collective", (0, 1)), ("collective", (0, 1))])
+    operator = visits.operator.copy()
+    operator[[2, 4]] = operator[[4, 2]]
+    order = replay_order(replace(visits, operator=operator), n_operators, N_RANKS)
+    assert order.place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
