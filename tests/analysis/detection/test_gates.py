@@ -85,3 +85,15 @@ def test_beside_one_or_two_hosts_a_host_is_judged_by_how_their_difference_scatte
     (finding,) = judged_by_computing(steady, where).findings
     assert (finding.kind, finding.hosts) == ("slow_host", (where.hosts[where.ranks[-1]],))
     assert [one for one in judged_by_computing(restless, where).findings if one.kind == "slow_host"] == []
+
+
+@pytest.mark.parametrize(("scatter", "is_named"), [(0.002, True), (0.02, False)])
+def test_a_host_whose_ranks_scatter_as_much_as_it_is_behind_is_not_named(
+    scatter: float, is_named: bool
+) -> None:
+    where = on_hosts(16, 8)
+    computing = peers_agree(16, 6)
+    computing *= np.exp(scatter * np.tile([-1.5, -1.0, -0.5, -0.2, 0.2, 0.5, 1.0, 1.5], 2))[:, None]
+    computing[8:] *= 1.035
+    found = judged_by_computing(computing, where).findings
+    assert bool([one for one in found if one.kind == "slow_host"]) == is_named

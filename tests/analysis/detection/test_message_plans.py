@@ -98,11 +98,22 @@ def test_stages_that_no_collective_connects_may_have_any_clocks(clock_us: list[f
     assert ends_of(calls, ends.sender[received], received) == true_ends(numbers)
 
 
-def test_messages_that_arrive_before_they_are_sent_on_one_clock_fit_no_schedule() -> None:
+def at_once(one: Call) -> Call:
+    """A receive that finds its message there: it began shortly before it ended."""
+    if one.op_type == "send":
+        return one
+    return replace(one, start_us=one.start_us + one.elapse_us - 20.0, elapse_us=20.0)
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["waiting too long", "arriving before they are sent"])
+def test_messages_that_contradict_clocks_that_collectives_connect_fit_no_schedule(waits: bool) -> None:
     made, _ = played(ONE_F_ONE_B, (0.0, 1e6, 0.0, 1e6))
     together = [Call(stage, "allreduce", 9e6, 10.0, "all", 99) for stage in range(N_STAGES)]
-    calls, pipeline = by_stage([*made, *together])
+    own = made if waits else [at_once(one) for one in made]
+    calls, pipeline = by_stage([*own, *together])
     assert plan_of(calls, [pipeline], calls.origin_us) is None
+    apart, pipeline = by_stage(own)
+    assert plan_of(apart, [pipeline], apart.origin_us) is not None
 
 
 def test_calls_of_no_known_schedule_have_no_plan() -> None:
