@@ -11,7 +11,7 @@ from cluster_analysis.model import Topology
 from cluster_analysis.simulation.api import JobSpec
 from cluster_analysis.thresholds import Thresholds
 from tests.analysis.detection.jobs import judged
-from tests.analysis.detection.totals import judged_by_computing, on_hosts, peers_agree
+from tests.analysis.detection.totals import evidence_of_computing, judged_by_computing, on_hosts, peers_agree
 
 ONE_HOST = on_hosts(16, 16)
 SLOW = 5
@@ -97,3 +97,21 @@ def test_a_host_whose_ranks_scatter_as_much_as_it_is_behind_is_not_named(
     computing[8:] *= 1.035
     found = judged_by_computing(computing, where).findings
     assert bool([one for one in found if one.kind == "slow_host"]) == is_named
+
+
+@pytest.mark.parametrize(
+    ("times", "severities"),
+    [
+        pytest.param(1.3, [], id="as hosts differ"),
+        pytest.param(1.95, ["info"], id="twice as much may be how hosts of this job differ"),
+        pytest.param(3.0, ["critical"], id="three times as much"),
+    ],
+)
+def test_idle_time_of_one_of_two_hosts_is_an_alarm_only_beyond_what_healthy_hosts_may_differ_by(
+    times: float, severities: list[Severity]
+) -> None:
+    where = on_hosts(16, 8)
+    idle = peers_agree(16, 6, share=0.05, scatter=0.1)
+    idle[8:] *= times
+    found = detect(evidence_of_computing(peers_agree(16, 6, share=0.5), where, idle), where).findings
+    assert [one.severity for one in found if one.kind == "slow_host"] == severities

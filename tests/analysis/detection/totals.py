@@ -31,14 +31,22 @@ def on_hosts(n_ranks: int, ranks_per_host: int) -> Topology:
     return replace(where, hosts=hosts)
 
 
-def evidence_of_computing(computing_us: FloatArray, where: Topology) -> JobEvidence:
-    """Evidence of (ranks, steps) computing times in steps of a second; the rest of it is communication."""
-    totals = []
-    for step, times in enumerate(computing_us.T):
-        for rank, own_us in enumerate(times.tolist()):
-            totals.append(steps_table({rank: own_us}, step=step, computing_us=own_us))
+def evidence_of_computing(
+    computing_us: FloatArray, where: Topology, idle_us: FloatArray | None = None
+) -> JobEvidence:
+    """Evidence of (ranks, steps) computing and idle times in steps of a second; the rest is communication."""
+    idle_us = np.zeros(computing_us.shape) if idle_us is None else idle_us
+    totals = [
+        steps_table({rank: own_us + idle}, step=step, computing_us=own_us)
+        for (rank, step), own_us, idle in zip(
+            np.ndindex(*computing_us.shape),
+            computing_us.ravel().tolist(),
+            idle_us.ravel().tolist(),
+            strict=True,
+        )
+    ]
     table = pa.concat_tables(totals)
-    exposed = pa.array(STEP_US - np.asarray(table["computing_us"]))
+    exposed = pa.array(STEP_US - np.asarray(table["computing_us"]) - np.asarray(table["free_us"]))
     at = table.schema.get_field_index("communication_not_overlapped_us")
     table = table.set_column(at, table.schema.field(at), exposed)
     return merge_steps(
