@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 
 from cluster_analysis.detection import Detection, detect
+from cluster_analysis.detectors.deviation import deviations
+from cluster_analysis.detectors.metrics import metrics
+from cluster_analysis.detectors.slow_rank import rank_suspects
+from cluster_analysis.detectors.view import build_view
 from cluster_analysis.findings import Severity
 from cluster_analysis.model import Topology
 from cluster_analysis.simulation.api import JobSpec
 from cluster_analysis.thresholds import Thresholds
 from tests.analysis.detection.jobs import judged
-from tests.analysis.detection.totals import evidence_of_computing, judged_by_computing, on_hosts, peers_agree
+from tests.analysis.detection.totals import (
+    STEP_US,
+    evidence_of_computing,
+    judged_by_computing,
+    on_hosts,
+    peers_agree,
+)
 
 ONE_HOST = on_hosts(16, 16)
 SLOW = 5
@@ -115,3 +125,22 @@ def test_idle_time_of_one_of_two_hosts_is_an_alarm_only_beyond_what_healthy_host
     idle[8:] *= times
     found = detect(evidence_of_computing(peers_agree(16, 6, share=0.5), where, idle), where).findings
     assert [one.severity for one in found if one.kind == "slow_host"] == severities
+
+
+@pytest.mark.parametrize(("others_pause", "is_sure"), [(False, True), (True, False)])
+def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
+    others_pause: bool, is_sure: bool
+) -> None:
+    n_ranks, n_steps = 16, 6
+    idle = peers_agree(n_ranks, n_steps, share=0.05, scatter=0.02)
+    rank, step = np.indices(idle.shape)
+    if others_pause:  # each in one or two of its six steps
+        idle[(rank + 2 * step) % 7 < 2] *= 3.0
+    idle[SLOW] = 0.05 * STEP_US * np.array([3.0, 3.0, 3.0, 1.0, 3.0, 3.0])
+    evidence = evidence_of_computing(peers_agree(n_ranks, n_steps, share=0.5), ONE_HOST, idle)
+    limits, view = Thresholds(), build_view(evidence, ONE_HOST)
+    (metric,) = (one for one in metrics(view, limits) if one.name == "free")
+    deviation = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
+    (suspect,) = rank_suspects(view, metric, deviation, limits, np.zeros(n_ranks, bool))
+    assert suspect.ranks == (SLOW,)
+    assert (suspect.p_value <= limits.alarm_p_value) == is_sure
