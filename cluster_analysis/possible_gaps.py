@@ -38,16 +38,20 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Gr
     in_cell = np.bincount(cell[main], graph.gap_us[main], local_us.size)
     total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
     over = _over(total, local_us, role)
-    if not (over > 0).any():
+    # What a second stream is said to have waited for may not outlast all that the rank did either.
+    is_long = ~main & (graph.gap_us > (1.0 + _TOLERANCE) * local_us.ravel()[cell])
+    is_off = over > 0
+    is_off.ravel()[cell[is_long]] = True
+    if not is_off.any():
         return graph
     order = stable_order(cell)
     count = np.bincount(cell, minlength=local_us.size)
     begin = (np.cumsum(count) - count).reshape(local_us.shape)
     count = count.reshape(local_us.shape)
     gap = graph.gap_us.copy()
-    for rank, step in np.argwhere(over > 0).tolist():
+    for rank, step in np.argwhere(is_off).tolist():
         n = int(count[rank, step])
-        alike = (role == role[rank]) & (count[:, step] == n) & (over[:, step] <= 0)
+        alike = (role == role[rank]) & (count[:, step] == n) & ~is_off[:, step]
         peers = np.flatnonzero(alike)[:_MOST_PEERS]
         if len(peers) < _ENOUGH_PEERS:
             continue
@@ -55,6 +59,8 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Gr
         own = order[begin[rank, step] + np.arange(n)]
         longer = np.maximum(graph.gap_us[own] - usual, 0.0)
         in_main = float(longer[main[own]].sum())
+        gap[own] -= np.where(is_long[own], longer, 0.0)
+        longer[is_long[own]] = 0.0
         if in_main > 0:
             gap[own] -= longer * min(1.0, float(over[rank, step]) / in_main)
     return replace(graph, gap_us=gap)

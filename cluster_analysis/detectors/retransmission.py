@@ -37,16 +37,23 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
     single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
     hit[single] = _is_lone_transfer(graph, single)
+    # Sends that wait for their receivers are long for other reasons too: their links must show it.
+    waited = np.zeros(len(hit), bool)
+    waited[graph.operator[graph.waits_for_receiver]] = True
     if not hit.any():
         return []
-    hit |= _receives_of(graph, hit)
+    ends = _receives_of(graph, hit)
+    waited |= _receives_of(graph, waited)
+    hit |= ends
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
     found = []
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
-        links = _group_links(
+        links, is_shown = _group_links(
             evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]}
         )
+        if not is_shown and waited[operators].all():
+            continue
         if links or view.topology.hosts == {}:
             found.append(_suspect(view, graph, operators, usual, links))
     return found
@@ -56,8 +63,7 @@ def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
     visit_of = np.full(len(graph.transfer_us), -1)
     visit_of[graph.operator] = np.arange(len(graph.operator))
     visits = visit_of[operators]
-    sends = (graph.receiver[visits] < len(graph.rank)) & (graph.sender[visits] == len(graph.rank))
-    return np.asarray(sends & ~graph.waits_for_receiver[visits], bool)
+    return np.asarray((graph.receiver[visits] < len(graph.rank)) & (graph.sender[visits] == len(graph.rank)))
 
 
 def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
@@ -81,28 +87,32 @@ def _usual_transfer(graph: Graph) -> FloatArray:
     return usual
 
 
-def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[Link, ...]:
-    """The slowest link of a group where its entry shows the event; else all of them, RDMA before others."""
+def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[tuple[Link, ...], bool]:
+    """The slowest link of a group where its entry shows the event; else all of them, RDMA before others.
+
+    And whether an entry shows it.
+    """
     table = evidence.links
     if not table.num_rows:
-        return ()
+        return (), False
     groups, group_code = codes(table["group"])
     transports, transport = codes(table["transport"])
     if group not in groups:
-        return ()
+        return (), False
     inside = (group_code == groups.index(group)) & np.isin(table["step"].to_numpy(), sorted(steps))
     rows = np.flatnonzero(inside)
     if not len(rows):
-        return ()
+        return (), False
     time = numbers(table["time_us"])[rows]
     src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
     is_rdma = np.isin(transport[rows], [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
-    if time.max() > _STANDS_OUT * np.median(time):
+    is_shown = bool(time.max() > _STANDS_OUT * np.median(time))
+    if is_shown:
         rows_hit = [int(np.argmax(time))]
     else:
         rows_hit = np.flatnonzero(is_rdma if is_rdma.any() else ~is_rdma).tolist()
     found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
-    return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found)
+    return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found), is_shown
 
 
 def _suspect(

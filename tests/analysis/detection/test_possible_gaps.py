@@ -10,7 +10,7 @@ import pytest
 from cluster_analysis.detectors.pauses import _is_rhythm
 from cluster_analysis.detectors.view import build_view
 from cluster_analysis.profile import RoleGaps
-from cluster_analysis.simulation.api import Healthy
+from cluster_analysis.simulation.api import Healthy, truth
 from tests.analysis.detection.jobs import SMALL, judged
 
 
@@ -50,3 +50,13 @@ def test_two_pauses_at_both_ends_of_the_profile_are_no_rhythm() -> None:
     assert _is_rhythm(np.array([1, 3]), 5)
     assert _is_rhythm(np.array([0, 6]), 12)
     assert not _is_rhythm(np.array([0, 11]), 12)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_message_sent_again_is_found_and_dear_though_sends_wait_for_their_receivers(seed: int) -> None:
+    spec = replace(SMALL, tp=2, pp=4, dp=2, microbatches=8, p2p="rendezvous")
+    case = judged(spec, "retransmission:4000", seed=seed)
+    (finding,) = case.alarms
+    assert finding.kind == "retransmission"
+    assert {finding.links[0].src, finding.links[0].dst} == set(truth(case.job).faults[0].links[0])
+    assert finding.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.05)
