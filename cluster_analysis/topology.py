@@ -147,9 +147,10 @@ def _declared_sizes(
             if (one.parallel, one.world_size) != chosen
             and (one.world_size or one.parallel != ParallelSizes())
         )
+        ranks, verb = ("rank", "declares") if len(others) == 1 else ("ranks", "declare")
         problems.append(
             Problem(
-                f"ranks {format_number_ranges(others)} declare another job ({len(ordered)} different sizes)",
+                f"{ranks} {format_number_ranges(others)} {verb} another job ({len(ordered)} different sizes)",
                 file="profiler_metadata.json",
                 advice="analyse the jobs apart",
             )

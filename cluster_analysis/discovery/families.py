@@ -27,8 +27,8 @@ def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[str]]:
         found = [one for one in found if _family(one) != other]
         problems.append(
             Problem(
-                f"captures of two frameworks: {len(ranks[kept])} ranks of {kept} are analysed, "
-                f"{len(ranks[other])} ranks of {other} are another job",
+                f"captures of two frameworks: {_counted(len(ranks[kept]), kept)} analysed, "
+                f"{_counted(len(ranks[other]), other)} another job",
                 file=f"*_{other}",
                 advice="analyse the jobs apart",
             )
@@ -44,8 +44,16 @@ def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[str]]:
         if spare:
             left_out = {id(one) for one in spare}
             found = [one for one in found if id(one) not in left_out]
-            notes.append(f"{len(spare)} {family} captures beside richer ones of the same run are not read")
+            captures, verb = ("capture", "is") if len(spare) == 1 else ("captures", "are")
+            notes.append(
+                f"{len(spare)} {family} {captures} beside richer ones of the same run {verb} not read"
+            )
     return found, problems, notes
+
+
+def _counted(n_ranks: int, family: str) -> str:
+    """So many ranks of a family, with their verb."""
+    return f"1 rank of {family} is" if n_ranks == 1 else f"{n_ranks} ranks of {family} are"
 
 
 def _family(one: Found) -> str:

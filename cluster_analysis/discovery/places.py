@@ -51,9 +51,10 @@ def read_places(root: Path) -> Places:
     }
     unmapped = sorted({p.server_id for p in (table.places if table else ()) if p.server_id not in mapping})
     if unmapped and mapping:
+        hosts, verb = ("host", "is") if len(unmapped) == 1 else ("hosts", "are")
         problems.append(
             Problem(
-                f"{len(unmapped)} hosts of the rank table are not in it",
+                f"{len(unmapped)} {hosts} of the rank table {verb} not in it",
                 file=layout.MAPPING_NAME,
                 advice="spell server_id in the inventory as the rank table does",
             )

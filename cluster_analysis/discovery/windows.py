@@ -161,5 +161,6 @@ def _notes(windows: Windows, order: list[str], chosen: str) -> tuple[str, ...]:
     for name in order:
         missing = everyone - windows[name].keys()
         if missing:
-            notes.append(f"capture {name or '.'} lacks ranks {format_number_ranges(missing)}")
+            ranks = "rank" if len(missing) == 1 else "ranks"
+            notes.append(f"capture {name or '.'} lacks {ranks} {format_number_ranges(missing)}")
     return tuple(notes)

@@ -150,7 +150,7 @@ def test_the_newest_window_with_most_ranks_is_taken_and_the_other_noted(two_wind
         "2 captures found: 20250101120000000, 20250101130000000; 20250101120000000 is analysed"
         in capture.notes[0]
     )
-    assert capture.notes[1] == "capture 20250101130000000 lacks ranks 3"
+    assert capture.notes[1] == "capture 20250101130000000 lacks rank 3"
 
 
 def test_another_window_is_chosen_by_a_part_of_its_name(two_windows: Path) -> None:

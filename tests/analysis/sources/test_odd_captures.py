@@ -137,7 +137,9 @@ def test_16_captures_of_two_frameworks_are_two_jobs_and_the_larger_is_read(job: 
     ((_, file, reason),) = problems_of(capture, tables)
     assert sorted(tables) == [0, 1, 2, 3]
     assert file == "*_ascend_ms"
-    assert "two frameworks" in reason
+    assert reason == (
+        "captures of two frameworks: 4 ranks of ascend_pt are analysed, 1 rank of ascend_ms is another job"
+    )
 
 
 def test_17_an_empty_directory_is_an_error_that_says_what_was_looked_for(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def test_ranks_that_declare_another_job_are_told() -> None:
     }
     topology, problems = build([tables(rank) for rank in range(4)], metadata)
     assert topology.parallel.tp == 2
-    assert [problem.reason for problem in problems] == ["ranks 2 declare another job (2 different sizes)"]
+    assert [problem.reason for problem in problems] == ["rank 2 declares another job (2 different sizes)"]
 
 
 def test_ranks_that_disagree_on_a_group_are_told_and_most_ranks_win() -> None:
