@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.calls import Calls, calls_of
@@ -14,6 +14,9 @@ from cluster_analysis.message_plans import Pipeline, pairs_by_number, plan_of
 from cluster_analysis.messages import pair_messages
 from cluster_analysis.schedules import Message, StageCalls, candidates
 from tests.analysis.detection.jobs import Call, collectives_table, small_topology
+
+#: A loaded machine is slow and makes no test fail.
+UNHURRIED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 N_STAGES = 4
 N_BATCHES = 8
@@ -86,7 +89,7 @@ def test_the_schedule_that_made_the_calls_is_found(schedule: tuple[StageCalls, .
     assert ends_of(calls, *plan.pairs([pipeline])) == true_ends(numbers)
 
 
-@settings(deadline=None, max_examples=25)
+@UNHURRIED
 @given(st.lists(st.floats(-1e8, 1e8), min_size=N_STAGES, max_size=N_STAGES))
 def test_stages_that_no_collective_connects_may_have_any_clocks(clock_us: list[float]) -> None:
     made, numbers = played(ONE_F_ONE_B, tuple(clock_us))
@@ -123,7 +126,7 @@ def test_calls_of_no_known_schedule_have_no_plan() -> None:
     assert plan_of(calls, [short], calls.origin_us) is None
 
 
-@settings(deadline=None, max_examples=25)
+@UNHURRIED
 @given(st.sets(st.tuples(st.integers(0, N_STAGES - 1), st.integers(1, 16)), max_size=6))
 def test_lost_records_lose_their_own_messages_and_no_other(lost: set[tuple[int, int]]) -> None:
     made, numbers = played(ONE_F_ONE_B)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.evidence import IntArray
 from cluster_analysis.replay_order import Block, ReplayOrder, Visits, replay_order
+
+#: A loaded machine is slow and makes no test fail.
+UNHURRIED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 N_RANKS = 4
 #: One event of a job: the ranks that meet in a collective, or a message from one to the other.
@@ -86,7 +89,7 @@ def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
     return rows[rows < order.nothing]
 
 
-@settings(deadline=None, max_examples=60)
+@UNHURRIED
 @given(events)
 def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> None:
     _, order = ordered(happened)
@@ -94,7 +97,7 @@ def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> Non
         assert (rows_waited_for(order, block) < block.begin).all()
 
 
-@settings(deadline=None, max_examples=60)
+@UNHURRIED
 @given(events)
 @example(SIDE_BY_SIDE)
 def test_every_visit_and_operator_has_one_place_and_blocks_fill_them_all(happened: list[Event]) -> None:
@@ -105,7 +108,7 @@ def test_every_visit_and_operator_has_one_place_and_blocks_fill_them_all(happene
     assert order.blocks[-1].end == len(visits)
 
 
-@settings(deadline=None, max_examples=60)
+@UNHURRIED
 @given(events)
 @example(SIDE_BY_SIDE)
 def test_a_blocks_visits_lie_member_by_member(happened: list[Event]) -> None:
@@ -117,7 +120,7 @@ def test_a_blocks_visits_lie_member_by_member(happened: list[Event]) -> None:
         assert (visits.is_p2p[order.visits[block.begin : block.end]] == block.is_messages).all()
 
 
-@settings(deadline=None, max_examples=60)
+@UNHURRIED
 @given(events)
 def test_a_visit_counts_from_its_ranks_visit_before_or_from_the_begin_of_its_step(
     happened: list[Event],
@@ -131,7 +134,7 @@ def test_a_visit_counts_from_its_ranks_visit_before_or_from_the_begin_of_its_ste
             assert row == order.nothing + 1 + visits.cell[visit]
 
 
-@settings(deadline=None, max_examples=60)
+@UNHURRIED
 @given(events)
 def test_a_ranks_step_has_ended_when_its_last_visit_has(happened: list[Event]) -> None:
     visits, order = ordered(happened)
@@ -143,7 +146,7 @@ def test_a_ranks_step_has_ended_when_its_last_visit_has(happened: list[Event]) -
         ]
 
 
-@settings(deadline=None, max_examples=60)
+@UNHURRIED
 @given(events, st.randoms())
 def test_the_numbers_of_visits_do_not_change_what_is_replayed_together(
     happened: list[Event], random: object
