@@ -58,8 +58,9 @@ class Thresholds:
     placebo_factor: float = 2.0
     #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
     range_factor: float = 2.0
-    #: Devices are by nature up to this much slower than their peers: information below `sure_cost_share`.
-    natural_effect: float = 0.05
+    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
+    #: information below `sure_cost_share`.
+    natural_effect: float = 0.08
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
     host_bound_share: float = 0.2

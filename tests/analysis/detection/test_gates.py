@@ -51,7 +51,8 @@ def test_a_device_less_than_twice_as_far_out_as_the_farthest_healthy_one_is_no_a
     [
         pytest.param(1.04, 0.2, False, id="4 % slow, 0.8 % of the step: nature"),
         pytest.param(1.04, 0.5, True, id="4 % slow, 2 % of the step: dear"),
-        pytest.param(1.07, 0.11, True, id="7 % slow, 0.8 % of the step: no nature"),
+        pytest.param(1.07, 0.11, False, id="7 % slow, 0.8 % of the step: nature"),
+        pytest.param(1.1, 0.08, True, id="10 % slow, 0.8 % of the step: no nature"),
     ],
 )
 def test_a_device_that_is_a_few_percent_slow_is_an_alarm_only_if_it_is_dear(
