@@ -278,6 +278,20 @@ def _is_natural(suspect: Suspect, limits: Thresholds) -> bool:
     return row.value < (1.0 + limits.natural_effect) * row.peers_median
 
 
+def _seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
+    """µs a step that a retransmission cost as measured: how much longer its own steps are than the others.
+
+    At most what its operator lost. Zero for all other kinds, and where every step has one.
+    """
+    at = list(suspect.step_positions)
+    others = np.delete(median(view.step_us, 0), at)
+    if suspect.kind != "retransmission" or not len(others):
+        return 0.0
+    longer = float(median(view.step_us[:, at], 0).max() - median(others))
+    row = suspect.evidence[0]
+    return max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(view.steps)
+
+
 def _finding(
     view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, luck_us: float
 ) -> Finding:
@@ -288,6 +302,10 @@ def _finding(
         cost = saving.bound_us
         summary += " The cost is an upper bound: there are no operators to replay."
     weight = cost if cost is not None else saving.bound_us
+    seen_us = _seen_in_its_steps(view, suspect)
+    if cost is not None and seen_us > _HIDDEN * cost:
+        cost, weight = None, seen_us
+        summary += " Its step lasted that much longer, which the replay does not explain: no cost is quoted."
     hidden = saving.after_others_us or 0.0
     if weight is not None and hidden >= _HIDDEN * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
         weight = hidden

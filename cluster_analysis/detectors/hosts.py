@@ -36,6 +36,8 @@ _PRIOR_DF = 14
 _TAIL_DF = 30
 #: How healthy hosts' idle time scatters is an assumption, not a measurement of this job's.
 _IDLE_CAUTION = 5.0
+#: A slow host with a single peer host holds at least this part of the difference itself.
+_OWN_PART = 0.25
 #: Peer hosts that it takes to say how a healthy one scatters.
 _ENOUGH_HOSTS = 3
 
@@ -68,6 +70,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             if one is not None
             and one.tail <= limits.false_discovery_rate / len(hosts)
             and one.level >= metric.effect
+            and _is_slow_itself(metric, level, one)
             and _is_whole_host(view, metric, level, one, limits)
         ]
         if not slow:
@@ -169,6 +172,16 @@ def _spread_of_hosts(
     if len(units) <= 4:
         spread = max(spread, float(np.abs(levels).max()) / 1.5)
     return float(spread / np.sqrt(len(np.unique(unit[inside]))))
+
+
+def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:
+    """Whether the host is slow rather than its only peer host fast, as data and silicon may make it.
+
+    With one peer the role's middle lies between both: a slow host is above it by half of the difference.
+    """
+    if not metric.is_log or one.n_peer_hosts > 1:
+        return True
+    return float(np.median(level[one.inside])) >= _OWN_PART * one.level
 
 
 def _is_whole_host(
