@@ -281,11 +281,11 @@ def _is_natural(suspect: Suspect, limits: Thresholds) -> bool:
 def _seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
     """µs a step that a retransmission cost as measured: how much longer its own steps are than the others.
 
-    At most what its operator lost. Zero for all other kinds, and where every step has one.
+    At most what its operator lost. Zero for all other kinds, if in doubt, and where every step has one.
     """
     at = list(suspect.step_positions)
     others = np.delete(median(view.step_us, 0), at)
-    if suspect.kind != "retransmission" or not len(others):
+    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(others):
         return 0.0
     longer = float(median(view.step_us[:, at], 0).max() - median(others))
     row = suspect.evidence[0]

@@ -6,6 +6,8 @@ event, not a property of the link's bandwidth, which the other operators show to
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cluster_analysis.calls import codes, numbers
@@ -22,6 +24,8 @@ from cluster_run.ids import Rank
 
 #: An entry this many times as long as the group's usual one shows the event itself.
 _STANDS_OUT = 10.0
+#: Lost packets are rare: in more groups than this, something else may make operators long.
+_MOST_AT_ONCE = 2
 
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -46,16 +50,20 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     waited |= _receives_of(graph, waited)
     hit |= ends
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
+    # In several groups at once it is no lost packet: all of them waited for the same.
+    is_common = len(np.unique(graph.operator_group[hit & waited])) > 1
     found = []
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
         links, is_shown = _group_links(
             evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]}
         )
-        if not is_shown and waited[operators].all():
+        if waited[operators].all() and (is_common or not is_shown):
             continue
         if links or view.topology.hosts == {}:
             found.append(_suspect(view, graph, operators, usual, links))
+    if len(found) > _MOST_AT_ONCE:
+        return [replace(one, confidence="medium") for one in found]
     return found
 
 
