@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from cluster_collect.transport import Receive
-
-_MAX_ERROR_BYTES = 64 * 1024
+from cluster_collect.transport import MAX_ERROR_BYTES, Receive
 
 
 class CommandOutput:
@@ -40,7 +38,7 @@ class CommandOutput:
 
     def complain(self, data: bytes) -> None:
         """Keep what came on the error output."""
-        self._errors += data[: _MAX_ERROR_BYTES - len(self._errors)]
+        self._errors += data[: MAX_ERROR_BYTES - len(self._errors)]
 
     def end(self, error: Exception | None = None) -> None:
         """The command has ended; only the first reason counts."""

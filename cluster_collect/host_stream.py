@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cluster_collect.decompress import Codec, Sink, unpacking
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
 from cluster_collect.remote import ListingReader, MarkerFilter, RemoteProgram
-from cluster_collect.transport import CommandResult, HostConnection, RunningCommand, run
+from cluster_collect.transport import CommandResult, HostConnection, RunningCommand, finish, run
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ async def stream_from(
     """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
 
     `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
-    `after_each` is called when a portion has been unpacked.
+    `after_each` is called when a portion has been unpacked. Neither is called once this has ended.
 
     Raises:
         HostError: the stream broke, or did not begin.
@@ -79,9 +79,7 @@ async def stream_from(
         result = await run(source.connection, program.command, program.stdin, receive)
     else:
         shell.redirect(receive)
-        shell.send(program.follow_up)
-        shell.end_input()
-        result = await shell.wait()
+        result = await finish(shell, program.follow_up)
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")

@@ -13,13 +13,12 @@ from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.spec import HostSpec
 from cluster_collect.threads import in_thread
-from cluster_collect.transport import CommandResult, Receive, RemoteFiles
+from cluster_collect.transport import MAX_ERROR_BYTES, CommandResult, Receive, RemoteFiles
 from cluster_collect.watchdog import cancelled
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _PIECE_BYTES = 1 << 20
-_MAX_ERROR_BYTES = 64 * 1024
 
 
 class LocalDialer:
@@ -61,7 +60,7 @@ class LocalCommand:
         self._stdin = process.stdin
         self._stdout = process.stdout
         self._receive = receive
-        self._errors = asyncio.ensure_future(process.stderr.read(_MAX_ERROR_BYTES))
+        self._errors = asyncio.ensure_future(process.stderr.read(MAX_ERROR_BYTES))
         self._ended = asyncio.ensure_future(self._listen())
 
     @property

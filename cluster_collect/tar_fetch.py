@@ -28,16 +28,9 @@ class _ArchiveStream:
         self._left_bytes = 2 * sum(requested.values()) + _OVERHEAD_BYTES_PER_ENTRY * len(files) + _SLACK_BYTES
         self._parser = TarParser(requested, sink)
         self._trailer = trailer
-        self._has_ended = False
-
-    def end(self) -> None:
-        """Take nothing more: what a cancelled call's connection still brings must not begin a file."""
-        self._has_ended = True
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take unpacked bytes."""
-        if self._has_ended:
-            return
         self._left_bytes -= len(data)
         if self._left_bytes < 0 and not self._parser.finished:
             raise HostileDataError("the host sends more than it announced")
@@ -67,7 +60,6 @@ async def fetch_by_tar(
         sink.close(keep=False)
         raise
     finally:
-        stream.end()
         sink.close()
         intake.note_down()
         intake.report()

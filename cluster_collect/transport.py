@@ -9,6 +9,8 @@ from typing import Protocol
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.spec import HostSpec
 
+#: What is kept of a command's error output.
+MAX_ERROR_BYTES = 64 * 1024
 #: Takes bytes as they arrive; returns the seconds that the sender must pause. May raise to end the stream.
 Receive = Callable[[bytes], float]
 
@@ -48,7 +50,7 @@ class RunningCommand(Protocol):
 
     @property
     def errors(self) -> bytes:
-        """What it has said on its error output so far, cut at 64 KiB."""
+        """What it has said on its error output so far, cut at `MAX_ERROR_BYTES`."""
 
     def redirect(self, receive: Receive) -> None:
         """Give its further output to `receive`."""
@@ -63,7 +65,7 @@ class RunningCommand(Protocol):
         """Wait for its end."""
 
     async def close(self) -> None:
-        """End it if it still runs."""
+        """End it if it still runs; nothing reaches its receiver after that."""
 
 
 class HostConnection(Protocol):
@@ -81,7 +83,14 @@ class HostConnection(Protocol):
 
 async def run(connection: HostConnection, command: str, stdin: bytes, receive: Receive) -> CommandResult:
     """Run a command to its end; errors are those of `RunningCommand`."""
-    running = await connection.start(command, receive)
+    return await finish(await connection.start(command, receive), stdin)
+
+
+async def finish(running: RunningCommand, stdin: bytes) -> CommandResult:
+    """Give a command its last input and wait for its end; errors are those of `RunningCommand`.
+
+    It is closed however the wait ends: nothing reaches its receiver after that.
+    """
     try:
         running.send(stdin)
         running.end_input()

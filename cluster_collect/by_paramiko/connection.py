@@ -13,11 +13,10 @@ from cluster_collect.by_paramiko.files import ParamikoFiles
 from cluster_collect.faults import HostError
 from cluster_collect.ssh_errors import no_commands, no_way_to_files
 from cluster_collect.threads import in_loop, in_thread
-from cluster_collect.transport import CommandResult, Receive, RemoteFiles
+from cluster_collect.transport import MAX_ERROR_BYTES, CommandResult, Receive, RemoteFiles
 
 _WINDOW_BYTES = 8 << 20
 _READ_BYTES = 128 * 1024
-_MAX_ERROR_BYTES = 64 * 1024
 
 
 class ParamikoConnection:
@@ -131,9 +130,9 @@ class ParamikoCommand:
         while data := channel.recv(_READ_BYTES):
             in_loop(self._loop, self._deliver(data))
             while channel.recv_stderr_ready():
-                self._errors += channel.recv_stderr(_READ_BYTES)[: _MAX_ERROR_BYTES - len(self._errors)]
+                self._errors += channel.recv_stderr(_READ_BYTES)[: MAX_ERROR_BYTES - len(self._errors)]
         while more := channel.recv_stderr(_READ_BYTES):
-            self._errors += more[: _MAX_ERROR_BYTES - len(self._errors)]
+            self._errors += more[: MAX_ERROR_BYTES - len(self._errors)]
         transport = channel.get_transport()
         if not channel.exit_status_ready() and not transport.is_active():
             raise EOFError
