@@ -9,6 +9,8 @@ import pytest
 
 from demo.sshd import SshLab, SshServer, find_sshd, make_key
 
+from .helpers import make_capture
+
 
 @pytest.fixture(scope="session")
 def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
@@ -46,3 +48,10 @@ def own_lab(tmp_path: Path) -> Iterator[SshLab]:
 def keys(tmp_path: Path) -> tuple[Path, Path]:
     """A host key and a user key."""
     return make_key(tmp_path / "host_key"), make_key(tmp_path / "user_key")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The profiler root of a host, with one capture in it."""
+    make_capture(tmp_path / "host")
+    return tmp_path / "host"

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from cluster_collect.pool import collect
 from cluster_collect.progress_events import ProgressListener, SilentListener
 from cluster_collect.spec import CollectOptions, HostSpec
@@ -31,6 +33,9 @@ QUICK = CollectOptions(
 )
 FULL = replace(QUICK, what=("full",))
 PLAIN = replace(FULL, compression="none")
+TRUSTING = replace(QUICK, accept_new_host_keys=True)
+
+BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 
 
 def spec_for(
@@ -123,6 +128,12 @@ def host_tree(run: Path, number: int = 1) -> dict[str, bytes]:
 def only_host(manifest: Manifest) -> HostOutcome:
     assert len(manifest.hosts) == 1
     return manifest.hosts[0]
+
+
+def outcome_for(
+    spec: HostSpec, tmp_path: Path, options: CollectOptions = QUICK, watch: ProgressListener | None = None
+) -> HostOutcome:
+    return only_host(collected(spec, tmp_path / "run", options, watch))
 
 
 def file_of(outcome: HostOutcome, ending: str) -> CollectedFile:

@@ -16,13 +16,23 @@ from cluster_collect.spec import HostSpec, TransportName
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer, make_key
 
-from .helpers import FULL, Recorder, collected, file_of, host_tree, make_capture, only_host, spec_for, tree
+from .helpers import (
+    BOTH,
+    FULL,
+    Recorder,
+    collected,
+    file_of,
+    host_tree,
+    make_capture,
+    only_host,
+    spec_for,
+    tree,
+)
 from .paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
 
 SFTP = "/usr/lib/openssh/sftp-server"
-BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 
 
 @BOTH

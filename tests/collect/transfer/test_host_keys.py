@@ -9,27 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec, TransportName
-from cluster_run.manifest import HostOutcome
+from cluster_collect.spec import TransportName
 from demo.sshd import SshLab, make_key
 
-from .helpers import QUICK, Recorder, collected, make_capture, only_host, spec_for
+from .helpers import BOTH, QUICK, TRUSTING, Recorder, outcome_for, spec_for
 
 pytestmark = pytest.mark.slow  # many servers are started
-
-BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
-
-TRUSTING = replace(QUICK, accept_new_host_keys=True)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    make_capture(tmp_path / "host")
-    return tmp_path / "host"
-
-
-def outcome_for(spec: HostSpec, tmp_path: Path, options=QUICK, watch=None) -> HostOutcome:  # type: ignore[no-untyped-def]
-    return only_host(collected(spec, tmp_path / "run", options, watch))
 
 
 @BOTH

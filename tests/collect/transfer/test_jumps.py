@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cluster_collect.spec import HostSpec, TransportName
 from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import HostOutcome
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
 
-from .helpers import QUICK, Recorder, collected, make_capture, only_host, spec_for
+from .helpers import BOTH, Recorder, collected, only_host, outcome_for, spec_for
 
 pytestmark = pytest.mark.slow  # many servers are started
-
-BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
-
-TRUSTING = replace(QUICK, accept_new_host_keys=True)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    make_capture(tmp_path / "host")
-    return tmp_path / "host"
-
-
-def outcome_for(spec: HostSpec, tmp_path: Path, options=QUICK, watch=None) -> HostOutcome:  # type: ignore[no-untyped-def]
-    return only_host(collected(spec, tmp_path / "run", options, watch))
 
 
 @BOTH

@@ -13,27 +13,12 @@ import pytest
 
 from cluster_collect.spec import HostSpec, TransportName
 from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import HostOutcome
 from demo.sshd import SshLab, make_key
 
-from .helpers import QUICK, Recorder, collected, make_capture, only_host, spec_for
+from .helpers import BOTH, QUICK, Recorder, collected, only_host, outcome_for, spec_for
 from .paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
-
-BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
-
-TRUSTING = replace(QUICK, accept_new_host_keys=True)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    make_capture(tmp_path / "host")
-    return tmp_path / "host"
-
-
-def outcome_for(spec: HostSpec, tmp_path: Path, options=QUICK, watch=None) -> HostOutcome:  # type: ignore[no-untyped-def]
-    return only_host(collected(spec, tmp_path / "run", options, watch))
 
 
 @pytest.fixture
