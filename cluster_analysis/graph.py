@@ -71,9 +71,6 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         ]
         return np.concatenate(parts)
 
-    measured = np.full((len(steps), len(ranks)), np.nan)
-    for number, step in enumerate(steps):
-        measured[number, np.searchsorted(ranks, step.ranks)] = step.step_us
     rank = np.concatenate(
         [np.searchsorted(ranks, step.ranks).astype(np.int32)[step.visit_rank] for step in steps]
     )
@@ -122,9 +119,17 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         operator_n_ranks=np.bincount(operator, minlength=n_operators),
         groups=groups,
         types=types,
-        measured_us=measured,
+        measured_us=_measured(steps, ranks),
         order=order,
     )
+
+
+def _measured(steps: Sequence[StepOperators], ranks: IntArray) -> FloatArray:
+    """Return each rank's step times by [step, rank] in µs; NaN where it has none."""
+    measured = np.full((len(steps), len(ranks)), np.nan)
+    for number, step in enumerate(steps):
+        measured[number, np.searchsorted(ranks, step.ranks)] = step.step_us
+    return measured
 
 
 def _of_types(types: tuple[str, ...], wanted: frozenset[str]) -> BoolArray:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,31 +94,37 @@ def assert_right_or_named(run: Run, damaged: Path) -> None:
     assert all(problem.reason for problem in problems)
 
 
+@contextmanager
+def content_of(path: Path) -> Iterator[bytes]:
+    """Give a file's content, and put it back with its times whatever is written meanwhile."""
+    good, times = path.read_bytes(), path.stat()
+    try:
+        yield good
+    finally:
+        path.write_bytes(good)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 @FUZZ
 @given(data=st.data())
 def test_a_file_cut_off_anywhere_costs_its_rank_only_and_is_named(run: Run, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(run.files))
-    good, times = path.read_bytes(), path.stat()
-    path.write_bytes(good[: data.draw(st.integers(0, len(good) - 1))])
-    try:
+    with content_of(path) as good:
+        path.write_bytes(good[: data.draw(st.integers(0, len(good) - 1))])
         assert_right_or_named(run, path)
-    finally:
-        restore(path, good, times)
 
 
 @FUZZ
 @given(data=st.data())
 def test_flipped_bytes_anywhere_are_never_a_number_of_an_unnamed_rank(run: Run, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(run.files))
-    good, times = path.read_bytes(), path.stat()
-    bad = bytearray(good)
-    for position in data.draw(st.lists(st.integers(0, len(bad) - 1), min_size=1, max_size=4, unique=True)):
-        bad[position] ^= data.draw(st.integers(1, 255))
-    path.write_bytes(bytes(bad))
-    try:
+    with content_of(path) as good:
+        bad = bytearray(good)
+        positions = st.lists(st.integers(0, len(bad) - 1), min_size=1, max_size=4, unique=True)
+        for position in data.draw(positions):
+            bad[position] ^= data.draw(st.integers(1, 255))
+        path.write_bytes(bytes(bad))
         assert_right_or_named(run, path)
-    finally:
-        restore(path, good, times)
 
 
 @FUZZ
@@ -124,41 +132,29 @@ def test_flipped_bytes_anywhere_are_never_a_number_of_an_unnamed_rank(run: Run, 
 def test_text_that_is_no_number_anywhere_is_never_a_number(run: Run, data: st.DataObject) -> None:
     text_files = [path for path in run.files if path.suffix in (".json", ".csv")]
     path = data.draw(st.sampled_from(text_files))
-    good, times = path.read_bytes(), path.stat()
-    digits = [i for i, byte in enumerate(good) if chr(byte).isdigit() and not chr(good[i - 1]).isdigit()]
-    at = data.draw(st.sampled_from(digits))
-    end = next(
-        (i for i in range(at, len(good)) if not (chr(good[i]).isdigit() or good[i] in b".e-+")), len(good)
-    )
-    bad = data.draw(st.sampled_from([b"NaN", b"Infinity", b"-", b"1e999", b"null", b'"12"', b"[]", b"true"]))
-    path.write_bytes(good[:at] + bad + good[end:])
-    try:
+    with content_of(path) as good:
+        digits = [i for i, byte in enumerate(good) if chr(byte).isdigit() and not chr(good[i - 1]).isdigit()]
+        at = data.draw(st.sampled_from(digits))
+        end = next(
+            (i for i in range(at, len(good)) if not (chr(good[i]).isdigit() or good[i] in b".e-+")), len(good)
+        )
+        bad = data.draw(
+            st.sampled_from([b"NaN", b"Infinity", b"-", b"1e999", b"null", b'"12"', b"[]", b"true"])
+        )
+        path.write_bytes(good[:at] + bad + good[end:])
         assert_right_or_named(run, path)
-    finally:
-        restore(path, good, times)
-
-
-def restore(path: Path, content: bytes, times: os.stat_result) -> None:
-    path.write_bytes(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def test_a_run_without_its_manifest_still_names_a_file_that_was_cut_off(run: Run) -> None:
     manifest = run.root / layout.MANIFEST_NAME
-    kept = manifest.read_bytes()
-    manifest.unlink()
-    try:
+    with content_of(manifest):
+        manifest.unlink()
         for path in run.files:
-            good, times = path.read_bytes(), path.stat()
-            # In the middle of a line: a text that ends between two lines cannot be told from a whole one.
-            cut = good[: len(good) * 2 // 3].rstrip(b"\n}] ") + (b"" if path.suffix == ".db" else b"1")
-            path.write_bytes(cut)
-            try:
+            with content_of(path) as good:
+                # In the middle of a line: a text that ends between two lines cannot be told from a whole one.
+                cut = good[: len(good) * 2 // 3].rstrip(b"\n}] ") + (b"" if path.suffix == ".db" else b"1")
+                path.write_bytes(cut)
                 assert_right_or_named(run, path)
-            finally:
-                restore(path, good, times)
-    finally:
-        manifest.write_bytes(kept)
 
 
 def analysed(root: Path, out: Path) -> tuple[int, dict[str, object]]:
