@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,8 @@ from cluster_analysis.sorting import distinct, stable_order
 SEND_TYPES = frozenset({"send", "isend"})
 RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
 _TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
-_COLUMNS = ["rank", "group", "op_type", "op_index", "is_p2p", "start_ns", *_TRANSPORT_BYTES]
+#: What `calls_of` reads of COLLECTIVES.
+COLUMNS = ("rank", "group", "op_type", "op_index", "start_ns", "elapse_us", *_TRANSPORT_BYTES)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,6 @@ class Calls:
     group: IntArray
     kind: IntArray
     number: IntArray
-    is_p2p: BoolArray
     start_us: FloatArray
     end_us: FloatArray
     elapse_us: FloatArray
@@ -47,21 +49,38 @@ class Calls:
     def __len__(self) -> int:
         return len(self.rank)
 
-    @property
+    @cached_property
     def is_send(self) -> BoolArray:
         """True for calls that only send."""
-        return np.isin(self.kind, [i for i, name in enumerate(self.types) if name in SEND_TYPES])
+        return self._where_type(SEND_TYPES.__contains__)
 
-    @property
+    @cached_property
     def is_point_to_point(self) -> BoolArray:
         """True for sends, receives and exchanges between two ranks, whatever the file calls them."""
-        names = [i for i, name in enumerate(self.types) if is_point_to_point(name)]
-        return np.isin(self.kind, names)
+        return self._where_type(is_point_to_point)
 
-    @property
+    @cached_property
     def is_receive(self) -> BoolArray:
         """True for calls that only receive."""
-        return np.isin(self.kind, [i for i, name in enumerate(self.types) if name in RECEIVE_TYPES])
+        return self._where_type(RECEIVE_TYPES.__contains__)
+
+    @cached_property
+    def by_group(self) -> IntArray:
+        """Calls in the order of their groups, in each the collectives first, then by rank and start."""
+        return stable_order(2 * self.group + self.is_point_to_point)
+
+    @cached_property
+    def collectives_by_group(self) -> IntArray:
+        """The same without point-to-point calls."""
+        return self.by_group[~self.is_point_to_point[self.by_group]]
+
+    @cached_property
+    def messages_by_group(self) -> IntArray:
+        """Point-to-point calls in the order of their groups, then by rank and start."""
+        return self.by_group[self.is_point_to_point[self.by_group]]
+
+    def _where_type(self, is_wanted: Callable[[str], bool]) -> BoolArray:
+        return np.array([is_wanted(name) for name in self.types], bool)[self.kind]
 
 
 def is_point_to_point(op_type: str) -> bool:
@@ -73,7 +92,7 @@ def calls_of(collectives: pa.Table) -> Calls:
     """Turn the COLLECTIVES rows of one step into `Calls`; rows without an elapse time are left out."""
     elapse = numbers(collectives["elapse_us"])
     usable = np.flatnonzero(np.isfinite(elapse) & (elapse >= 0))
-    table = collectives.select(_COLUMNS)
+    table = collectives.select(COLUMNS)
     if len(usable) < len(elapse):
         table = table.take(pa.array(usable))
     start_ns = table["start_ns"].fill_null(-1).to_numpy()
@@ -91,7 +110,8 @@ def calls_of(collectives: pa.Table) -> Calls:
     elapse_us = elapse[usable][order]
     sizes = np.zeros(len(usable))
     for name in _TRANSPORT_BYTES:
-        sizes += np.nan_to_num(numbers(table[name]))
+        size = numbers(table[name])
+        sizes += size if np.isfinite(size).all() else np.nan_to_num(size)
     return Calls(
         ranks=ranks.astype(np.int32),
         groups=groups,
@@ -100,7 +120,6 @@ def calls_of(collectives: pa.Table) -> Calls:
         group=group[order],
         kind=kind[order],
         number=number[order].astype(np.int32),
-        is_p2p=np.asarray(table["is_p2p"].fill_null(False).to_numpy(zero_copy_only=False), bool)[order],
         start_us=start_us,
         end_us=start_us + elapse_us,
         elapse_us=elapse_us,
@@ -117,7 +136,8 @@ def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> 
     if longest * (int(rank.max(initial=0)) + 1) > np.iinfo(np.int64).max:
         return np.lexsort((number, since_ns, rank))
     key = rank.astype(np.int64) * longest + since_ns
-    order = np.argsort(key)
+    # Stable: files hold a rank's calls in a few runs that are in order, which are merged quickly.
+    order = np.argsort(key, kind="stable")
     ordered = key[order]
     if (ordered[1:] == ordered[:-1]).any():
         return np.lexsort((number, since_ns, rank))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cluster_analysis.evidence import StepEvidence
 from cluster_analysis.groups import GROUP_USE
 from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
-from cluster_analysis.reduction import reduce_step
+from cluster_analysis.reduction import CALLS, reduce_step
 from cluster_analysis.schema import COLLECTIVES, ITERATIONS, LINKS, OPERATOR_SPANS, OPERATORS, PACKETS, STEPS
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.topology import group_use, map_links
@@ -72,17 +72,20 @@ class StepTables:
 
 @dataclass(frozen=True)
 class StepFiles:
-    """The same in files of the scratch directory, one record batch a step."""
+    """The same in files of the scratch directory, one record batch a step.
+
+    Files are mapped: columns that a task does not look at are never read.
+    """
 
     path: str
     position: int
 
     def load(self) -> StepTables:
-        """Read the two tables of this step and nothing else of the file."""
+        """Return the two tables of this step."""
         return StepTables(self._batch(_COLLECTIVES_SUFFIX), self._batch(_LINKS_SUFFIX))
 
     def _batch(self, suffix: str) -> pa.Table:
-        with pa.OSFile(self.path + suffix) as file:
+        with pa.memory_map(self.path + suffix) as file:
             return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(self.position)])
 
 
@@ -189,7 +192,7 @@ def reduce_parts(
 ) -> tuple[StepEvidence, tuple[Problem, ...]]:
     """Reduce one step; the value does not depend on how the ranks were cut into `parts`."""
     loaded = [part.load() for part in parts]
-    collectives = canonical([one.collectives for one in loaded], COLLECTIVES)
+    collectives = canonical([one.collectives.select(CALLS.names) for one in loaded], CALLS)
     links = canonical([one.links for one in loaded], LINKS)
     del loaded
     mapped, problems = map_links(links, topology)

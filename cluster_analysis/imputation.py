@@ -62,7 +62,7 @@ def with_missing_calls(
     order = np.lexsort((end, start, rank))
     others = {
         name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
-        for name in ("kind", "number", "is_p2p", "size_bytes", "rows")
+        for name in ("kind", "number", "size_bytes", "rows")
     }
     return replace(
         calls,
@@ -73,7 +73,6 @@ def with_missing_calls(
         elapse_us=(end - start)[order],
         kind=others["kind"],
         number=others["number"],
-        is_p2p=others["is_p2p"],
         size_bytes=others["size_bytes"],
         rows=others["rows"],
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.sorting import begins, stable_order
+from cluster_analysis.sorting import begins
 
 #: More calls than this missing on one rank: the group's tail is left unmatched instead of searched.
 _MAX_MISSING = 64
@@ -35,21 +35,22 @@ def match_calls(calls: Calls) -> tuple[IntArray, IntArray]:
         members = np.flatnonzero((calls.group == group) & ~alone)
         if len(members):
             key[members] = _aligned_places(calls, members)
-    return _numbered(calls, key, alone), key
+    return _numbered(calls, key), key
 
 
-def _numbered(calls: Calls, key: IntArray, alone: BoolArray) -> IntArray:
+def _numbered(calls: Calls, key: IntArray) -> IntArray:
     """Number the operators by group: in each the collectives by their keys, then the point-to-point calls."""
     n_groups = len(calls.groups)
+    together, messages = calls.collectives_by_group, calls.messages_by_group
     longest = np.zeros(n_groups, np.int64)
-    np.maximum.at(longest, calls.group[~alone], key[~alone] + 1)
-    messages = np.flatnonzero(alone)
-    messages = messages[stable_order(calls.group[messages])]
+    if len(together):
+        first = np.flatnonzero(begins(calls.group[together]))
+        longest[calls.group[together[first]]] = np.maximum.reduceat(key[together], first) + 1
     n_messages = np.bincount(calls.group[messages], minlength=n_groups)
     begin = np.r_[0, np.cumsum(longest + n_messages)]
     code = begin[calls.group] + key
-    first = np.cumsum(n_messages) - n_messages
-    within = np.arange(len(messages)) - first[calls.group[messages]]
+    before = np.cumsum(n_messages) - n_messages
+    within = np.arange(len(messages)) - before[calls.group[messages]]
     code[messages] = (begin[:-1] + longest)[calls.group[messages]] + within
     is_used = np.zeros(int(begin[-1]), bool)  # keys have holes where numbers have
     is_used[code] = True
@@ -57,53 +58,48 @@ def _numbered(calls: Calls, key: IntArray, alone: BoolArray) -> IntArray:
 
 
 def _places(calls: Calls) -> IntArray:
-    """The running place of each call among its rank's calls in the same group; calls are in order.
+    """The running place of each call among its rank's calls in the same group.
 
     Point-to-point calls are counted apart, so that they do not shift the collectives beside them.
     """
-    alone = calls.is_point_to_point
-    kind = 2 * calls.group.astype(np.int64) + alone
-    order = stable_order(kind)  # calls are sorted by rank already
-    block = kind[order] * (len(calls.ranks) + 1) + calls.rank[order]
-    starts = np.maximum.accumulate(np.where(begins(block), np.arange(len(block)), 0))
     places = np.empty(len(calls), np.int32)
-    places[order] = np.arange(len(block)) - starts
+    for order in (calls.collectives_by_group, calls.messages_by_group):
+        starts = np.flatnonzero(_begins_of_ranks(calls, order))
+        lengths = np.diff(np.r_[starts, len(order)])
+        places[order] = np.arange(len(order), dtype=np.int32) - np.repeat(starts.astype(np.int32), lengths)
     return places
 
 
-def _irregular_groups(calls: Calls, key: IntArray) -> BoolArray:
+def _begins_of_ranks(calls: Calls, order: IntArray) -> BoolArray:
+    """Mark where another group or another rank begins in calls sorted by both."""
+    return begins(calls.group[order]) | begins(calls.rank[order])
+
+
+def _irregular_groups(calls: Calls, place: IntArray) -> BoolArray:
     """True for groups whose ranks differ in the number or the kinds of their calls.
 
     Or in their running numbers, if these have holes: two ranks that lack different calls make as many.
     """
-    n_groups = len(calls.groups)
-    together = np.flatnonzero(~calls.is_point_to_point)
-    group, place, kind = calls.group[together], key[together], calls.kind[together]
-    most = np.zeros(n_groups, np.int64)
-    np.maximum.at(most, group, place + 1)
-    slot = np.r_[0, np.cumsum(most)][group] + place
-    n_slots = int(most.sum())
-    # A rank that has fewer calls than another is missing in the last places.
-    n_ranks = np.bincount(slot, minlength=n_slots)
-    low, high = np.full(n_slots, np.iinfo(np.int32).max), np.full(n_slots, -1)
-    np.minimum.at(low, slot, kind)
-    np.maximum.at(high, slot, kind)
-    n_first = n_ranks[np.minimum(np.cumsum(most) - most, max(n_slots - 1, 0))] if n_slots else n_ranks
-    group_of = np.repeat(np.arange(n_groups), most)
-    irregular = np.zeros(n_groups, bool)
-    irregular[group_of[(n_ranks < n_first[group_of]) | (low != high)]] = True
-    number = calls.number[together].astype(np.int64)
-    after_hole = np.zeros(len(together), bool)
-    in_rank = np.lexsort((place, calls.rank[together], group))
-    one, other = in_rank[:-1], in_rank[1:]
-    same = (group[one] == group[other]) & (calls.rank[together][one] == calls.rank[together][other])
-    after_hole[other[same & (number[other] != number[one] + 1) & (number[one] >= 0)]] = True
-    has_hole = np.zeros(n_groups, bool)
-    has_hole[group[after_hole]] = True
-    low, high = np.full(n_slots, np.iinfo(np.int64).max), np.full(n_slots, -2, np.int64)
-    np.minimum.at(low, slot, number)
-    np.maximum.at(high, slot, number)
-    irregular[group_of[(low != high) & has_hole[group_of]]] = True
+    irregular = np.zeros(len(calls.groups), bool)
+    order = calls.collectives_by_group
+    if not len(order):
+        return irregular
+    group, kind, number = calls.group[order], calls.kind[order], calls.number[order]
+    is_first = _begins_of_ranks(calls, order)
+    begin = np.flatnonzero(is_first)
+    of_rank, count = group[begin], np.diff(np.r_[begin, len(order)])
+    # The group's first rank, which all others are held against.
+    lead = np.flatnonzero(begins(of_rank))
+    n_ranks = np.diff(np.r_[lead, len(of_rank)])
+    irregular[of_rank[count != np.repeat(count[lead], n_ranks)]] = True
+    beside = np.repeat(np.repeat(begin[lead], n_ranks), count) + place[order]
+    beside = np.minimum(beside, len(order) - 1)  # behind the last call where counts differ anyway
+    irregular[group[kind != kind[beside]]] = True
+    after_hole = ~is_first[1:] & (number[1:] != number[:-1] + 1) & (number[:-1] >= 0)
+    has_hole = np.zeros(len(irregular), bool)
+    has_hole[group[1:][after_hole]] = True
+    differs = number != number[beside]
+    irregular[group[differs & has_hole[group]]] = True
     return irregular
 
 

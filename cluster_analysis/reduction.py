@@ -13,18 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.alignment import clock_offsets
-from cluster_analysis.calls import Calls, calls_of, numbers
+from cluster_analysis.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
 from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
-from cluster_analysis.schema import LINKS, MATCHED, RANK_TIMES, empty
-from cluster_analysis.sorting import combined, first_positions
+from cluster_analysis.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.sorting import begins, combined, stable_order
 from cluster_analysis.stats import sigma
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
+#: The part of COLLECTIVES that a step's reduction reads.
+CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
 #: Transfers of one kind in one group scatter by less than this share of themselves.
 _STEADY = 0.1
 _ENOUGH_STEADY = 3
@@ -40,7 +42,7 @@ def reduce_step(
     Args:
         step: its number.
         steps: STEPS rows; rows of other steps are passed over.
-        collectives: COLLECTIVES rows, likewise.
+        collectives: CALLS rows, likewise; other columns are not looked at.
         links: LINKS rows, likewise; `src_rank` and `dst_rank` global, null where unknown.
         topology: groups with their global members.
     """
@@ -73,14 +75,30 @@ def reduce_step(
 
 @dataclass(frozen=True)
 class _Matched:
-    """Everything known about the calls of a step; `transfer_us` is by operator (O,), the rest by call."""
+    """Everything known about the calls of a step, by call (V,) or by operator (O,).
+
+    `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on.
+    """
 
     calls: Calls
     operator: IntArray
     place: IntArray
+    members: IntArray
+    begin: IntArray
     transfer_us: FloatArray
+    wait_us: FloatArray
     ends: Ends
     local: Sequence
+
+    @property
+    def first(self) -> IntArray:
+        """The call of each operator's first rank (O,)."""
+        return self.members[self.begin]
+
+    @property
+    def size_bytes(self) -> FloatArray:
+        """The size of each operator (O,): the largest of its calls'."""
+        return np.asarray(np.maximum.reduceat(self.calls.size_bytes[self.members], self.begin))
 
 
 def _of_step(table: pa.Table, step: Step) -> pa.Table:
@@ -102,23 +120,26 @@ def _matched(
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
     local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, steps))
-    transfer = _without_absent(calls, operator, _transfer(calls, operator, ends), topology)
-    return _Matched(calls, operator, place, transfer, ends, local)
+    members = stable_order(operator)
+    begin = np.flatnonzero(begins(operator[members]))
+    transfer = _without_absent(
+        calls, members[begin], np.diff(np.r_[begin, len(members)]),
+        _transfer(calls, operator, np.minimum.reduceat(calls.elapse_us[members], begin), ends), topology,
+    )  # fmt: skip
+    wait = calls.elapse_us - transfer[operator]
+    return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local)
 
 
 def _without_absent(
-    calls: Calls, operator: IntArray, transfer_us: FloatArray, topology: Topology
+    calls: Calls, first: IntArray, n_present: IntArray, transfer_us: FloatArray, topology: Topology
 ) -> FloatArray:
     """Transfers of collectives of which a member has no files: at most those of complete ones of their kind.
 
     Where the last to come is absent, even the shortest elapse holds waiting.
     """
-    n = len(transfer_us)
-    first = first_positions(operator, n)
     sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
     group_of = calls.group[first]
     n_expected = np.array(sizes)[group_of]
-    n_present = np.bincount(operator, minlength=n)
     collective = ~calls.is_point_to_point[first] & (n_expected > 1)
     short = collective & (n_present < n_expected)
     if not short.any():
@@ -139,14 +160,14 @@ def _without_absent(
     return result
 
 
-def _transfer(calls: Calls, operator: IntArray, ends: Ends) -> FloatArray:
+def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
     """Transfer times (O,): the shortest elapse of an operator's members, or of a message's two ends."""
-    shortest = np.full(int(operator.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(shortest, operator, calls.elapse_us)
+    transfer = shortest_us.copy()
     for other in (ends.sender, ends.receiver):
-        paired = other >= 0
-        np.minimum.at(shortest, operator[paired], calls.elapse_us[other[paired]])
-    return shortest
+        paired = np.flatnonzero(other >= 0)
+        message = operator[paired]  # each an operator of its own
+        transfer[message] = np.minimum(transfer[message], calls.elapse_us[other[paired]])
+    return transfer
 
 
 def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
@@ -185,22 +206,17 @@ def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
 
 
 def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
-    calls, operator, place, transfer = seen.calls, seen.operator, seen.place, seen.transfer_us
-    n = len(transfer)
-    wait = calls.elapse_us - transfer[operator]
-    first = first_positions(operator, n)
-    longest, total = np.zeros(n), np.bincount(operator, wait, n)
-    np.maximum.at(longest, operator, wait)
-    size = np.zeros(n)
-    np.maximum.at(size, operator, calls.size_bytes)
+    calls, first = seen.calls, seen.first
+    n = len(first)
+    longest = np.maximum.reduceat(seen.wait_us[seen.members], seen.begin)
     # The last to arrive waits least; of several the lowest rank, so that order does not matter.
-    shortest = np.full(n, np.inf)
-    np.minimum.at(shortest, operator, calls.elapse_us)
-    waits_least = np.flatnonzero(calls.elapse_us == shortest[operator])
-    last = calls.rank[waits_least[first_positions(operator[waits_least], n)]]
+    elapse = calls.elapse_us[seen.members]
+    n_ranks = np.diff(np.r_[seen.begin, len(elapse)])
+    shortest = np.minimum.reduceat(elapse, seen.begin)
+    waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
+    last = calls.rank[waits_least[begins(seen.operator[waits_least])]]
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
-    n_ranks = np.bincount(operator, minlength=n)
     group_of, kind_of = calls.group[first], calls.kind[first]
     return pa.table(
         {
@@ -212,55 +228,47 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             ),
             "op_type": pa.DictionaryArray.from_arrays(pa.array(kind_of), pa.array(calls.types, pa.string())),
             "op_name": names.take(pa.array(calls.rows[first])),
-            "ordinal": pa.array(place[first].astype(np.int32)),
+            "ordinal": pa.array(seen.place[first].astype(np.int32)),
             "n_ranks": pa.array(n_ranks.astype(np.int32)),
             "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
-            "size_bytes": pa.array(size),
-            "transfer_us": pa.array(transfer),
-            "max_wait_us": pa.array(longest),
-            "total_wait_us": pa.array(total),
+            "size_bytes": pa.array(seen.size_bytes),
+            "transfer_us": pa.array(seen.transfer_us),
+            "max_wait_us": pa.array(np.maximum(longest, 0.0)),
+            "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
             "last_rank": pa.array(calls.ranks[last]),
         },
     ).cast(MATCHED)
 
 
 def _rank_times(step: Step, seen: _Matched) -> pa.Table:
-    calls, operator, transfer, local = seen.calls, seen.operator, seen.transfer_us, seen.local
-    n = len(calls.ranks)
-    wait = calls.elapse_us - transfer[operator]
-    main = ~local.is_side
-    gap = np.bincount(calls.rank[main], local.gap_us[main], n)
+    n = len(seen.calls.ranks)
+    rank = seen.calls.rank.astype(np.intp)
+    gap = np.where(seen.local.is_side, 0.0, seen.local.gap_us)
     return pa.table(
         {
-            "rank": pa.array(calls.ranks),
+            "rank": pa.array(seen.calls.ranks),
             "step": pa.array(np.full(n, step), pa.int64()),
-            "wait_us": pa.array(np.bincount(calls.rank, wait, n)),
-            "transfer_us": pa.array(np.bincount(calls.rank, transfer[operator], n)),
-            "gap_us": pa.array(gap, pa.float64(), from_pandas=True),
+            "wait_us": pa.array(np.bincount(rank, seen.wait_us, n)),
+            "transfer_us": pa.array(np.bincount(rank, seen.transfer_us[seen.operator], n)),
+            "gap_us": pa.array(np.bincount(rank, gap, n), pa.float64(), from_pandas=True),
         }
     ).cast(RANK_TIMES)
 
 
 def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
-    calls, operator, place, transfer = seen.calls, seen.operator, seen.place, seen.transfer_us
-    local = seen.local
-    n_ranks, n = len(calls.ranks), len(transfer)
-    last_end = np.zeros(n_ranks)
-    np.maximum.at(last_end, calls.rank, calls.end_us)
+    calls, local, first = seen.calls, seen.local, seen.first
+    last_end = np.maximum(np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank))), 0.0)
     total = _step_time(steps, calls.ranks)
     head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
     gap = local.gap_us.copy()
-    begins = local.after < 0
-    gap[begins] = head[calls.rank[begins]] + calls.start_us[begins]
-    first = first_positions(operator, n)
-    size = np.zeros(n)
-    np.maximum.at(size, operator, calls.size_bytes)
+    leads = local.after < 0
+    gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
     return StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, last_end),
         visit_rank=calls.rank,
-        visit_operator=operator,
+        visit_operator=seen.operator,
         visit_after=local.after,
         visit_join=local.join,
         visit_gap_us=gap,
@@ -272,9 +280,9 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         visit_is_side=local.is_side,
         operator_group=calls.group[first],
         operator_type=calls.kind[first],
-        operator_place=place[first],
-        operator_bytes=size,
-        operator_transfer_us=transfer,
+        operator_place=seen.place[first],
+        operator_bytes=seen.size_bytes,
+        operator_transfer_us=seen.transfer_us,
         groups=calls.groups,
         types=calls.types,
     )

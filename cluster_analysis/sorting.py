@@ -5,9 +5,11 @@ NumPy sorts 16-bit integers by radix, in linear time; wider ones by comparing, f
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
-from cluster_analysis.evidence import BoolArray, IntArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 
 _DIGIT_BITS = 16
 _DIGIT = (1 << _DIGIT_BITS) - 1
@@ -48,6 +50,14 @@ def combined(*parts: IntArray) -> tuple[int, IntArray]:
     return len(found), np.ravel(inverse).astype(np.int32)
 
 
+def renumbered(codes: IntArray) -> IntArray:
+    """Number the distinct values of non-negative integers, in their order, from 0; best for small ones."""
+    is_used = np.zeros(int(codes.max(initial=-1)) + 1, bool)
+    is_used[codes] = True
+    number: IntArray = np.cumsum(is_used, dtype=np.int32) - 1
+    return number[codes]
+
+
 def begins(ordered: IntArray) -> BoolArray:
     """Mark where a run of equal values begins."""
     first = np.ones(len(ordered), bool)
@@ -55,8 +65,28 @@ def begins(ordered: IntArray) -> BoolArray:
     return first
 
 
-def first_positions(codes: IntArray, n_codes: int) -> IntArray:
-    """Return where each code from 0 comes first, (n_codes,); `len(codes)` for one that does not."""
-    first = np.full(n_codes, len(codes), np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
+def searchsorted_within(
+    values: FloatArray, begin: IntArray, end: IntArray, wanted: FloatArray, *, side: Literal["left", "right"]
+) -> IntArray:
+    """Do what `np.searchsorted` does, for each of `wanted` (N,) in a sorted slice of its own.
+
+    Args:
+        values: all slices (M,), M > 0.
+        begin: where each slice begins in `values` (N,).
+        end: where it ends (N,).
+        wanted: what to look for (N,).
+        side: before or behind equal values.
+
+    Returns:
+        Positions in `values` (N,), from `begin` to `end`.
+    """
+    is_before = np.less_equal if side == "right" else np.less
+    low, high = begin.copy(), end.copy()
+    is_open = low < high
+    while is_open.any():
+        middle = (low + high) // 2
+        goes_on = is_before(values[np.minimum(middle, len(values) - 1)], wanted)
+        low = np.where(is_open & goes_on, middle + 1, low)
+        high = np.where(is_open & ~goes_on, middle, high)
+        is_open = low < high
+    return low

@@ -8,11 +8,13 @@ when the main stream has got far enough; where the main stream waits for one, th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.sorting import begins, renumbered, searchsorted_within
 
 #: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
 TOLERANCE_US = 5.0
@@ -56,16 +58,15 @@ def sequence(
         sends_are_free: sends run beside computing, as the step's overlapped time shows.
     """
     n = len(calls)
-    first = np.r_[True, calls.rank[1:] != calls.rank[:-1]] if n else np.empty(0, bool)
-    after: IntArray = np.where(first, -1, np.arange(n) - 1)
-    join: IntArray = np.full(n, -1)
+    after: IntArray = np.where(begins(calls.rank), -1, np.arange(-1, n - 1, dtype=np.int32))
+    join: IntArray = np.full(n, -1, np.int32)
     if not calls.has_clock:
         return Sequence(after, join, np.full(n, np.nan), np.zeros(n, bool))
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
     is_side = is_side | _side_calls(calls, is_side, data_groups)
     if is_side.any():
-        after, join = _split(calls, is_side, first)
+        after, join = _split(calls, is_side)
         _keep_likely_joins(calls, is_side, after, join, stage)
         _count_from_drain(calls, is_side, after, join, stage)
     begun = np.where(after >= 0, calls.end_us[after], 0.0)
@@ -108,8 +109,8 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
             hit[groups[min(groups, key=lambda group: (not is_data[group], per_rank[group], group))]] = True
     # A kind of call is on another stream when it is there regularly, not when one record overlaps.
     # Data-parallel calls are of one stream, whatever they move.
-    unit = np.where(is_data[calls.group], -1, calls.group * len(calls.types) + calls.kind)
-    _, unit = np.unique(unit, return_inverse=True)
+    unit = np.where(is_data[calls.group], 0, 1 + calls.group * len(calls.types) + calls.kind)
+    unit = renumbered(unit).astype(np.int64)
     n_units = int(unit.max(initial=-1)) + 1
     pairs = unit * len(calls.ranks) + calls.rank
     ranks_with = np.bincount(np.unique(pairs) // len(calls.ranks), minlength=n_units)
@@ -122,36 +123,60 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
 
 
 def _ranks_of_groups(calls: Calls) -> IntArray:
-    pairs = np.unique(calls.group.astype(np.int64) * len(calls.ranks) + calls.rank)
+    """How many ranks each group's calls come from (groups,)."""
+    group, rank = calls.group[calls.by_group], calls.rank[calls.by_group]
+    first = begins(group) | begins(rank)
+    # A rank that has both collectives and messages in a group is there twice.
+    pairs = np.unique(group[first].astype(np.int64) * len(calls.ranks) + rank[first])
     return np.bincount(pairs // len(calls.ranks), minlength=len(calls.groups))
 
 
 def _latest_end_before(calls: Calls, among: BoolArray) -> FloatArray:
-    """The latest end among a rank's earlier calls. Clocks of ranks are shifted apart to do it at once."""
-    span = float(calls.end_us.max()) + 1.0
-    end = calls.end_us - _DRIFT * calls.elapse_us
-    lifted = np.maximum.accumulate(np.where(among, end, 0.0) + calls.rank * 2 * span)
-    latest: FloatArray = np.r_[-np.inf, lifted[:-1]] - calls.rank * 2 * span
+    """The latest end among a rank's earlier calls (V,), -inf where there is none."""
+    end = np.where(among, calls.end_us - _DRIFT * calls.elapse_us, -np.inf)
+    latest: FloatArray = np.r_[-np.inf, _running_maxima(end, calls.rank)[:-1]]
+    latest[begins(calls.rank)] = -np.inf
     return latest
 
 
-def _split(calls: Calls, is_side: BoolArray, first: BoolArray) -> tuple[IntArray, IntArray]:
+def _running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
+    """The largest value of a rank so far; the ranks are sorted."""
+    found = np.empty_like(values)
+    bounds = np.r_[np.flatnonzero(begins(rank)), len(rank)]
+    for begin, end in pairwise(bounds.tolist()):
+        np.maximum.accumulate(values[begin:end], out=found[begin:end])
+    return found
+
+
+def _split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray]:
     """Dependencies with two streams a rank."""
+    main, side = np.flatnonzero(~is_side), np.flatnonzero(is_side)
+    sends = calls.is_send[side]
     after = np.full(len(calls), -1, np.int32)
     join = np.full(len(calls), -1, np.int32)
-    sends = calls.is_send
-    bounds = np.r_[np.flatnonzero(first), len(calls)]
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        main = np.flatnonzero(~is_side[begin:end]) + begin
-        side = np.flatnonzero(is_side[begin:end]) + begin
-        after[main[1:]] = main[:-1]
-        for queue in (side[sends[side]], side[~sends[side]]):
-            join[queue[1:]] = queue[:-1]
-        main_end = np.maximum.accumulate(calls.end_us[main] - _DRIFT * calls.elapse_us[main])
-        ended = np.searchsorted(main_end, calls.start_us[side] + TOLERANCE_US, side="right") - 1
-        after[side] = np.where(ended >= 0, main[np.maximum(ended, 0)], -1)
-        _join_drained(calls, main, side[~sends[side]], join)
+    _chain(calls, main, after)
+    for queue in (side[sends], side[~sends]):
+        _chain(calls, queue, join)
+    if len(main):
+        main_end = _running_maxima(calls.end_us[main] - _DRIFT * calls.elapse_us[main], calls.rank[main])
+        begin, end = _own_slices(calls, main, side)
+        begun = calls.start_us[side] + TOLERANCE_US
+        ended = searchsorted_within(main_end, begin, end, begun, side="right") - 1
+        after[side] = np.where(ended >= begin, main[np.maximum(ended, 0)], -1)
+        _join_drained(calls, main, side[~sends], join)
     return after, join
+
+
+def _chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
+    """Say of the calls of a queue (sorted) which one of their rank stands before them in it."""
+    same = ~begins(calls.rank[queue])[1:]
+    before[queue[1:][same]] = queue[:-1][same]
+
+
+def _own_slices(calls: Calls, main: IntArray, side: IntArray) -> tuple[IntArray, IntArray]:
+    """For each side call, where the calls of its rank begin and end in `main`."""
+    bounds = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks) + 1))
+    return bounds[calls.rank[side]], bounds[calls.rank[side] + 1]
 
 
 def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray) -> None:
@@ -159,18 +184,26 @@ def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray) 
 
     `_keep_likely_joins` decides which of them the main stream really waited for.
     """
-    if len(main) < 2 or not len(side):
+    if not len(side):
         return
     start, end = calls.start_us[side], calls.end_us[side]
-    queued = np.r_[False, start[1:] <= end[:-1] + _QUEUE_US]
+    queued = ~begins(calls.rank[side])
+    queued[1:] &= start[1:] <= end[:-1] + _QUEUE_US
     # A call that was queued behind another one had been issued by the begin of the run.
     issued = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
-    latest = np.searchsorted(end, calls.start_us[main[1:]] + TOLERANCE_US, side="right") - 1
-    has = latest >= 0
-    chosen = np.maximum(latest, 0)
-    before = calls.end_us[main[:-1]]
-    has &= (end[chosen] > before) & (issued[chosen] <= before + _QUEUE_US)
-    join[main[1:][has]] = side[chosen[has]]
+    # Each has ended when the first main call that begins later does, and when all others behind that do.
+    slices = _own_slices(calls, main, side)
+    next_main = searchsorted_within(calls.start_us[main] + TOLERANCE_US, *slices, end, side="left")
+    is_followed = next_main < slices[1]
+    latest = np.full(len(main), -1)
+    latest[next_main[is_followed]] = np.flatnonzero(is_followed)
+    latest = np.maximum.accumulate(latest)
+    follows = ~begins(calls.rank[main]) & (latest >= 0)
+    follows &= calls.rank[side[latest]] == calls.rank[main]
+    here = np.flatnonzero(follows)
+    chosen, before = latest[here], calls.end_us[main[here - 1]]
+    has = (end[chosen] > before) & (issued[chosen] <= before + _QUEUE_US)
+    join[main[here[has]]] = side[chosen[has]]
 
 
 def _keep_likely_joins(

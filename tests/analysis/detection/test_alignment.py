@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -77,7 +79,7 @@ def test_one_wild_record_moves_no_clock() -> None:
     wild = calls.end_us.copy()
     wild[np.flatnonzero(calls.rank == 2)[0]] += 1e6
     operator, _ = match_calls(calls)
-    one = Calls(**{**vars(calls), "end_us": wild})
+    one = replace(calls, end_us=wild)
     assert clock_offsets(one, operator, calls.is_point_to_point) == pytest.approx(
         clock_offsets(calls, operator, calls.is_point_to_point), abs=0.01
     )

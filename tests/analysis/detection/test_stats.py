@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.sorting import stable_order
 from cluster_analysis.stats import (
     benjamini_hochberg,
     binomial_tail,
@@ -87,10 +86,3 @@ def test_one_large_group_among_many_small_ones_needs_no_padding() -> None:
     codes = np.r_[np.zeros(500, int), np.arange(1, 300)]
     values = np.arange(len(codes), dtype=float)
     assert medians_by(values, codes).tolist() == [249.5, *range(500, 799)]
-
-
-def test_small_integers_are_ordered_as_a_stable_sort_orders_them() -> None:
-    rng = np.random.default_rng(1)
-    for largest in (3, 70_000, 2**33, 2**60):
-        codes = rng.integers(0, largest, 2000)
-        assert np.array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
