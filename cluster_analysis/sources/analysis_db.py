@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +22,7 @@ from cluster_analysis.sources.communication_json import CommunicationTables
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_samples import sampled_links
 from cluster_analysis.sources.matrix_json import describe_links
-from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
+from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
 
 _STEP_COLUMNS = {
@@ -198,19 +199,31 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
         f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))})",
         TRANSPORTS,
     )
-    sums = PacketSums()
+    steps: list[int] = []
     groups: list[str] = []
+    transports: list[int] = []
+    sizes: list[str] = []
+    figures: list[tuple[float, float]] = []
     for given_step, group, transport, size, count, total, _ in _with_steps(rows, step_of, (6, 1, 0)):
         number = 0 if given_step is None else numbers.parse_step(str(given_step))
         if number is None or not all(_is_number(value) for value in (size, count, total)):
             n_bad += 1
             continue
-        packets = {repr(float(size)): (float(count), float(total))}
-        sums.add(number, transport, len(groups), [packets])
+        steps.append(number)
         groups.append(str(group))
+        transports.append(TRANSPORTS.index(transport))
+        sizes.append(repr(float(size)))
+        figures.append((float(count), float(total)))
     if n_bad:
         remark(left_out(n_bad, "packet size", "without a number"))
-    return sums.table(rank, numbers.encoded(groups))
+    entries = PacketEntries(
+        np.array(steps, np.int64),
+        numbers.encoded(groups),
+        np.array(transports, np.int64),
+        sizes,
+        np.array(figures, np.float64),
+    )
+    return packet_sums(rank, entries)
 
 
 def _is_number(value: object) -> bool:

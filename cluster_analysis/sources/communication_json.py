@@ -14,23 +14,24 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress
-from operator import attrgetter
+from itertools import chain, compress
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import astuple
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
 from cluster_analysis.sources.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.communication_spans import operator_spans
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
-from cluster_analysis.sources.packets import TRANSPORTS, PacketSums
+from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 
 
 class _Time(msgspec.Struct, gc=False, frozen=True):
@@ -43,20 +44,12 @@ class _Time(msgspec.Struct, gc=False, frozen=True):
     idel: float | None = msgspec.field(name="Idel Time(ms)", default=None)
 
 
-class _Transport(msgspec.Struct, gc=False, frozen=True):
-    size: float | None = msgspec.field(name="Transit Size(MB)", default=None)
-    time: float | None = msgspec.field(name="Transit Time(ms)", default=None)
-    packets: dict[str, tuple[float, float]] = msgspec.field(name="Size Distribution", default_factory=dict)
-
-
-_NO_TRANSPORT = _Transport()
-
-
 class _Bandwidth(msgspec.Struct, gc=False, frozen=True):
-    hccs: _Transport = msgspec.field(name="HCCS", default=_NO_TRANSPORT)
-    rdma: _Transport = msgspec.field(name="RDMA", default=_NO_TRANSPORT)
-    pcie: _Transport = msgspec.field(name="PCIE", default=_NO_TRANSPORT)
-    sio: _Transport = msgspec.field(name="SIO", default=_NO_TRANSPORT)
+    # In the order of TRANSPORTS.
+    hccs: msgspec.Raw = msgspec.field(name="HCCS", default=ABSENT)
+    rdma: msgspec.Raw = msgspec.field(name="RDMA", default=ABSENT)
+    pcie: msgspec.Raw = msgspec.field(name="PCIE", default=ABSENT)
+    sio: msgspec.Raw = msgspec.field(name="SIO", default=ABSENT)
 
 
 class _Op(msgspec.Struct, gc=False, frozen=True):
@@ -70,7 +63,6 @@ _OPERATORS: Decoders[_Op] = Decoders(
     msgspec.json.Decoder(dict[str, _Op]),
 )
 
-_PARTS = attrgetter("time", *(f"bandwidth.{name.lower()}" for name in TRANSPORTS))
 #: In the order of `_Time`, without start and the second spelling of idle.
 _TIME_COLUMNS = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 
@@ -100,7 +92,7 @@ def read_communication(
         content = whole_steps(content, error, remark)
         rows = _rows_of(content, steps, remark)
     collectives = rows.collectives(rank, remark)
-    packets = rows.packet_sums.table(rank, collectives["group"].combine_chunks())
+    packets = rows.packets(rank, collectives["group"].combine_chunks())
     if not with_spans:
         return CommunicationTables(collectives, packets)
     return CommunicationTables(collectives, packets, operator_spans(content, n_skipped, rank, steps))
@@ -111,6 +103,7 @@ def _rows_of(content: bytes, steps: frozenset[int] | None, remark: Remark) -> _R
     for step, is_p2p, ops in operators_by_step(content, _OPERATORS, remark):
         if steps is None or step in steps:
             rows.add(step, is_p2p, ops)
+    rows.decode_carried(content)
     return rows
 
 
@@ -125,9 +118,9 @@ class _Rows:
         self._starts: list[bytes] = []
         #: Numbers of 8 bytes, a column each.
         self._times = [bytearray() for _ in _TIME_COLUMNS]
-        self._sizes = {name: bytearray() for name in TRANSPORTS}
-        self._transit = {name: bytearray() for name in TRANSPORTS}
-        self.packet_sums = PacketSums()
+        #: An entry for each operator and transport, undecoded, and then their figures.
+        self._entries: list[msgspec.Raw] = []
+        self._carried = carried([])
 
     def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
         """Take the numbers of one level of one step; totals and empty entries are left out."""
@@ -136,22 +129,34 @@ class _Rows:
         if not ops:
             return
         keys = list(ops)
-        times, *transports = zip(*map(_PARTS, ops.values()), strict=True)
+        times, bandwidths = zip(*map(astuple, ops.values()), strict=True)
         if not all(times):
             keys = list(compress(keys, times))
-            transports = [tuple(compress(entries, times)) for entries in transports]
+            bandwidths = tuple(compress(bandwidths, times))
             times = tuple(filter(None, times))
             if not times:
                 return
-        first_row = len(self._keys)
         self._keys += keys
         self._places.append((step, is_p2p, len(keys)))
         self._add_times(times)
-        for name, entries in zip(TRANSPORTS, transports, strict=True):
-            sizes, milliseconds, packets = zip(*map(astuple, entries), strict=True)
-            self._sizes[name] += _packed(sizes)
-            self._transit[name] += _packed(milliseconds)
-            self.packet_sums.add(step, name, first_row, packets)
+        self._entries += chain.from_iterable(map(astuple, bandwidths))
+
+    def decode_carried(self, content: bytes) -> None:
+        """Decode what the operators carried, when all of `content` has been added.
+
+        Raises:
+            BadFileError: an entry is not of the expected form; it says which, and where it begins.
+        """
+        entries, self._entries = self._entries, []
+        try:
+            self._carried = carried(entries)
+        except BadEntryError as error:
+            row, transport = divmod(error.place, len(TRANSPORTS))
+            offset = content.find(bytes(entries[error.place]))
+            raise BadFileError(
+                f"not of the expected form in {TRANSPORTS[transport]} of {self._keys[row]!r}, "
+                f"which begins at byte {offset}: {error}"
+            ) from error
 
     def _add_times(self, times: Sequence[_Time]) -> None:
         starts, *columns, idel = zip(*map(astuple, times), strict=True)
@@ -174,7 +179,7 @@ class _Rows:
         filed_p2p = np.repeat(np.array([is_p2p for _, is_p2p, _ in self._places], bool), counts)
         columns: dict[str, pa.Array] = {
             "rank": numbers.constant(rank, len(self._keys), pa.int32()),
-            "step": pa.array(np.repeat(np.array([step for step, _, _ in self._places], np.int64), counts)),
+            "step": pa.array(self._steps()),
             "group": groups,
             "op_name": op_names,
             "op_type": op_types,
@@ -183,11 +188,32 @@ class _Rows:
             "start_ns": starts,
         }
         for name, values in zip(_TIME_COLUMNS, self._times, strict=True):
-            columns[name] = _scaled(values, numbers.US_PER_MS)
-        for name in TRANSPORTS:
-            columns[f"{name.lower()}_bytes"] = _scaled(self._sizes[name], numbers.BYTES_PER_MB)
-            columns[f"{name.lower()}_us"] = _scaled(self._transit[name], numbers.US_PER_MS)
+            columns[name] = _scaled(np.frombuffer(values), numbers.US_PER_MS)
+        shape = (-1, len(TRANSPORTS))
+        megabytes, milliseconds = (
+            values.reshape(shape) for values in (self._carried.size_mb, self._carried.time_ms)
+        )
+        for at, name in enumerate(TRANSPORTS):
+            columns[f"{name.lower()}_bytes"] = _scaled(megabytes[:, at], numbers.BYTES_PER_MB)
+            columns[f"{name.lower()}_us"] = _scaled(milliseconds[:, at], numbers.US_PER_MS)
         return pa.table(columns, schema=schema.COLLECTIVES)
+
+    def packets(self, rank: int, groups: pa.DictionaryArray) -> pa.Table:
+        """Return PACKETS of what was added; `groups` names each operator's group."""
+        rows, transports = np.divmod(self._carried.packet_places, len(TRANSPORTS))
+        entries = PacketEntries(
+            self._steps()[rows],
+            groups.take(pa.array(rows)),
+            transports,
+            self._carried.packet_sizes,
+            self._carried.packet_figures,
+        )
+        return packet_sums(rank, entries)
+
+    def _steps(self) -> npt.NDArray[np.int64]:
+        """Return each operator's step."""
+        steps = np.array([step for step, _, _ in self._places], np.int64)
+        return np.repeat(steps, [count for _, _, count in self._places])
 
 
 def _packed(values: Sequence[float | None]) -> bytes:
@@ -200,6 +226,6 @@ def _packed(values: Sequence[float | None]) -> bytes:
         return struct.pack(form, *[math.nan if value is None else value for value in values])
 
 
-def _scaled(packed: bytearray, factor: float) -> pa.Array:
+def _scaled(values: npt.NDArray[np.float64], factor: float) -> pa.Array:
     """Return values times factor; NaN becomes null."""
-    return pa.array(np.frombuffer(packed, dtype=np.float64) * factor, from_pandas=True)
+    return pa.array(values * factor, from_pandas=True)
