@@ -6,7 +6,8 @@
 Prints MB/s of processor time in a warm process, beside `json.loads` of the same bytes (which makes no
 columns yet), and the peak memory above what a process has that has read another file, as a multiple of the
 file. The last column of speed is with the places of all operators, which the files for Insight are copied
-from. Without files, some of the real proportions are made.
+from. Without files, some of the real proportions are made. A file below 1 MB, as captures to try things out
+have, is measured with its operators repeated until it has 2 MB, each time under a further running number.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from cluster_analysis.sources.communication_json import CommunicationTables, rea
 MB = 1e6
 N_ROUNDS = 15
 GROUPS = 8
+GROWN_BYTES = 2_000_000
 STEPS = 5
 
 
@@ -45,9 +47,9 @@ def main(argv: list[str] | None = None) -> int:
         print(peak_bytes_above_start(arguments.memory_of))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        files = arguments.files or [
-            write_example(Path(folder) / f"communication-{n_ops}.json", n_ops) for n_ops in arguments.ops
-        ]
+        files = [
+            grown(path, Path(folder) / f"{number}-grown.json") for number, path in enumerate(arguments.files)
+        ] or [write_example(Path(folder) / f"communication-{n_ops}.json", n_ops) for n_ops in arguments.ops]
         print(
             f"{'file':32} {'MB':>7} {'ours MB/s':>10} {'json.loads':>11} {'ratio':>6} {'memory':>7} "
             f"{'with places':>12}"
@@ -110,6 +112,23 @@ def peak_bytes() -> int:
     # Not getrusage: its peak is inherited from the process that started this one.
     status = Path("/proc/self/status").read_text()
     return int(next(one for one in status.splitlines() if one.startswith("VmHWM")).split()[1]) * 1024
+
+
+def grown(path: Path, target: Path) -> Path:
+    """Return the file, or one of its operators repeated where it is too small to be timed."""
+    n_times = round(GROWN_BYTES / path.stat().st_size)
+    if path.stat().st_size >= GROWN_BYTES / 2:
+        return path
+    document = json.loads(path.read_text())
+    for levels in document.values():
+        for level, operators in levels.items():
+            levels[level] = {
+                key.replace("__", f"__{number}", 1): operator
+                for number in range(n_times)
+                for key, operator in operators.items()
+            }
+    target.write_text(json.dumps(document))
+    return target
 
 
 def write_example(path: Path, n_ops: int) -> Path:
