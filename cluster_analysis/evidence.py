@@ -36,7 +36,8 @@ class StepOperators:
     stream counts from the main stream's visit that had ended when it began. `visit_join` is a visit
     that must have ended too, -1 for none. A point-to-point visit is an operator of its own;
     `visit_sender` is the visit it receives from, `visit_receiver` the one that receives from it.
-    `operator_place` counts the operators of a group.
+    `visit_by_operator` are the visits of each operator side by side, by rank. `operator_place` counts the
+    operators of a group.
 
     Shapes: (R,) ranks, (V,) visits, (O,) operators. Times in µs.
     """
@@ -45,6 +46,7 @@ class StepOperators:
     step_us: FloatArray
     visit_rank: IntArray
     visit_operator: IntArray
+    visit_by_operator: IntArray
     visit_after: IntArray
     visit_join: IntArray
     visit_sender: IntArray
@@ -52,6 +54,7 @@ class StepOperators:
     visit_gap_us: FloatArray
     visit_elapse_us: FloatArray
     visit_is_send: BoolArray
+    visit_is_receive: BoolArray
     visit_is_p2p: BoolArray
     visit_is_side: BoolArray
     operator_group: IntArray

@@ -8,8 +8,10 @@ compared with another's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -133,17 +135,15 @@ class Graph:
         at_once = max(1, _PASS_BYTES // (8 * self.order.n_rows))
         return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
 
-    def _local(self, repairs: Sequence[Repair]) -> FloatArray:
-        """Local times by place: (V,) of one scenario, else (V, K), or (V, 1) if they are the same in all."""
-        order = self.order
-        changes = [(order.place[one.visits], one.gap_us) for one in repairs]
-        return _columns(self.gap_us[order.visits], changes)
+    @cached_property
+    def _local(self) -> FloatArray:
+        """Local times by place (V,), as they were."""
+        return self.gap_us[self.order.visits]
 
-    def _transfers(self, repairs: Sequence[Repair]) -> FloatArray:
-        """Transfers by place, like `_local`."""
-        order = self.order
-        changes = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
-        return _columns(self.transfer_us[order.operators], changes)
+    @cached_property
+    def _transfers(self) -> FloatArray:
+        """Transfers by place (O,), as they were."""
+        return self.transfer_us[self.order.operators]
 
     def _pass(
         self, repairs: Sequence[Repair], lead: FloatArray, come: FloatArray | None = None
@@ -155,8 +155,17 @@ class Graph:
             lead: when each rank begins each step, (K, steps, ranks).
             come: filled with when ranks come to their visits, by place, of one scenario.
         """
-        order, k = self.order, len(repairs)
-        local, moved = self._local(repairs), self._transfers(repairs)
+        order = self.order
+        gaps = [(order.place[one.visits], one.gap_us) for one in repairs]
+        transfers = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
+        with _changed(self._local, gaps) as local, _changed(self._transfers, transfers) as moved:
+            return self._ends(local, moved, lead, come)
+
+    def _ends(
+        self, local: FloatArray, moved: FloatArray, lead: FloatArray, come: FloatArray | None
+    ) -> FloatArray:
+        """Do what `_pass` says with local times and transfers by place, (N,) or by scenario."""
+        order, k = self.order, len(lead)
         end = np.zeros((order.n_rows, k)) if k > 1 else np.zeros(order.n_rows)
         end[order.nothing] = -np.inf
         begins = lead.reshape(k, -1)
@@ -208,15 +217,26 @@ def _arrive(
     return arrive
 
 
-def _columns(values: FloatArray, changes: Sequence[tuple[IntArray, FloatArray]]) -> FloatArray:
-    """Values of N places with each scenario's changes: (N,) for one, else (N, K), or (N, 1) without any."""
+@contextmanager
+def _changed(values: FloatArray, changes: Sequence[tuple[IntArray, FloatArray]]) -> Iterator[FloatArray]:
+    """Values of N places with each scenario's changes: (N,) for one, else (N, K), or (N, 1) without any.
+
+    For one scenario they are changed in place until the end of the block: a copy would take as long as a
+    tenth of the pass.
+    """
     if len(changes) == 1:
         ((at, changed),) = changes
+        before = values[at]
         values[at] = changed
-        return values
+        try:
+            yield values
+        finally:
+            values[at] = before
+        return
     if not any(len(at) for at, _ in changes):
-        return values[:, None]
+        yield values[:, None]
+        return
     columns = np.repeat(values[:, None], len(changes), axis=1)
     for number, (at, changed) in enumerate(changes):
         columns[at, number] = changed
-    return columns
+    yield columns

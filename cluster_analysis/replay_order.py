@@ -9,35 +9,13 @@ for the begin of each rank's step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.sorting import begins, stable_order
-
-
-@dataclass(frozen=True)
-class Visits:
-    """The columns of a graph's visits (V,) that decide the order; V where there is none, V + 1 for `join`.
-
-    `cell` numbers step and rank through. `join` is a visit of another stream that must have ended too.
-    `own_us` is what a receive takes once its message is there, NaN where a visit takes the operator's
-    transfer.
-    """
-
-    operator: IntArray
-    cell: IntArray
-    after: IntArray
-    join: IntArray
-    sender: IntArray
-    receiver: IntArray
-    own_us: FloatArray
-    is_side: BoolArray
-    is_p2p: BoolArray
-    waits_for_receiver: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.operator)
+from cluster_analysis.visits import Visits, levels
 
 
 @dataclass(frozen=True)
@@ -114,7 +92,7 @@ class ReplayOrder:
 def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     """Put the operators of a graph in topological order."""
     n = len(visits)
-    level = _levels(visits, n_operators)
+    level = levels(visits, n_operators)
     n_members = np.bincount(visits.operator, minlength=n_operators)
     is_message = np.zeros(n_operators, bool)
     is_message[visits.operator[visits.is_p2p]] = True
@@ -126,14 +104,14 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     first = np.flatnonzero(begins(kind[operators[:n_placed]]))
     counts = np.diff(np.r_[first, n_placed])
     begin = np.r_[0, np.cumsum(n_members[operators])]
-    place = _places(visits.operator, operators, n_members, first, counts, begin)
+    place = _places(visits.by_operator, operators, n_members, first, counts, begin)
     at_place = np.empty(n, np.int32)
     at_place[place] = np.arange(n, dtype=np.int32)
     # Behind the places: a row for nothing (visits call it n, joins n + 1), and one a cell.
-    row = np.r_[place, n, n].astype(np.int32)
-    after_visit = visits.after[at_place]
-    after = np.where(after_visit < n, row[after_visit], n + 1 + visits.cell[at_place]).astype(np.int32)
-    blocks = _blocks(visits, at_place, row, after, (first, counts, begin, operators), (is_message, n_members))
+    row = np.r_[place, np.int32(n), np.int32(n)]
+    after = np.empty(n, np.int32)
+    after[place] = np.where(visits.after < n, row[visits.after], np.int32(n + 1) + visits.cell)
+    blocks = _blocks(visits, row, after, (first, counts, begin, operators), (is_message, n_members))
     operator_place = np.empty(n_operators, np.int32)
     operator_place[operators] = np.arange(n_operators, dtype=np.int32)
     return ReplayOrder(
@@ -142,50 +120,8 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     )  # fmt: skip
 
 
-def _levels(visits: Visits, n_operators: int) -> IntArray:
-    """How many rounds of others an operator must wait for (O,); -1 in a circle."""
-    sources, targets = _edges(visits)
-    waits = np.bincount(targets, minlength=n_operators)
-    by_source = stable_order(sources)
-    targets = targets[by_source]
-    begin = np.r_[0, np.cumsum(np.bincount(sources, minlength=n_operators))]
-    level = np.full(n_operators, -1, np.int32)
-    ready: IntArray = np.flatnonzero(waits == 0)
-    number = 0
-    while len(ready):
-        level[ready] = number
-        number += 1
-        released = targets[_ranges(begin[ready], begin[ready + 1] - begin[ready])]
-        np.subtract.at(waits, released, 1)
-        ready = _distinct(released[waits[released] == 0])
-    return level
-
-
-def _edges(visits: Visits) -> tuple[IntArray, IntArray]:
-    """(source operator, target operator): what must have ended before an operator can end."""
-    n, operator = len(visits), visits.operator
-    sources, targets = [], []
-
-    def add(source: IntArray, target: IntArray | None) -> None:
-        real = np.flatnonzero(source < n)
-        sources.append(operator[source[real]])
-        targets.append(operator[real if target is None else target[real]])
-
-    add(visits.after, None)
-    add(visits.join, None)
-    for other, counts in ((visits.sender, None), (visits.receiver, visits.waits_for_receiver)):
-        paired = np.flatnonzero(other < n if counts is None else (other < n) & counts)
-        add(visits.after[other[paired]], paired)
-        add(visits.join[other[paired]], paired)
-    source, target = np.concatenate(sources), np.concatenate(targets)
-    # Members of one operator that come from one other are one edge; most repeat the one before them.
-    again = (source[1:] == source[:-1]) & (target[1:] == target[:-1])
-    kept = np.r_[True, ~again] if len(source) else np.empty(0, bool)
-    return source[kept], target[kept]
-
-
 def _places(
-    operator: IntArray, operators: IntArray, n_members: IntArray, first: IntArray, counts: IntArray,
+    by_operator: IntArray, operators: IntArray, n_members: IntArray, first: IntArray, counts: IntArray,
     begin: IntArray,
 ) -> IntArray:  # fmt: skip
     """The place of each visit (V,): by block, then member, then operator."""
@@ -196,63 +132,64 @@ def _places(
     # Operators of a block lie side by side, its members as many places apart as it has operators.
     stride[:n_placed] = counts[block]
     start[:n_placed] = begin[first[block]] + np.arange(n_placed) - first[block]
-    by_operator = stable_order(operator)
     offsets = np.cumsum(n_members) - n_members
-    member = np.arange(len(operator), dtype=np.int32) - np.repeat(offsets.astype(np.int32), n_members)
     spot = np.empty(len(operators), np.int32)
     spot[operators] = np.arange(len(operators), dtype=np.int32)
-    of = np.repeat(spot, n_members)
-    place = np.empty(len(operator), np.int32)
-    place[by_operator] = start[of] + member * stride[of]
+    member = np.arange(len(by_operator), dtype=np.int32) - np.repeat(offsets.astype(np.int32), n_members)
+    place = np.empty(len(by_operator), np.int32)
+    place[by_operator] = np.repeat(start[spot], n_members) + member * np.repeat(stride[spot], n_members)
     return place
 
 
 def _blocks(
-    visits: Visits, at_place: IntArray, row: IntArray, after: IntArray,
+    visits: Visits, row: IntArray, after: IntArray,
     cuts: tuple[IntArray, IntArray, IntArray, IntArray], kinds: tuple[BoolArray, IntArray],
 ) -> tuple[Block, ...]:  # fmt: skip
     n = len(visits)
     first, counts, begin, operators = cuts
     is_message, n_members = kinds
     borders = begin[np.r_[first, counts.sum()].astype(np.intp)]
-    join, side = visits.join[at_place], visits.is_side[at_place]
-    joins = _cut(np.flatnonzero((join < n) & ~side), borders)
-    side_joins = _cut(np.flatnonzero((join < n) & side), borders)
-    own = visits.own_us[at_place]
-    owns = _cut(np.flatnonzero(np.isfinite(own) & visits.is_p2p[at_place]), borders)
+
+    def cut(chosen: BoolArray) -> list[tuple[IntArray, IntArray]]:
+        """Places and visits that are chosen, by the block that they lie in."""
+        found = np.flatnonzero(chosen)
+        found = found[np.argsort(row[found])]
+        bounds = np.searchsorted(row[found], borders)
+        inside = [found[one:other] for one, other in pairwise(bounds.tolist())]
+        return [(row[own], own) for own in inside]
+
+    has_join = visits.join < n
+    joins, side_joins = cut(has_join & ~visits.is_side), cut(has_join & visits.is_side)
+    owns = cut(np.isfinite(visits.own_us) & visits.is_p2p)
     ends = [
-        (other, _cut(np.flatnonzero(chosen), borders))
-        for other, chosen in (
-            (visits.sender[at_place], visits.sender[at_place] < n),
-            (
-                visits.receiver[at_place],
-                (visits.receiver[at_place] < n) & visits.waits_for_receiver[at_place],
-            ),
-        )
+        (visits.sender, cut(visits.sender < n)),
+        (visits.receiver, cut((visits.receiver < n) & visits.waits_for_receiver)),
     ]
     blocks = []
     for number, (from_operator, n_operators) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         lead = operators[from_operator]
         start = int(borders[number])
-        mains, sides, lasts = joins[number], side_joins[number], owns[number]
+        (mains, main_visits), (sides, side_visits), (lasts, last_visits) = (
+            joins[number], side_joins[number], owns[number],
+        )  # fmt: skip
         partners = []
         if is_message[lead]:
             for other, paired in ends:
-                at = paired[number]
+                at, visit = paired[number]
                 if len(at):
-                    place = row[other[at]]
-                    is_side = visits.is_side[other[at]]
+                    partner = other[visit]
+                    place, is_side = row[partner], visits.is_side[partner]
                     partners.append(
                         Partners(
-                            at - start, place, after[place], row[visits.join[other[at]]],
+                            at - start, place, after[place], row[visits.join[partner]],
                             is_side if is_side.any() else None,
                         )
                     )  # fmt: skip
         blocks.append(
             Block(
                 start, from_operator, n_operators, int(n_members[lead]),
-                mains - start, row[join[mains]], sides - start, row[join[sides]],
-                bool(is_message[lead]), lasts - start, own[lasts], tuple(partners),
+                mains - start, row[visits.join[main_visits]], sides - start, row[visits.join[side_visits]],
+                bool(is_message[lead]), lasts - start, visits.own_us[last_visits], tuple(partners),
             )
         )  # fmt: skip
     return tuple(blocks)
@@ -268,22 +205,3 @@ def _last_rows(visits: Visits, place: IntArray, in_circle: BoolArray) -> tuple[I
     chosen = chosen[stable_order(visits.cell[chosen])]
     cells, begin = np.unique(visits.cell[chosen], return_index=True)
     return cells.astype(np.intp), place[chosen], begin
-
-
-def _cut(positions: IntArray, borders: IntArray) -> list[IntArray]:
-    """Sorted positions by the block that they lie in."""
-    return np.split(positions, np.searchsorted(positions, borders))[1:-1]
-
-
-def _distinct(numbers: IntArray) -> IntArray:
-    ordered = np.sort(numbers)
-    return ordered[begins(ordered)]
-
-
-def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Concatenate arange(start, start + length) of each pair."""
-    total = int(lengths.sum())
-    if not total:
-        return np.empty(0, np.intp)
-    offsets = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
-    return offsets + np.arange(total)

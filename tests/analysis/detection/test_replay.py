@@ -5,7 +5,8 @@ import pytest
 
 from cluster_analysis.detectors.view import build_view
 from cluster_analysis.evidence import FloatArray
-from cluster_analysis.graph import build_graph, is_eager
+from cluster_analysis.graph import build_graph
+from cluster_analysis.message_times import is_eager
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.replay import Repair
 from cluster_analysis.simulation.api import Healthy, JobSpec, Noise

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.evidence import IntArray
-from cluster_analysis.replay_order import Block, ReplayOrder, Visits, replay_order
+from cluster_analysis.replay_order import Block, ReplayOrder, replay_order
+from cluster_analysis.visits import Visits
 
 #: A loaded machine is slow and makes no test fail.
 UNHURRIED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -64,6 +65,7 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
         after[own[1:]] = own[:-1]
     return Visits(
         operator=operator,
+        by_operator=np.argsort(operator, kind="stable"),
         cell=rank,
         after=after,
         join=np.full(n, n + 1, np.int32),
@@ -74,6 +76,11 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
         is_p2p=other >= 0,
         waits_for_receiver=waits,
     ), n_operators
+
+
+def renumbered(visits: Visits, operator: IntArray) -> Visits:
+    """The visits with other operators."""
+    return replace(visits, operator=operator, by_operator=np.argsort(operator, kind="stable"))
 
 
 def ordered(happened: list[Event]) -> tuple[Visits, ReplayOrder]:
@@ -154,7 +161,7 @@ def test_the_numbers_of_visits_do_not_change_what_is_replayed_together(
     visits, n_operators = visits_of(happened)
     renamed = np.array(random.sample(range(n_operators), n_operators), np.int32)  # type: ignore[attr-defined]
     order = replay_order(visits, n_operators, N_RANKS)
-    other = replay_order(replace(visits, operator=renamed[visits.operator]), n_operators, N_RANKS)
+    other = replay_order(renumbered(visits, renamed[visits.operator]), n_operators, N_RANKS)
     assert [(one.n_operators, one.n_members) for one in order.blocks] == [
         (one.n_operators, one.n_members) for one in other.blocks
     ]
@@ -180,7 +187,7 @@ def test_operators_matched_into_a_circle_have_the_last_places_and_no_block() -> 
     # Rank 1 makes the first two the other way round.
     operator = visits.operator.copy()
     operator[[1, 3]] = operator[[3, 1]]
-    order = replay_order(replace(visits, operator=operator), n_operators, N_RANKS)
+    order = replay_order(renumbered(visits, operator), n_operators, N_RANKS)
     assert [block.n_operators for block in order.blocks] == [1]
     assert order.operators.tolist() == [2, 0, 1]
     assert sorted(order.place[:4].tolist()) == [2, 3, 4, 5]
@@ -191,5 +198,5 @@ def test_a_rank_that_runs_into_a_circle_has_its_last_visit_before_it_among_its_l
     visits, n_operators = visits_of([("collective", (0,)), ("collective", (0, 1)), ("collective", (0, 1))])
     operator = visits.operator.copy()
     operator[[2, 4]] = operator[[4, 2]]
-    order = replay_order(replace(visits, operator=operator), n_operators, N_RANKS)
+    order = replay_order(renumbered(visits, operator), n_operators, N_RANKS)
     assert order.place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
