@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.detectors.wording import milliseconds
-from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.evidence import IntArray
 from cluster_analysis.model import GroupRole
 from cluster_analysis.replay import Graph, Repair
 
@@ -54,36 +54,29 @@ def blame(
         culprits: positions of the culprit's ranks in the graph.
         role_of: the role of a group by its name.
     """
-    saved = _waiting(graph, Repair()) - _waiting(graph, repair)
-    roles = [role_of(name) for name in graph.groups]
-    group = graph.operator_group[graph.operator]
+    saved = graph.waiting_us(Repair()) - graph.waiting_us(repair)
+    is_culprit = np.zeros(len(graph.ranks), bool)
+    is_culprit[culprits] = True
     touched = np.zeros(len(graph.groups), bool)
-    touched[group[np.isin(graph.rank, culprits)]] = True
+    touched[graph.operator_group[graph.operator[is_culprit[graph.rank]]]] = True
+    roles = [role_of(name) for name in graph.groups]
+    names = sorted(set(roles))
+    # One row a role, for groups of the culprit and for others.
+    row = 2 * np.array([names.index(role) for role in roles]) + ~touched
+    cell = (row * len(graph.ranks))[graph.operator_group][graph.operator] + graph.rank
+    total = np.bincount(cell, saved, 2 * len(names) * len(graph.ranks)) / graph.n_steps
+    by_rank = total.reshape(-1, len(graph.ranks))
+    by_rank[:, is_culprit] = 0.0
     found = []
-    for role in sorted(set(roles)):
-        of_role = np.array([one == role for one in roles])[group]
-        for is_direct in (True, False):
-            inside = of_role & (touched[group] == is_direct) & ~np.isin(graph.rank, culprits)
-            by_rank = np.bincount(graph.rank[inside], saved[inside], len(graph.ranks)) / graph.n_steps
-            waiting = by_rank > _LEAST_US
-            if waiting.any():
-                worst = int(np.argmax(by_rank))
-                found.append(
-                    Blame(role, is_direct, float(by_rank[waiting].sum()), int(waiting.sum()),
-                          int(graph.ranks[worst]), float(by_rank[worst]))
-                )  # fmt: skip
+    for number, own in enumerate(by_rank):
+        waiting = own > _LEAST_US
+        if waiting.any():
+            worst = int(np.argmax(own))
+            found.append(
+                Blame(names[number // 2], number % 2 == 0, float(own[waiting].sum()), int(waiting.sum()),
+                      int(graph.ranks[worst]), float(own[worst]))
+            )  # fmt: skip
     return tuple(sorted(found, key=lambda one: (not one.is_direct, -one.total_us)))
-
-
-def _waiting(graph: Graph, repair: Repair) -> FloatArray:
-    """What each visit lasts beyond its operator's transfer (V,), every step by itself."""
-    end, arrive = graph.visit_times(repair)
-    transfer = graph.transfer_us.copy()
-    transfer[repair.operators] = repair.transfer_us
-    waited: FloatArray = np.where(
-        graph.is_side, 0.0, np.maximum(end - arrive - transfer[graph.operator], 0.0)
-    )
-    return waited
 
 
 def chain(subject: str, blames: tuple[Blame, ...]) -> tuple[str, ...]:

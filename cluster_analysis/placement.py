@@ -35,7 +35,7 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     is_hit = np.zeros(len(graph.ranks), bool)
     for _, excess in excesses:
         is_hit |= (excess != 0.0).any(axis=1)
-    visits = np.flatnonzero(is_hit[graph.rank])
+    visits = graph.visits_of(is_hit)
     gap = graph.gap_us[visits]
     for suspect, excess in excesses:
         gap = gap - _taken(view, graph, suspect, excess, visits, gap)

@@ -17,6 +17,7 @@ import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay_order import Block, ReplayOrder
+from cluster_analysis.sorting import ranges
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
 #: makes the second round exact.
@@ -72,6 +73,18 @@ class Graph:
     order: ReplayOrder
     first_step_leads: bool = True
 
+    @cached_property
+    def cell_begin(self) -> IntArray:
+        """Where the visits of each rank's step begin, by [step, rank], and where the last ones end."""
+        n_cells = self.n_steps * len(self.ranks)
+        counts = np.bincount(self.step * np.int32(len(self.ranks)) + self.rank, minlength=n_cells)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    def visits_of(self, is_chosen: BoolArray) -> IntArray:
+        """Return the visits of ranks that are chosen (R,), sorted."""
+        cells = np.flatnonzero(np.tile(is_chosen, self.n_steps))
+        return ranges(self.cell_begin[cells], np.diff(self.cell_begin)[cells])
+
     @property
     def begins(self) -> BoolArray:
         """Visits of the main stream without a predecessor: the gap before them is the begin of the step."""
@@ -121,14 +134,16 @@ class Graph:
         first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
         return np.concatenate([first, late[:, :-1]], axis=1)
 
-    def visit_times(self, repair: Repair) -> tuple[FloatArray, FloatArray]:
-        """Return when each visit ends and when its rank comes to it, µs since the begin of its step.
+    def waiting_us(self, repair: Repair) -> FloatArray:
+        """Return how much longer each visit of a main stream lasts than its operator's transfer (V,).
 
-        Both are (V,); every step is by itself.
+        Every step is by itself.
         """
-        come = np.zeros(len(self.rank))
-        rows = self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))), come)
-        return rows[self.order.place], come[self.order.place]
+        waited = np.zeros(len(self.rank))
+        self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))), waited)
+        by_visit: FloatArray = np.maximum(waited, 0.0, out=waited)[self.order.place]
+        by_visit[self.is_side] = 0.0
+        return by_visit
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""
@@ -146,23 +161,23 @@ class Graph:
         return self.transfer_us[self.order.operators]
 
     def _pass(
-        self, repairs: Sequence[Repair], lead: FloatArray, come: FloatArray | None = None
+        self, repairs: Sequence[Repair], lead: FloatArray, waited: FloatArray | None = None
     ) -> FloatArray:
         """Return the end of every row of the order, (rows,) of one scenario or (rows, K).
 
         Args:
             repairs: K scenarios.
             lead: when each rank begins each step, (K, steps, ranks).
-            come: filled with when ranks come to their visits, by place, of one scenario.
+            waited: filled with what visits last beyond their operator's transfer, by place, of one scenario.
         """
         order = self.order
         gaps = [(order.place[one.visits], one.gap_us) for one in repairs]
         transfers = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
         with _changed(self._local, gaps) as local, _changed(self._transfers, transfers) as moved:
-            return self._ends(local, moved, lead, come)
+            return self._ends(local, moved, lead, waited)
 
     def _ends(
-        self, local: FloatArray, moved: FloatArray, lead: FloatArray, come: FloatArray | None
+        self, local: FloatArray, moved: FloatArray, lead: FloatArray, waited: FloatArray | None
     ) -> FloatArray:
         """Do what `_pass` says with local times and transfers by place, (N,) or by scenario."""
         order, k = self.order, len(lead)
@@ -179,15 +194,16 @@ class Graph:
             arrive += own
             if len(block.side_joins):
                 arrive[block.side_joins] = np.maximum(arrive[block.side_joins], end[block.side_join_rows])
-            if come is not None:
-                come[block.begin : stop] = arrive
             transfers = moved[block.first : block.first + block.n_operators]
+            by_member = (block.n_members, block.n_operators, *end.shape[1:])
             if block.is_messages:
                 end[block.begin : stop] = _message_ends(end, local, block, arrive, transfers)
-                continue
-            by_member = (block.n_members, block.n_operators, *end.shape[1:])
-            latest = arrive.reshape(by_member).max(axis=0) + transfers
-            end[block.begin : stop].reshape(by_member)[:] = latest
+            else:
+                latest = arrive.reshape(by_member).max(axis=0) + transfers
+                end[block.begin : stop].reshape(by_member)[:] = latest
+            if waited is not None:
+                lasted = (end[block.begin : stop] - arrive).reshape(by_member)
+                waited[block.begin : stop].reshape(by_member)[:] = lasted - transfers
         return end
 
 

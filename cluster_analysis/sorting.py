@@ -15,10 +15,14 @@ _DIGIT_BITS = 16
 _DIGIT = (1 << _DIGIT_BITS) - 1
 #: Digits up to which sorting by radix pays.
 _MAX_DIGITS = 3
+#: Values are counted instead of sorted while their range is at most this many times as long as they are.
+_MOST_SPARE = 8
 
 
 def stable_order(codes: IntArray) -> IntArray:
     """Return the stable order of integers from 0, what `argsort(kind="stable")` does; best below 2^32."""
+    if not (codes[1:] < codes[:-1]).any():
+        return np.arange(len(codes))
     n_digits = 1 + max(0, int(codes.max(initial=0)).bit_length() - 1) // _DIGIT_BITS
     if n_digits > _MAX_DIGITS:
         return np.argsort(codes, kind="stable")
@@ -32,13 +36,22 @@ def stable_order(codes: IntArray) -> IntArray:
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """Return the sorted distinct values and each one's position among them, as `np.unique` does.
 
-    What is sorted already, as tables are by rank, is not sorted again.
+    Neither what is sorted already, as tables are by rank, nor what lies close together is sorted.
     """
-    if not len(values) or (values[1:] < values[:-1]).any():
+    if not len(values):
+        return values, np.empty(0, np.int32)
+    if not (values[1:] < values[:-1]).any():
+        is_new = begins(values)
+        return values[is_new], np.cumsum(is_new, dtype=np.int32) - 1
+    low, high = int(values.min()), int(values.max())
+    if high - low > _MOST_SPARE * len(values):
         found, inverse = np.unique(values, return_inverse=True)
-        return found, np.ravel(inverse)
-    is_new = begins(values)
-    return values[is_new], np.cumsum(is_new, dtype=np.int32) - 1
+        return found, np.ravel(inverse).astype(np.int32)
+    offsets = values - low
+    is_used = np.zeros(high - low + 1, bool)
+    is_used[offsets] = True
+    number = np.cumsum(is_used, dtype=np.int32) - 1
+    return np.flatnonzero(is_used) + low, number[offsets]
 
 
 def combined(*parts: IntArray) -> tuple[int, IntArray]:
@@ -46,16 +59,8 @@ def combined(*parts: IntArray) -> tuple[int, IntArray]:
     code = np.zeros(len(parts[0]), np.int64)
     for part in parts:
         code = code * (int(part.max(initial=0)) + 1) + part
-    found, inverse = np.unique(code, return_inverse=True)
-    return len(found), np.ravel(inverse).astype(np.int32)
-
-
-def renumbered(codes: IntArray) -> IntArray:
-    """Number the distinct values of non-negative integers, in their order, from 0; best for small ones."""
-    is_used = np.zeros(int(codes.max(initial=-1)) + 1, bool)
-    is_used[codes] = True
-    number: IntArray = np.cumsum(is_used, dtype=np.int32) - 1
-    return number[codes]
+    found, inverse = distinct(code)
+    return len(found), inverse
 
 
 def begins(ordered: IntArray) -> BoolArray:
@@ -63,6 +68,22 @@ def begins(ordered: IntArray) -> BoolArray:
     first = np.ones(len(ordered), bool)
     first[1:] = ordered[1:] != ordered[:-1]
     return first
+
+
+def first_positions(codes: IntArray) -> IntArray:
+    """Return where each code from 0 comes first; every one is there."""
+    first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
+
+
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Concatenate arange(start, start + length) of each pair."""
+    total = int(lengths.sum())
+    if not total:
+        return np.empty(0, np.intp)
+    offsets = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
+    return offsets + np.arange(total)
 
 
 def searchsorted_within(

@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.sorting import begins, renumbered, searchsorted_within
+from cluster_analysis.sorting import begins, distinct, searchsorted_within
 
 #: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
 TOLERANCE_US = 5.0
@@ -110,7 +110,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     # A kind of call is on another stream when it is there regularly, not when one record overlaps.
     # Data-parallel calls are of one stream, whatever they move.
     unit = np.where(is_data[calls.group], 0, 1 + calls.group * len(calls.types) + calls.kind)
-    unit = renumbered(unit).astype(np.int64)
+    unit = distinct(unit)[1].astype(np.int64)
     n_units = int(unit.max(initial=-1)) + 1
     pairs = unit * len(calls.ranks) + calls.rank
     ranks_with = np.bincount(np.unique(pairs) // len(calls.ranks), minlength=n_units)

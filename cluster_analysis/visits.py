@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.sorting import begins, stable_order
+from cluster_analysis.sorting import begins, ranges, stable_order
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def levels(visits: Visits, n_operators: int) -> IntArray:
     while len(ready):
         level[ready] = number
         number += 1
-        released = targets[_ranges(begin[ready], begin[ready + 1] - begin[ready])]
+        released = targets[ranges(begin[ready], begin[ready + 1] - begin[ready])]
         np.subtract.at(waits, released, 1)
         ready = _distinct(released[waits[released] == 0])
     return level
@@ -80,12 +80,3 @@ def _edges(visits: Visits) -> tuple[IntArray, IntArray]:
 def _distinct(numbers: IntArray) -> IntArray:
     ordered = np.sort(numbers)
     return ordered[begins(ordered)]
-
-
-def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Concatenate arange(start, start + length) of each pair."""
-    total = int(lengths.sum())
-    if not total:
-        return np.empty(0, np.intp)
-    offsets = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
-    return offsets + np.arange(total)

@@ -16,6 +16,7 @@ from cluster_analysis.calls import codes, numbers
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
+from cluster_analysis.sorting import distinct, first_positions, stable_order
 from cluster_analysis.stats import benjamini_hochberg, binomial_tail, student_tail
 from cluster_analysis.thresholds import Thresholds
 
@@ -112,7 +113,7 @@ def _same_board(src: IntArray, dst: IntArray, device_of: Mapping[int, int]) -> I
 
 
 def _mapped(ranks: IntArray, values: Mapping[int, int]) -> IntArray:
-    known, inverse = np.unique(ranks, return_inverse=True)
+    known, inverse = distinct(ranks)
     return np.array([values.get(int(rank), -1) for rank in known], np.int64)[inverse]
 
 
@@ -129,7 +130,7 @@ def _excess(
     class_of = _combine(*classes)
     link_of = _combine(class_of, *ends)
     own = _medians(slowness, link_of)
-    first = np.unique(link_of, return_index=True)[1]
+    first = first_positions(link_of)
     link_class = class_of[first]
     reference = _quantiles_by(own, link_class, int(class_of.max(initial=-1)) + 1, _HEALTHY_QUANTILE)
     n_links = np.bincount(link_class, minlength=len(reference))
@@ -145,7 +146,7 @@ def _combine(*parts: IntArray) -> IntArray:
     for part in parts:
         low = int(part.min())
         code = code * (int(part.max()) - low + 1) + (part - low)
-    return np.unique(code, return_inverse=True)[1].ravel().astype(np.int32)
+    return distinct(code)[1]
 
 
 def _medians(values: FloatArray, groups: IntArray) -> FloatArray:
@@ -156,7 +157,7 @@ def _medians(values: FloatArray, groups: IntArray) -> FloatArray:
 def _medians_by(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
     result = np.full(n_groups, np.nan)
     known = np.flatnonzero(np.isfinite(values))
-    order = known[np.lexsort((values[known], groups[known]))]
+    order = known[_by_group_and_value(values[known], groups[known])]
     ordered = groups[order]
     begin = np.searchsorted(ordered, np.arange(n_groups))
     count = np.searchsorted(ordered, np.arange(n_groups), side="right") - begin
@@ -166,9 +167,14 @@ def _medians_by(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArr
     return result
 
 
+def _by_group_and_value(values: FloatArray, groups: IntArray) -> IntArray:
+    by_value = np.argsort(values)
+    return by_value[stable_order(groups[by_value])]
+
+
 def _quantiles_by(values: FloatArray, groups: IntArray, n_groups: int, quantile: float) -> FloatArray:
     result = np.full(n_groups, np.nan)
-    order = np.lexsort((values, groups))
+    order = _by_group_and_value(values, groups)
     ordered = groups[order]
     begin = np.searchsorted(ordered, np.arange(n_groups))
     count = np.searchsorted(ordered, np.arange(n_groups), side="right") - begin
@@ -180,7 +186,7 @@ def _quantiles_by(values: FloatArray, groups: IntArray, n_groups: int, quantile:
 def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
     """Find the slow links: significant in their transport, ≥ 10 % slower, in most of their observations."""
     link = _combine(seen.transport, seen.src, seen.dst)
-    first = np.unique(link, return_index=True)[1]
+    first = first_positions(link)
     n_links = len(first)
     level = _medians(seen.excess, link)
     slow_seen = np.where(np.isfinite(seen.excess), seen.excess > 0.5 * np.log1p(limits.link_effect), False)
@@ -219,7 +225,7 @@ def link_summary(seen: Observations | None) -> pa.Table:
     if seen is None or not len(seen.src):
         return empty(LINK_SUMMARY)
     row = _combine(seen.transport, seen.kind, seen.src, seen.dst)
-    first = np.unique(row, return_index=True)[1]
+    first = first_positions(row)
     n = len(first)
     size, time = np.bincount(row, seen.size_bytes, n), np.bincount(row, seen.time_us, n)
     excess = np.expm1(_medians(seen.excess, row))

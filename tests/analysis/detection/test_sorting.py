@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_analysis.sorting import renumbered, searchsorted_within, stable_order
+from cluster_analysis.sorting import distinct, first_positions, ranges, searchsorted_within, stable_order
 
 
 def test_small_integers_are_ordered_as_a_stable_sort_orders_them() -> None:
@@ -14,10 +14,27 @@ def test_small_integers_are_ordered_as_a_stable_sort_orders_them() -> None:
         assert np.array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
 
 
-def test_codes_are_numbered_in_their_order() -> None:
-    codes = np.array([7, 0, 7, 300, 2])
-    assert renumbered(codes).tolist() == np.unique(codes, return_inverse=True)[1].tolist()
-    assert renumbered(np.empty(0, np.int32)).tolist() == []
+def test_distinct_values_are_found_whether_they_lie_close_together_or_far_apart_or_in_order() -> None:
+    rng = np.random.default_rng(3)
+    for values in (
+        rng.integers(-5, 60, 40),
+        rng.integers(-(2**40), 2**40, 40),
+        np.arange(9) // 2,
+        np.empty(0, int),
+    ):
+        found, inverse = distinct(values)
+        expected, positions = np.unique(values, return_inverse=True)
+        assert found.tolist() == expected.tolist()
+        assert inverse.tolist() == positions.tolist()
+
+
+def test_the_first_place_of_each_code_is_found() -> None:
+    assert first_positions(np.array([1, 0, 1, 2, 0])).tolist() == [1, 0, 3]
+
+
+def test_ranges_are_laid_one_after_the_other() -> None:
+    assert ranges(np.array([5, 1, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
+    assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
 
 
 def test_values_are_found_in_slices_as_in_arrays_of_their_own() -> None:
