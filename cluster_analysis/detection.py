@@ -275,21 +275,27 @@ def _is_natural(suspect: Suspect, limits: Thresholds) -> bool:
     if (suspect.kind, suspect.cause, suspect.pattern) != ("slow_rank", "compute", "persistent"):
         return False
     row = suspect.evidence[0]
-    return row.value < (1.0 + limits.natural_effect) * row.peers_median
+    nature = max(limits.natural_effect * row.peers_median, limits.natural_sigmas * row.peers_mad)
+    return row.value - row.peers_median < nature
 
 
 def _seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
-    """µs a step that a retransmission cost as measured: how much longer its own steps are than the others.
+    """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
 
-    At most what its operator lost. Zero for all other kinds, if in doubt, and where every step has one.
+    At most what its operator lost, and less what those ranks have caught up in the step after it. Ranks that
+    were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
+    if in doubt, and where every step has one.
     """
-    at = list(suspect.step_positions)
-    others = np.delete(median(view.step_us, 0), at)
+    at = np.array(suspect.step_positions)
+    own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
+    others = np.delete(own, at)
     if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(others):
         return 0.0
-    longer = float(median(view.step_us[:, at], 0).max() - median(others))
+    usual = float(median(others))
+    after = np.r_[own, usual][at + 1]
+    longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
     row = suspect.evidence[0]
-    return max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(view.steps)
+    return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
 
 
 def _finding(
@@ -316,7 +322,7 @@ def _finding(
     is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us
     is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
     is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
-    is_nature = not is_dear and _is_natural(suspect, limits)
+    is_nature = (weight or 0.0) < limits.natural_cost_share * step_us and _is_natural(suspect, limits)
     if not suspect.is_alarm or not is_sure or is_luck or is_nature:
         severity = "info"
     return Finding(

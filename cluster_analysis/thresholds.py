@@ -58,9 +58,12 @@ class Thresholds:
     placebo_factor: float = 2.0
     #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
     range_factor: float = 2.0
-    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
-    #: information below `sure_cost_share`.
+    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22), or by
+    #: this many times what those of the job scatter by, as tails are long: information below this share of
+    #: the step.
     natural_effect: float = 0.08
+    natural_sigmas: float = 6.0
+    natural_cost_share: float = 0.015
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
     host_bound_share: float = 0.2

@@ -18,12 +18,14 @@ from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEviden
 from cluster_analysis.findings import Evidence, Link
 from cluster_analysis.replay import Graph
 from cluster_analysis.sorting import combined, stable_order
-from cluster_analysis.stats import sigma
+from cluster_analysis.stats import leave_one_out, sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
 
 #: An entry this many times as long as the group's usual one shows the event itself.
 _STANDS_OUT = 10.0
+#: Others of its kind that say how long an operator usually takes.
+_ENOUGH_OTHERS = 2
 #: Lost packets are rare: in more groups than this, something else may make operators long.
 _MOST_AT_ONCE = 2
 
@@ -60,11 +62,19 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
         )
         if waited[operators].all() and (is_common or not is_shown):
             continue
-        if links or view.topology.hosts == {}:
+        if links or _crosses_hosts(view, graph.groups[group]):
             found.append(_suspect(view, graph, operators, usual, links))
     if len(found) > _MOST_AT_ONCE:
         return [replace(one, confidence="medium") for one in found]
     return found
+
+
+def _crosses_hosts(view: JobView, group: str) -> bool:
+    """Whether a group uses the network between hosts, where packets get lost; True if unknown."""
+    hosts = view.topology.hosts
+    members = view.topology.groups[group].ranks if group in view.topology.groups else ()
+    found = {hosts.get(rank) for rank in members}
+    return not hosts or len(found) > 1
 
 
 def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
@@ -84,14 +94,17 @@ def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
 
 
 def _usual_transfer(graph: Graph) -> FloatArray:
-    """Median transfer of operators of the same kind, size and number of ranks (O,); NaN for fewer than 4."""
+    """Median transfer of the other operators of the same kind, size and number of ranks (O,).
+
+    NaN with fewer than two others: one of two lasts longer, and nobody knows whether that is usual.
+    """
     size = np.rint(2 * np.log2(np.maximum(graph.operator_bytes, 1.0))).astype(np.int64)
     _, code = combined(graph.operator_type, size, graph.operator_n_ranks)
     usual = np.full(len(code), np.nan)
     order = stable_order(code)
     for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-        if len(part) >= 4:
-            usual[part] = np.median(graph.transfer_us[part])
+        if len(part) > _ENOUGH_OTHERS:
+            usual[part] = leave_one_out(graph.transfer_us[part])[0]
     return usual
 
 

@@ -52,6 +52,8 @@ def test_a_device_less_than_twice_as_far_out_as_the_farthest_healthy_one_is_no_a
         pytest.param(1.04, 0.2, False, id="4 % slow, 0.8 % of the step: nature"),
         pytest.param(1.04, 0.5, True, id="4 % slow, 2 % of the step: dear"),
         pytest.param(1.07, 0.11, False, id="7 % slow, 0.8 % of the step: nature"),
+        pytest.param(1.07, 0.18, False, id="7 % slow, 1.3 % of the step: nature"),
+        pytest.param(1.07, 0.25, True, id="7 % slow, 1.8 % of the step: dear"),
         pytest.param(1.1, 0.08, True, id="10 % slow, 0.8 % of the step: no nature"),
     ],
 )
@@ -61,6 +63,18 @@ def test_a_device_that_is_a_few_percent_slow_is_an_alarm_only_if_it_is_dear(
     computing = peers_agree(16, 6, share=share_of_step)
     computing[SLOW] *= slower
     assert (severity_of_rank(judged_by_computing(computing, ONE_HOST)) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(
+    ("share_of_step", "is_alarm"), [(0.1, False), (0.3, True)], ids=["1 % of the step", "3 % of the step"]
+)
+def test_where_devices_scatter_widely_one_less_than_six_of_their_sigmas_out_is_an_alarm_only_if_it_is_dear(
+    share_of_step: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(64, 6, share=share_of_step)
+    computing *= np.exp(0.025 * np.clip(np.random.default_rng(3).normal(size=64), -2.0, 2.0))[:, None]
+    computing[SLOW] = share_of_step * STEP_US * 1.13
+    assert (severity_of_rank(judged_by_computing(computing, on_hosts(64, 64))) != "info") == is_alarm
 
 
 @pytest.mark.parametrize(("times_the_cost", "is_alarm"), [(0.9, True), (1.1, False)])
