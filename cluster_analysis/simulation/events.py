@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cluster_analysis.simulation import layout as kinds
 from cluster_analysis.simulation.effects import NOMINAL_MHZ, Effects, effects_of, place_faults, with_workload
 from cluster_analysis.simulation.faults import CUBE_SHARE, Fault
-from cluster_analysis.simulation.job import Ops, SimulatedJob, StepTimes
+from cluster_analysis.simulation.job import Ops, SimulatedJob, StepTimes, Waits
 from cluster_analysis.simulation.network import Network
 from cluster_analysis.simulation.noise import generator, noise_seed
 from cluster_analysis.simulation.plant import Plant, build_plant
@@ -43,7 +43,8 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1, run: in
     for step, work in enumerate(step_work(effective, effects, seed, run)):
         clock.step(step, work)
     ops, links = clock.streams.recorder.arrays(len(plant.layout.table.names))
-    _find_first_tasks(clock.times, ops)
+    waits = clock.streams.recorder.waits()
+    _find_first_tasks(clock.times, ops, waits)
     hosts = generator(seed, "clocks")
     offset = hosts.standard_normal(effective.n_hosts) * effective.healthy.clock_sigma_ms * 1e3
     drift = hosts.standard_normal(effective.n_hosts) * effective.healthy.drift_ppm * 1e-6
@@ -56,6 +57,7 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1, run: in
         run=run,
         groups=plant.layout.table,
         ops=ops,
+        waits=waits,
         links=links,
         times=clock.times,
         clock_offset_us=offset,
@@ -64,10 +66,11 @@ def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1, run: in
     )
 
 
-def _find_first_tasks(times: StepTimes, ops: Ops) -> None:
+def _find_first_tasks(times: StepTimes, ops: Ops, waits: Waits) -> None:
     """Fill in when the first task of each step began; without operators all computing is at the end."""
     first = times.end_us - times.computing_us
     np.minimum.at(first, (ops.step, ops.rank), ops.start_us - ops.compute_us)
+    np.minimum.at(first, (waits.step, waits.rank), waits.at_us - waits.compute_us)
     times.first_task_us[:] = first
 
 
@@ -163,7 +166,7 @@ class _Run:
             if wanted < spec.segments:
                 streams.collective(dp, kinds.ALL_GATHER, size, action.stage, is_side=True)
                 self._gathered[action.stage, wanted] = streams.side[here].copy()
-        streams.clock[here] = np.maximum(streams.clock[here], self._gathered[action.stage, segment])
+        streams.wait_until(here, self._gathered[action.stage, segment])
 
     def _reduce_gradients(self, action: Action) -> None:
         """Start the reduction of what this segment's backward has finished, on the second stream."""
@@ -179,7 +182,7 @@ class _Run:
     def _finish(self, work: StepWork) -> None:
         """Reduce gradients, take the norm, step the optimizer, spread the parameters."""
         spec, layout, streams = self._spec, self._plant.layout, self.streams
-        streams.clock = np.maximum(streams.clock, streams.side)
+        streams.wait_until(slice(None), streams.side)
         if layout.embedding is not None:
             streams.collective(layout.embedding, kinds.ALL_REDUCE, spec.tied_embeddings_mb * _MB, -1)
         if layout.dp is not None and spec.dp_mode == "flat":

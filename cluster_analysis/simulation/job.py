@@ -31,7 +31,8 @@ class Ops:
     `step` counts from 0. `kind` indexes `OP_KINDS` of `layout`. `group` indexes the job's groups,
     `number` is the operator's running number in its group on this rank. The operator starts at
     `start_us` and lasts `elapse_us`, of which `transfer_us` would remain if nobody were late. Before
-    it the rank computed for `compute_us` and idled for `free_us` since its previous blocking operator.
+    it the rank computed for `compute_us` since its previous blocking operator or wait for another stream
+    (`Waits`), and idled for `free_us` since its previous blocking operator.
     `is_side`: on a second stream, so the rank went on meanwhile.
     """
 
@@ -49,6 +50,20 @@ class Ops:
 
     def __len__(self) -> int:
         return len(self.rank)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """One row a rank that had to wait for its second stream.
+
+    From `at_us` on it waited; before, it computed for `compute_us` since its previous blocking operator or
+    wait.
+    """
+
+    rank: Ints
+    step: Ints
+    at_us: Floats
+    compute_us: Floats
 
 
 @dataclass(frozen=True)
@@ -97,6 +112,7 @@ class SimulatedJob:
     run: int
     groups: GroupTable
     ops: Ops
+    waits: Waits
     links: LinkUses
     times: StepTimes
     clock_offset_us: Floats

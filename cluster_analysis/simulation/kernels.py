@@ -71,21 +71,26 @@ class Stretches:
 def stretches(job: SimulatedJob, ranks: range) -> Stretches:
     """Return when these ranks computed in the steps that were profiled.
 
-    A rank computes right before each of its operators, and after the last one of a step.
+    A rank computes right before each of its operators and waits, and after the last one of a step.
     """
-    ops, times, n_steps = job.ops, job.times, job.spec.steps
+    ops, waits, times, n_steps = job.ops, job.waits, job.times, job.spec.steps
     rows = slice(*np.searchsorted(ops.rank, [ranks.start, ranks.stop]).tolist())
     every_rank = np.repeat(np.arange(ranks.start, ranks.stop), n_steps)
     every_step = np.tile(np.arange(n_steps), len(ranks))
-    computed = np.bincount(
-        (ops.rank[rows] - ranks.start) * n_steps + ops.step[rows], ops.compute_us[rows], len(every_rank)
-    )
+    waited = np.flatnonzero((waits.rank >= ranks.start) & (waits.rank < ranks.stop))
+    rank = np.concatenate([ops.rank[rows], waits.rank[waited]])
+    step = np.concatenate([ops.step[rows], waits.step[waited]])
+    length_us = np.concatenate([ops.compute_us[rows], waits.compute_us[waited]])
+    computed = np.bincount((rank - ranks.start) * n_steps + step, length_us, len(every_rank))
     after_last = times.computing_us[every_step, every_rank] - computed
-    rank = np.concatenate([ops.rank[rows], every_rank])
-    step = np.concatenate([ops.step[rows], every_step])
-    length_us = np.concatenate([ops.compute_us[rows], np.where(after_last > _NOTHING_US, after_last, 0.0)])
+    rank, step = np.concatenate([rank, every_rank]), np.concatenate([step, every_step])
+    length_us = np.concatenate([length_us, np.where(after_last > _NOTHING_US, after_last, 0.0)])
     end_ns = np.concatenate(
-        [spans_ns(job, rows)[0], shown_ns(job, every_rank, times.end_us[every_step, every_rank])]
+        [
+            spans_ns(job, rows)[0],
+            shown_ns(job, waits.rank[waited], waits.at_us[waited]),
+            shown_ns(job, every_rank, times.end_us[every_step, every_rank]),
+        ]
     )
     length_ns = np.rint(length_us * _NS_PER_US).astype(np.int64)
     kept = np.flatnonzero((length_ns > 0) & np.isin(step, seen_steps(job)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cluster_analysis.simulation.job import LinkUses, Ops
+from cluster_analysis.simulation.job import LinkUses, Ops, Waits
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -16,11 +16,12 @@ _PACKET_BYTES = 125.82912e6
 
 
 class Recorder:
-    """Batches of operators and link uses. A row's number is the order in which it was added."""
+    """Batches of operators, waits and link uses. An operator's number is the order in which it was added."""
 
     def __init__(self) -> None:
         self._ops: list[tuple[Floats | Ints, ...]] = []
         self._links: list[tuple[Floats | Ints, ...]] = []
+        self._waits: list[tuple[Floats | Ints, ...]] = []
         self._n_ops = 0
 
     def add_ops(
@@ -48,6 +49,19 @@ class Recorder:
         first = self._n_ops
         self._n_ops += n
         return first
+
+    def add_waits(self, rank: Ints, step: int, at: Floats, compute: Floats) -> None:
+        """Add a wait for the second stream on each of `rank`."""
+        self._waits.append((rank, np.full(len(rank), step), at, compute))
+
+    def waits(self) -> Waits:
+        """Return all waits, in the order in which they were added."""
+        rank, step, at, compute = (
+            (np.concatenate(parts) for parts in zip(*self._waits, strict=True))
+            if self._waits
+            else (np.zeros(0) for _ in range(4))
+        )
+        return Waits(rank.astype(np.int64), step.astype(np.int64), at, compute)
 
     def add_links(self, op: Ints, dst: Ints, transport: Ints, size: Floats, time: Floats) -> None:
         """Add one use of a link to each of the operator rows `op`."""

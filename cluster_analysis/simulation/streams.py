@@ -69,6 +69,15 @@ class Streams:
         self._compute[here] += compute
         self._free[here] += free
 
+    def wait_until(self, here: slice, when: Floats) -> None:
+        """Let ranks wait for their second stream until `when`: what they computed so far lies before that."""
+        ranks = np.arange(len(self.clock))[here]
+        late = ranks[(when > self.clock[here]) & (self._compute[here] > 0)]
+        if len(late):
+            self.recorder.add_waits(late, self._step, self.clock[late], self._compute[late])
+            self._compute[late] = 0.0
+        self.clock[here] = np.maximum(self.clock[here], when)
+
     # ---- collectives
 
     def collective(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.simulation import layout as kinds
-from cluster_analysis.simulation.api import JobSpec, simulate, tables
+from cluster_analysis.simulation.api import JobSpec, parse_scenario, simulate, tables
 from cluster_analysis.simulation.job import SimulatedJob
 from cluster_analysis.simulation.observed import observe, seen_steps
 from cluster_analysis.simulation.totals import step_totals
@@ -50,6 +50,19 @@ def test_a_collective_ends_when_its_last_rank_has_come_and_the_data_has_moved(jo
             assert len(set(ops.kind[members])) == 1
             assert (end >= wanted - 1e-6).all()
             assert (end <= wanted + 400.0).all()
+
+
+def test_waiting_for_gradients_is_communication_and_neither_a_late_begin_nor_hidden_by_computing() -> None:
+    spec = JobSpec(tp=1, pp=1, dp=8, steps=2, microbatches=2, segments=4, dp_mode="overlap")
+    healthy, slow = (
+        step_totals(simulate(spec, [parse_scenario(text) for text in texts], seed=5), "pt")
+        for texts in ((), ("slow_rank:1.5@3",))
+    )
+    waited = slow.communication_not_overlapped_us - healthy.communication_not_overlapped_us
+    longer = slow.computing_us[:, 3] - healthy.computing_us[:, 3]
+    others = np.arange(8) != 3
+    assert waited[:, others].mean(axis=1) == pytest.approx(longer, rel=0.1)
+    assert slow.preparing_us[:, others] == pytest.approx(healthy.preparing_us[:, others], abs=1.0)
 
 
 def test_no_receive_ends_before_its_data_was_sent(job: SimulatedJob) -> None:
