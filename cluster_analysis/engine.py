@@ -107,11 +107,11 @@ def open_engine(options: AnalyseOptions, size_bytes: int, scratch: Path) -> Engi
     if scheduler == "threads":
         return engine_local.ThreadEngine(n_workers)
     if scheduler == "processes":
-        return engine_local.ProcessEngine(n_workers)
+        return engine_local.ProcessEngine(n_workers, scratch)
     if scheduler == "auto":
         if size_bytes < SMALL_RUN_BYTES or n_workers < 2:
             return engine_local.SerialEngine()
-        return engine_local.ProcessEngine(n_workers)
+        return engine_local.ProcessEngine(n_workers, scratch)
     raise UsageError(
         f"unknown scheduler {scheduler!r}",
         f"one of {', '.join(NAMED_SCHEDULERS)}, or an address like tcp://host:8786",

@@ -8,9 +8,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cluster_analysis.engine import N_ATTEMPTS, KeptOutcome, Outcome
+from cluster_analysis.handover import Handed, handed
 
 R = TypeVar("R")
 
@@ -82,10 +85,17 @@ class ProcessEngine:
     wants_files = True
     shares_files = True
 
-    def __init__(self, n_workers: int) -> None:
+    def __init__(self, n_workers: int, scratch: Path) -> None:
+        """Start nothing yet.
+
+        Args:
+            n_workers: how many processes.
+            scratch: directory in which large values are handed over.
+        """
         self.n_workers = n_workers
         self.name = f"{n_workers} processes"
         self._pool: ProcessPoolExecutor | None = None
+        self._paths = (f"{scratch}/value-{number}" for number in count())
 
     def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
         """Run ahead of the caller by a few tasks only."""
@@ -117,17 +127,17 @@ class ProcessEngine:
     def _run_until_broken(
         self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]
     ) -> Iterator[Outcome[R] | None]:
-        running: list[Future[Outcome[R]]] = []
+        running: list[Future[Outcome[R] | Handed[Outcome[R]]]] = []
         waiting = iter(calls)
         try:
             while True:
                 for call in waiting:
-                    running.append(self._processes().submit(_tried_by_worker, function, call))
+                    running.append(self._submitted(function, call))
                     if len(running) >= self.n_workers * _N_AHEAD:
                         break
                 if not running:
                     return
-                yield running.pop(0).result()
+                yield _taken(running.pop(0).result())
         except BrokenProcessPool:
             self.close()
             yield None
@@ -135,10 +145,15 @@ class ProcessEngine:
     def _run_alone(self, function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
         for _ in range(N_ATTEMPTS):
             try:
-                return self._processes().submit(_tried_by_worker, function, call).result()
+                return _taken(self._submitted(function, call).result())
             except BrokenProcessPool:
                 self.close()
         return Outcome(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
+
+    def _submitted(
+        self, function: Callable[..., R], call: tuple[Any, ...]
+    ) -> Future[Outcome[R] | Handed[Outcome[R]]]:
+        return self._processes().submit(_tried_by_worker, function, call, next(self._paths))
 
     def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -171,13 +186,24 @@ def _nothing() -> None:
     """Be a task, so that the pool starts its processes now."""
 
 
-def _tried_by_worker(function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
+def _tried_by_worker(
+    function: Callable[..., R], call: tuple[Any, ...], path: str
+) -> Outcome[R] | Handed[Outcome[R]]:
     import pyarrow as pa  # noqa: PLC0415
 
-    outcome = _tried(function, call)
+    outcome = handed(_tried(function, call), path)
     # What Arrow keeps for its next tables is missing to the other workers.
     pa.default_memory_pool().release_unused()
     return outcome
+
+
+def _taken(outcome: Outcome[R] | Handed[Outcome[R]]) -> Outcome[R]:
+    if not isinstance(outcome, Handed):
+        return outcome
+    try:
+        return outcome.take()
+    except OSError as error:
+        return Outcome(failure=_one_line(error))
 
 
 def _tried(function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:

@@ -18,6 +18,8 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 #: mallopt's parameter in the GNU C library, and the value for it: arrays of a million operators are larger,
 #: those of a batch or a step are smaller.
 _M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES = -3, 4 * 1024 * 1024
+#: The same for what it keeps of smaller blocks: some that are used again and again.
+_M_TRIM_THRESHOLD, _KEPT_BYTES = -1, 16 * 1024 * 1024
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
 
 
@@ -42,9 +44,11 @@ def return_large_blocks() -> None:
     """Have large blocks returned to the system when they are freed, now and in processes forked later.
 
     Without it the GNU C library begins to keep blocks of up to 32 MiB for itself once it has seen one freed.
+    Smaller ones it would give back one by one, and ask for again, a page at a time.
     """
     with contextlib.suppress(OSError, AttributeError):  # only the GNU C library knows how
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def parse_size(text: str) -> int:

@@ -7,6 +7,10 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 
 def square(number: int) -> int:
     return number * number
@@ -55,3 +59,8 @@ def small_and_large(number: int) -> tuple[int, Large]:
 
 def total_length(parts: list[bytes]) -> int:
     return sum(map(len, parts))
+
+
+def large_arrays(n: int) -> tuple[npt.NDArray[np.float64], pa.Table]:
+    """Arrays of this length, some alone and some in a table."""
+    return np.arange(n) / 3.0, pa.table({"small": pa.array(range(3)), "text": pa.array(["a", None, "c" * n])})

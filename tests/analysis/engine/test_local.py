@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cluster_analysis.engine import N_ATTEMPTS, SMALL_RUN_BYTES, Engine, open_engine
@@ -15,11 +16,11 @@ from tests.analysis.engine import tasks
 
 
 @pytest.fixture(params=["serial", "threads", "processes"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     made: Engine = {
         "serial": SerialEngine,
         "threads": lambda: ThreadEngine(3),
-        "processes": lambda: ProcessEngine(2),
+        "processes": lambda: ProcessEngine(2, tmp_path),
     }[request.param]()
     yield made
     made.close()
@@ -56,7 +57,7 @@ def test_large_halves_are_handed_to_later_tasks_in_pieces(engine: Engine) -> Non
 
 
 def test_tasks_of_a_killed_process_run_again(tmp_path: Path) -> None:
-    engine = ProcessEngine(2)
+    engine = ProcessEngine(2, tmp_path)
     try:
         calls = [(number, 7, str(tmp_path / "killed")) for number in range(30)]
         outcomes = list(engine.run(tasks.kill_own_process, calls))
@@ -66,8 +67,8 @@ def test_tasks_of_a_killed_process_run_again(tmp_path: Path) -> None:
     assert [one.value for one in outcomes] == [number * number for number in range(30)]
 
 
-def test_a_task_that_always_kills_its_process_is_given_up_and_no_other() -> None:
-    engine = ProcessEngine(2)
+def test_a_task_that_always_kills_its_process_is_given_up_and_no_other(tmp_path: Path) -> None:
+    engine = ProcessEngine(2, tmp_path)
     try:
         outcomes = list(engine.run(tasks.kill_own_process, [(number, 7) for number in range(30)]))
     finally:
@@ -79,8 +80,8 @@ def test_a_task_that_always_kills_its_process_is_given_up_and_no_other() -> None
     ]
 
 
-def test_a_pool_works_again_after_a_process_was_killed_from_outside() -> None:
-    engine = ProcessEngine(2)
+def test_a_pool_works_again_after_a_process_was_killed_from_outside(tmp_path: Path) -> None:
+    engine = ProcessEngine(2, tmp_path)
     try:
         assert [one.value for one in engine.run(tasks.square, [(2,)])] == [4]
         for process in list(engine._pool._processes.values()):  # type: ignore[union-attr]
@@ -88,6 +89,17 @@ def test_a_pool_works_again_after_a_process_was_killed_from_outside() -> None:
         assert [one.value for one in engine.run(tasks.square, [(3,), (4,)])] == [9, 16]
     finally:
         engine.close()
+
+
+def test_large_arrays_come_back_as_they_were_and_leave_no_file(engine: Engine, tmp_path: Path) -> None:
+    (outcome,) = engine.run(tasks.large_arrays, [(100_000,)])
+    assert outcome.value is not None
+    numbers, table = outcome.value
+    expected, expected_table = tasks.large_arrays(100_000)
+    assert np.array_equal(numbers, expected)
+    assert table.equals(expected_table)
+    numbers[0] = 7  # an own copy, as any value is
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
