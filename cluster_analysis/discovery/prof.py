@@ -15,6 +15,7 @@ import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank
 from cluster_analysis.model import Problem, SourceKind
+from cluster_analysis.sources.timeline_json import TIMELINE, slice_number
 from cluster_run.ids import DeviceId, HostId, Rank
 
 _ANALYZE, _EXPORT = "analyze", "mindstudio_profiler_output"
@@ -24,7 +25,7 @@ _FILES = {
     "communication_db": (_ANALYZE, re.compile(r"^communication_analyzer\.db$")),
     "op_statistic": (_EXPORT, re.compile(r"^op_statistic_\d+\.csv$")),
     "api_statistic": (_EXPORT, re.compile(r"^api_statistic_\d+\.csv$")),
-    "prof_timeline": (_EXPORT, re.compile(r"^msprof(?:_slice_0)?_\d+\.json$")),
+    TIMELINE: (_EXPORT, re.compile(r"^msprof(?:_slice_\d+)?_\d+\.json$")),
     "profiler_db": ("", re.compile(r"^msprof_\d+\.db$")),
 }
 _STAMP = re.compile(r"^PROF_\d+_(\d{14,17})_")
@@ -83,13 +84,24 @@ def _files(directory: Path) -> dict[str, Path]:
         matches = (
             sorted(path for path in folder.glob("*") if pattern.match(path.name)) if folder.is_dir() else []
         )
-        if matches:
+        if role == TIMELINE:
+            files.update(_newest_timeline(matches))
+        elif matches:
             files[role] = matches[-1]
     return files
 
 
+def _newest_timeline(paths: list[Path]) -> dict[str, Path]:
+    """Return the newest export by role; the slices of a large one hold its times only together."""
+    of_export: dict[str, list[Path]] = {}
+    for path in paths:
+        of_export.setdefault(path.stem.rpartition("_")[2], []).append(path)
+    parts = sorted(of_export[max(of_export)], key=slice_number) if of_export else []
+    return {f"{TIMELINE}/{at}" if at else TIMELINE: path for at, path in enumerate(parts)}
+
+
 def _kind(files: Mapping[str, Path]) -> SourceKind:
-    return "prof/text" if files.keys() & {"communication", "matrix", "prof_timeline"} else "prof/db"
+    return "prof/text" if files.keys() & {"communication", "matrix", TIMELINE} else "prof/db"
 
 
 def _info(directory: Path) -> tuple[DeviceId | None, _Info]:

@@ -7,7 +7,7 @@ MindSpore's tables lack `step` and `type`.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis import schema
-from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources import database_columns, names, numbers
 from cluster_analysis.sources.communication_json import CommunicationTables
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_samples import sampled_links
 from cluster_analysis.sources.matrix_json import describe_links
 from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
+from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
 
 _STEP_COLUMNS = {
@@ -43,7 +44,10 @@ _TIME_COLUMNS = {
     "synchronization_us": "synchronization_time",
     "idle_us": "idle_time",
 }
+#: Step of each operator, by its name and group.
 _StepOf = dict[tuple[str, str], int]
+#: Where in a row of `_operator_query` the transports begin.
+_CARRIED = 4 + 1 + len(_TIME_COLUMNS)
 _TIME, _BANDWIDTH, _MATRIX, _STEPS = (
     "CommAnalyzerTime",
     "CommAnalyzerBandwidth",
@@ -67,11 +71,11 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         return None
     given = list(zip(*rows, strict=True))
     columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, len(rows), pa.int32())}
-    columns["step"] = _steps(given[0], remark)
+    columns["step"] = database_columns.steps(given[0], remark)
     for name, values in zip(_STEP_COLUMNS, given[1:], strict=True):
-        columns[name] = _floats(values, remark)
+        columns[name] = database_columns.floats(values, remark)
     table = pa.table(columns, schema=schema.STEPS)
-    return table.filter(pc.is_valid(table["step"]))
+    return without_repeated_steps(table.filter(pc.is_valid(table["step"])), remark)
 
 
 def read_db_communication(
@@ -88,9 +92,12 @@ def read_db_communication(
     with open_database(path, remark) as database:
         if not database.has(_TIME, "hccl_op_name", "group_name", "elapse_time"):
             return None
-        step_of = _step_of_operator(database, times)
-        rows = _with_steps(database.rows(_operator_query(database)), step_of, (0, 1, 2))
-        packets = _read_packets(database, rank, step_of, remark)
+        rows = database.rows(_operator_query(database))
+        rows, repeated = _told_apart(rows, remark)
+        steps = _steps_by_start(database, times)
+        packets = _read_packets(database, rank, (repeated, steps), remark)
+    if steps is not None:
+        rows = _in_their_steps(rows, times, remark)
     return CommunicationTables(_collectives(rows, rank, remark), packets)
 
 
@@ -120,18 +127,59 @@ def _operator_query(database: Database) -> str:
     )
 
 
-def _step_of_operator(database: Database, times: Sequence[StepTime]) -> _StepOf | None:
-    """Return the step of each operator; None where the tables say it themselves, or nobody does."""
+def _told_apart(
+    rows: list[tuple[Any, ...]], remark: Remark
+) -> tuple[list[tuple[Any, ...]], frozenset[tuple[Any, ...]]]:
+    """Return the rows, and which `(name, group, step)` are several operators: what each carried is null.
+
+    What was carried lies in another table, by these three.
+    """
+    counts = Counter(row[:3] for row in rows)
+    repeated = frozenset(key for key, count in counts.items() if count > 1)
+    if not repeated:
+        return rows, repeated
+    remark(left_out(len(repeated), "name", "that several operators share, in what was carried"))
+    nothing = [None] * 2 * len(TRANSPORTS)
+    return [(*row[:_CARRIED], *nothing) if row[:3] in repeated else row for row in rows], repeated
+
+
+def _steps_by_start(database: Database, times: Sequence[StepTime]) -> _StepOf | None:
+    """Return the step in which each operator starts; None where the tables say it themselves, or nobody does.
+
+    An operator whose name is there more than once is in none: only its own row has a start.
+    """
     if not times or database.has(_TIME, "step") or not database.has(_TIME, "start_timestamp"):
         return None
-    found: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], int | None] = {}
     for name, group, start in database.iterate(
         f"SELECT hccl_op_name, group_name, start_timestamp FROM {_TIME}"
     ):
-        if isinstance(start, (int, float)):
-            step = step_at(times, round(start * numbers.NS_PER_US))
-            found.update({(name, group): step} if step is not None else {})
-    return found
+        is_new = (name, group) not in found
+        found[name, group] = (
+            step_at(times, _ns(start)) if is_new and database_columns.is_number(start) else None
+        )
+    return {key: step for key, step in found.items() if step is not None}
+
+
+def _in_their_steps(
+    rows: list[tuple[Any, ...]], times: Sequence[StepTime], remark: Remark
+) -> list[tuple[Any, ...]]:
+    """Put the step into each row in which its operator starts; what starts in none is left out.
+
+    That is what the text form does, and tells nobody. But where it is all of them, something is wrong.
+    """
+    timed = [row for row in rows if database_columns.is_number(row[4])]
+    if len(timed) < len(rows):
+        remark(left_out(len(rows) - len(timed), "operator", "without a start"))
+    known = [(*row[:2], step_at(times, _ns(row[4])), *row[3:]) for row in timed]
+    known = [row for row in known if row[2] is not None]
+    if timed and not known:
+        remark(left_out(len(timed), "operator", "that began in none of the steps of STEP_TIME"))
+    return known
+
+
+def _ns(start_us: float) -> int:
+    return round(start_us * numbers.NS_PER_US)
 
 
 def _with_steps(
@@ -152,7 +200,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     if not rows:
         return schema.empty(schema.COLLECTIVES)
     given = list(zip(*rows, strict=True))
-    op_names = _texts(given[0])
+    op_names = database_columns.texts(given[0])
     op_types = names.operations(op_names)
     # The shortest text that names this float is what the text export writes; it is turned to ns exactly.
     starts = [repr(value) if isinstance(value, float) else str(value) for value in given[4]]
@@ -161,8 +209,8 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         remark(left_out(n_bad, "start time stamp", "without a number"))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": _steps(given[2], remark),
-        "group": numbers.encoded(_texts(given[1]).to_pylist()),
+        "step": database_columns.steps(given[2], remark),
+        "group": numbers.encoded(database_columns.texts(given[1]).to_pylist()),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),
@@ -175,10 +223,13 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         "start_ns": start_ns,
     }
     for position, name in enumerate(_TIME_COLUMNS, start=5):
-        columns[name] = pc.multiply(_floats(given[position], remark), numbers.US_PER_MS)
+        columns[name] = pc.multiply(database_columns.floats(given[position], remark), numbers.US_PER_MS)
     position = 5 + len(_TIME_COLUMNS)
     for name in TRANSPORTS:
-        sizes, times = _floats(given[position], remark), _floats(given[position + 1], remark)
+        sizes, times = (
+            database_columns.floats(given[position], remark),
+            database_columns.floats(given[position + 1], remark),
+        )
         columns[f"{name.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
         columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
         position += 2
@@ -186,7 +237,11 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     return table.filter(pc.is_valid(table["step"]))
 
 
-def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark: Remark) -> pa.Table:
+def _read_packets(
+    database: Database, rank: int, known: tuple[frozenset[tuple[Any, ...]], _StepOf | None], remark: Remark
+) -> pa.Table:
+    """Return PACKETS; `known` are the names of several operators, and the steps of the others."""
+    repeated, step_of = known
     if not database.has(
         _BANDWIDTH, "package_size", "count", "total_duration", "transport_type", "group_name"
     ):
@@ -199,6 +254,7 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
         f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))})",
         TRANSPORTS,
     )
+    rows = [row for row in rows if (row[6], row[1], row[0]) not in repeated]
     steps: list[int] = []
     groups: list[str] = []
     transports: list[int] = []
@@ -206,7 +262,7 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
     figures: list[tuple[float, float]] = []
     for given_step, group, transport, size, count, total, _ in _with_steps(rows, step_of, (6, 1, 0)):
         number = 0 if given_step is None else numbers.parse_step(str(given_step))
-        if number is None or not all(_is_number(value) for value in (size, count, total)):
+        if number is None or not all(database_columns.is_number(value) for value in (size, count, total)):
             n_bad += 1
             continue
         steps.append(number)
@@ -224,10 +280,6 @@ def _read_packets(database: Database, rank: int, step_of: _StepOf | None, remark
         np.array(figures, np.float64),
     )
     return packet_sums(rank, entries)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def read_db_matrix(
@@ -259,7 +311,7 @@ def read_db_matrix(
         columns_of_table = [database.column(_MATRIX, name) for name in wanted]
         rows = database.rows(f"SELECT {', '.join(columns_of_table)} FROM {_MATRIX} ORDER BY rowid")
         if not database.has(_MATRIX, "step"):
-            rows = _with_steps(rows, _step_of_operator(database, times), (0, 1, 7))
+            rows = _with_steps(rows, _steps_by_start(database, times), (0, 1, 7))
     if not rows:
         return schema.empty(schema.LINKS)
     given = list(zip(*rows, strict=True))
@@ -269,50 +321,20 @@ def read_db_matrix(
     alone = names.point_to_point(op_types).to_pylist()
     columns = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": _steps(given[7], remark),
+        "step": database_columns.steps(given[7], remark),
         "group": groups,
         "is_p2p": pa.array([kind == "p2p" or one for kind, one in zip(given[8], alone, strict=True)]),
         "op_type": op_types,
         "variant": variants,
         "op_name": op_names,
-        "src_local": _locals(given[2]),
-        "dst_local": _locals(given[3]),
+        "src_local": database_columns.link_ends(given[2], remark),
+        "dst_local": database_columns.link_ends(given[3], remark),
         "src_rank": pa.nulls(len(rows), pa.int32()),
         "dst_rank": pa.nulls(len(rows), pa.int32()),
         "transport": numbers.encoded([None if value is None else str(value) for value in given[4]]),
-        "size_bytes": pc.multiply(_floats(given[5], remark), numbers.BYTES_PER_MB),
-        "time_us": pc.multiply(_floats(given[6], remark), numbers.US_PER_MS),
+        "size_bytes": pc.multiply(database_columns.floats(given[5], remark), numbers.BYTES_PER_MB),
+        "time_us": pc.multiply(database_columns.floats(given[6], remark), numbers.US_PER_MS),
     }
     table = pa.table(columns, schema=schema.LINKS)
     table = table.filter(pc.is_valid(table["step"]))
     return sampled_links(table) if is_mindspore else table
-
-
-def _steps(values: Sequence[Any], remark: Remark) -> pa.Array:
-    steps = [0 if value is None else numbers.parse_step(str(value)) for value in values]
-    n_bad = sum(step is None for step in steps)
-    if n_bad:
-        remark(left_out(n_bad, "row", "without a step number"))
-    return pa.array(steps, pa.int64())
-
-
-def _floats(values: Sequence[Any], remark: Remark) -> pa.Array:
-    """Return numbers as float64; text and infinities become null and are counted."""
-    numeric = [
-        float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values
-    ]
-    n_bad = sum(number is None and value is not None for number, value in zip(numeric, values, strict=True))
-    if n_bad:
-        remark(left_out(n_bad, "value", "that is no number"))
-    return pa.array(numeric, pa.float64())
-
-
-def _texts(values: Sequence[Any]) -> pa.Array:
-    return pa.array(["" if value is None else str(value) for value in values], pa.string())
-
-
-def _locals(values: Sequence[Any]) -> pa.Array:
-    texts = [str(value) for value in values]
-    return pa.array(
-        [int(text) if text.isdecimal() and len(text) < 10 else None for text in texts], pa.int32()
-    )

@@ -25,7 +25,8 @@ from cluster_analysis.sources.json_text import read_bytes
 
 #: Variant of an entry that is one operator, not a sample or a sum.
 OPERATOR_VARIANT = "op"
-_ENDS = re.compile(r"^\s*(\d{1,9})\s*-\s*(\d{1,9})\s*$")
+#: No job has ranks of more digits: a damaged one must not become a group of that size.
+_ENDS = re.compile(r"^\s*(\d{1,6})\s*-\s*(\d{1,6})\s*$")
 _SAMPLE = re.compile(r"(.+)-(top\d+|middle|bottom\d+|total)\Z")
 
 
@@ -94,7 +95,7 @@ class _Rows:
                 self._links.append(link)
         self._places.append((step, filed_p2p, len(self._keys) - n_before))
         if n_bad:
-            self._remark(left_out(n_bad, "link", f"of step {step} that is not named source-destination"))
+            self._remark(left_out(n_bad, "link", f"of step {step} not named source-destination"))
 
     def table(self, rank: int) -> pa.Table:
         """Return all rows as LINKS."""
@@ -104,7 +105,10 @@ class _Rows:
         links = self._links
         counts = [count for _, _, count in self._places]
         filed_p2p = pa.array(np.repeat([is_p2p for _, is_p2p, _ in self._places], counts))
-        given_names = pa.array([link.pytorch_name or link.mindspore_name for link in links], pa.string())
+        # A total names no operator: the key is missing, or its value is empty.
+        given_names = pa.array(
+            [link.pytorch_name or link.mindspore_name or None for link in links], pa.string()
+        )
         groups, op_types, variants, op_names = describe_links(pa.array(self._keys, pa.string()), given_names)
         ends = np.array(self._ends, np.int32)
         sizes = pa.array(map(attrgetter("size"), links), pa.float64())

@@ -22,14 +22,16 @@ NS_PER_TICK = 10
 NS_PER_US = 1000
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
-_STAMP = r"^\d{1,15}\.?\d*$|^\d{16}\.?\d*$"
+#: µs; what is larger does not fit ns of 64 bits.
+_STAMP = r"^(\d{1,15}|[0-8]\d{15}|9[01]\d{14})(\.\d*)?$"
 #: No job has more ranks: a number beyond it is damaged.
 MAX_RANKS = 1_000_000
 #: No count or identifier has more than 18 digits.
 _MAX_WHOLE = 10**18
 _NULLS = pa.array(["", "N/A", "NA", "null", "None"])
 _DICTIONARY = schema.COLLECTIVES.field("group").type
-_STEP = re.compile(r"^\s*(?:step[ _]?)?(\d{1,18})?\s*$", re.IGNORECASE)
+#: Other tools make `13.0` of a step when they write the table anew.
+_STEP = re.compile(r"^\s*(?:step[ _]?)?(?:(\d{1,18})(?:\.0+)?)?\s*$", re.IGNORECASE)
 
 
 def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
@@ -57,7 +59,9 @@ def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     """
     try:
         # The usual case at once; whatever is not plain goes the careful way below.
-        return _ns_of_decimal(pc.cast(pc.cast(text, pa.string()), pa.decimal128(22, 3))), 0
+        plain = _ns_of_decimal(pc.cast(pc.cast(text, pa.string()), pa.decimal128(22, 3)))
+        if not pc.any(pc.less(plain, 0)).as_py():
+            return plain, 0
     except pa.ArrowInvalid:
         pass
     cells = _stripped(text)
@@ -119,6 +123,12 @@ def parse_step(text: str) -> int | None:
     """
     match = _STEP.match(text)
     return None if match is None else int(match.group(1) or 0)
+
+
+def local_rank(text: object) -> int | None:
+    """Return a rank in its group; None for anything that no job has."""
+    digits = str(text)
+    return int(digits) if digits.isdecimal() and len(digits) < len(str(MAX_RANKS)) else None
 
 
 def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:

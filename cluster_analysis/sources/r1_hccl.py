@@ -32,7 +32,6 @@ from cluster_analysis.sources.r1_step_trace import AVERAGE_ROW, graph_groups
 
 _FIELD_LIMIT = 2**31 - 1
 _OPERATOR_COLUMN, _LINK_COLUMN = "communication_operator_cost", "link_info"
-_UNKNOWN_RANK = 0xFFFFFFFF
 
 
 def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -104,10 +103,6 @@ def _finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _local(text: str) -> int | None:
-    return int(text) if text.isdecimal() and int(text) < _UNKNOWN_RANK else None
-
-
 def _table(rows: list[tuple[int, str, str, str, float, float]], rank: int) -> pa.Table:
     groups, op_names = graph_groups(pa.array([row[1] for row in rows], pa.string()))
     op_types = names.operations(op_names)
@@ -120,8 +115,8 @@ def _table(rows: list[tuple[int, str, str, str, float, float]], rank: int) -> pa
         "op_type": op_types,
         "variant": numbers.encoded([OPERATOR_VARIANT] * len(rows)),
         "op_name": op_names,
-        "src_local": pa.array([_local(source) for source, _, _ in ends], pa.int32()),
-        "dst_local": pa.array([_local(destination) for _, _, destination in ends], pa.int32()),
+        "src_local": pa.array([numbers.local_rank(source) for source, _, _ in ends], pa.int32()),
+        "dst_local": pa.array([numbers.local_rank(destination) for _, _, destination in ends], pa.int32()),
         "src_rank": pa.nulls(len(rows), pa.int32()),
         "dst_rank": pa.nulls(len(rows), pa.int32()),
         "transport": numbers.encoded([row[3] for row in rows]),

@@ -21,6 +21,7 @@ from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.csv_text import REPEAT_MARK, read_all_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.repeated_steps import without_repeated_steps
 
 AVERAGE_ROW = "-"
 _START, _END = "_start_point", "_end_point"
@@ -44,9 +45,10 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     iterations = _iterations(text, rank, remark)
     is_step = pc.is_valid(iterations["step"])
     _compare_with_average(iterations, note)
-    return _with_true_totals(iterations, remark), _collectives(
-        text.filter(is_step), rank, iterations.filter(is_step)
-    )
+    collectives = _collectives(text.filter(is_step), rank, iterations.filter(is_step))
+    once = without_repeated_steps(iterations, remark)
+    is_once = pc.is_in(collectives["step"], value_set=once["step"].combine_chunks().drop_null())
+    return _with_true_totals(once, remark), collectives.filter(is_once)
 
 
 def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:

@@ -33,7 +33,7 @@ from cluster_analysis.sources.r1_rank import read_r1_rank
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.step_trace_csv import read_step_trace
 from cluster_analysis.sources.task_links_db import read_task_links
-from cluster_analysis.sources.timeline_json import read_timeline_steps
+from cluster_analysis.sources.timeline_json import TIMELINE, read_timeline_steps, slice_number
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
 _DATABASES = ("analysis_db", "communication_db", "profiler_db")
@@ -111,11 +111,13 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
 
 def _steps(reading: Reading, is_mindspore: bool) -> pa.Table | None:
     rank = reading.source.rank
+    slices = [Path(path) for role, path in reading.source.files.items() if role.partition("/")[0] == TIMELINE]
+    timeline = sorted(slices, key=slice_number)
     return reading.first(
         ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
         ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
         ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
-        ("prof_timeline", lambda path, remark: read_timeline_steps(path, rank, remark)),
+        (TIMELINE, lambda _, remark: read_timeline_steps(timeline, rank, remark)),
     )
 
 

@@ -14,6 +14,7 @@ from cluster_analysis import schema
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.csv_text import read_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.repeated_steps import without_repeated_steps
 
 #: Column of the file for each column of STEPS.
 COLUMNS = {
@@ -40,18 +41,7 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
         raise BadFileError("it has no column Computing")
     if text.num_rows == 0:
         raise BadFileError("it has a header and no step")
-    return _one_device(_steps_from_text(text, rank, remark), remark)
-
-
-def _one_device(steps: pa.Table, remark: Remark) -> pa.Table:
-    """Leave out rows that repeat a step: a rank has one device, and nothing says which row is its."""
-    counts = steps["step"].value_counts().to_pylist()
-    repeated = [one["values"] for one in counts if one["counts"] > 1]
-    if not repeated:
-        return steps
-    is_repeated = pc.is_in(steps["step"], pa.array(repeated, pa.int64()))
-    remark(left_out(pc.sum(is_repeated).as_py(), "row", "of steps that it has for several devices"))
-    return steps.filter(pc.invert(is_repeated))
+    return without_repeated_steps(_steps_from_text(text, rank, remark), remark)
 
 
 def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis import schema
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.matrix_json import OPERATOR_VARIANT
 from cluster_analysis.sources.profiler_db import IS_TIMED, read_step_times, tell_untimed_tasks
 from cluster_analysis.sources.sqlite import Database, open_database, step_at
@@ -39,6 +39,10 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         rows = database.rows(_query(), _COPIES)
     known = [(row, step_at(times, row[2])) for row in rows if row[5] in _TRANSPORT_OF_LINK]
     known = [(row, step) for row, step in known if step is not None]
+    n_found = len(known)
+    known = [(row, step) for row, step in known if None not in map(numbers.local_rank, row[3:5])]
+    if len(known) < n_found:
+        remark(left_out(n_found - len(known), "link", "between ranks that no job has"))
     if not known:
         return None
     op_names = pa.array([str(row[0]) for row, _ in known], pa.string())

@@ -1,19 +1,26 @@
 """msprof_*.json of CANN: a timeline, whose "Overlap Analysis" process holds the step times of the capture.
 
-The export has no steps, so the whole capture is step 0. Times are µs; time stamps may be text.
+The export has no steps, so the whole capture is step 0. Times are µs; time stamps may be text. A large
+timeline is cut into slices, `msprof_slice_0_*.json` and so on.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
 from cluster_analysis import schema
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import decode, read_bytes
 
+#: Role of a timeline's file; its further slices are `prof_timeline/1` and so on.
+TIMELINE = "prof_timeline"
+_SLICE = re.compile(r"^msprof_slice_(\d{1,9})_")
 _PROCESS = "Overlap Analysis"
 _COLUMNS = {
     "Computing": "computing_us",
@@ -39,25 +46,32 @@ class _Event(msgspec.Struct, gc=False):
 _EVENTS: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
 
 
-def read_timeline_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+def slice_number(path: Path) -> int:
+    """Return which slice of a timeline a file is; -1 for a whole timeline."""
+    match = _SLICE.match(path.name)
+    return int(match.group(1)) if match else -1
+
+
+def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.Table | None:
     """Return STEPS: one row for the capture; None where the timeline has no overlap analysis.
 
+    Args:
+        paths: the timeline, or all its slices in order.
+        rank: whose it is.
+        remark: told of events without a time.
+
     Raises:
-        BadFileError: it is not such a file.
+        BadFileError: a part of it is no such file, or is missing: the others' sums would be too small.
     """
-    events = decode(read_bytes(path), _EVENTS)
-    processes = {
-        event.pid
-        for event in events
-        if event.phase == "M" and event.name == "process_name" and _said_name(event) == _PROCESS
-    }
+    expected = [-1] if len(paths) == 1 and slice_number(paths[0]) < 0 else list(range(len(paths)))
+    found = [slice_number(path) for path in paths]
+    if found != expected:
+        raise BadFileError(f"slices {', '.join(map(str, found))} are not a whole timeline", "export it again")
     sums = dict.fromkeys(_COLUMNS.values(), 0.0)
     begins: list[float] = []
     ends: list[float] = []
     n_bad = 0
-    for event in events:
-        if event.pid not in processes or event.phase != "X" or event.name not in _COLUMNS:
-            continue
+    for event in _overlap_events(paths):
         begin, length = _number(event.begin), _number(event.length)
         if begin is None or length is None:
             n_bad += 1
@@ -80,12 +94,31 @@ def read_timeline_steps(path: Path, rank: int, remark: Remark) -> pa.Table | Non
     return pa.Table.from_pylist([row], schema=schema.STEPS)
 
 
+def _overlap_events(paths: Sequence[Path]) -> Iterator[_Event]:
+    """Yield the events that say what overlaps what. The first slice may name the processes of all."""
+    processes: set[int | str | None] = set()
+    for path in paths:
+        try:
+            events = decode(read_bytes(path), _EVENTS)
+        except BadFileError as error:
+            raise BadFileError(f"{path.name}: {error.message}", error.advice) from error
+        processes |= {
+            event.pid
+            for event in events
+            if event.phase == "M" and event.name == "process_name" and _said_name(event) == _PROCESS
+        }
+        for event in events:
+            if event.pid in processes and event.phase == "X" and event.name in _COLUMNS:
+                yield event
+
+
 def _said_name(event: _Event) -> object:
     return event.arguments.name if event.arguments else None
 
 
 def _number(value: float | str | None) -> float | None:
     try:
-        return None if value is None else float(value)
+        number = None if value is None else float(value)
     except ValueError:
         return None
+    return number if number is not None and math.isfinite(number) else None

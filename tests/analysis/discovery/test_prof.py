@@ -76,6 +76,59 @@ def test_step_times_of_a_text_export_come_from_its_overlap_analysis(tmp_path: Pa
     assert (step["free_us"], step["stage_us"], step["bubble_us"]) == (1.0, 15.0, None)
 
 
+def overlap(name: str, begin: float, length: float) -> dict[str, object]:
+    """An event of the process that says what overlaps what."""
+    return {"name": name, "ph": "X", "pid": 7, "ts": begin, "dur": length}
+
+
+def write_timelines(prof: Path, **slices: list[dict[str, object]]) -> None:
+    """Write timelines by the middle of their names; the first names the process of all."""
+    output = prof / "mindstudio_profiler_output"
+    output.mkdir(exist_ok=True)
+    for name, events in slices.items():
+        process = {"name": "process_name", "ph": "M", "pid": 7, "args": {"name": "Overlap Analysis"}}
+        head = [] if name.startswith("slice_1") else [process]
+        (output / f"msprof_{name}.json").write_text(json.dumps([*head, *events]))
+
+
+def test_step_times_are_summed_over_all_slices_of_a_timeline(tmp_path: Path) -> None:
+    prof = write_prof(tmp_path, 0, rank=5)
+    (prof / "msprof_20250109123456.db").unlink()
+    write_timelines(
+        prof,
+        slice_0_20250109123456=[overlap("Computing", 100, 10), overlap("Free", 110, 1)],
+        slice_1_20250109123456=[overlap("Computing", 200, 30)],
+    )
+    tables = read_rank(discover(tmp_path).sources[0])
+    (step,) = tables.steps.to_pylist()
+    assert (tables.problems, step["computing_us"], step["stage_us"]) == ((), 40.0, 130.0)
+
+
+def test_a_timeline_without_one_of_its_slices_is_told_and_gives_no_step_times(tmp_path: Path) -> None:
+    prof = write_prof(tmp_path, 0, rank=5)
+    (prof / "msprof_20250109123456.db").unlink()
+    write_timelines(
+        prof,
+        slice_0_20250109123456=[overlap("Computing", 100, 10)],
+        slice_2_20250109123456=[overlap("Computing", 200, 30)],
+    )
+    tables = read_rank(discover(tmp_path).sources[0])
+    assert tables.steps.num_rows == 0
+    assert "slices 0, 2 are not a whole timeline" in tables.problems[0].reason
+
+
+def test_of_two_exports_of_a_timeline_the_newest_is_read_sliced_or_not(tmp_path: Path) -> None:
+    prof = write_prof(tmp_path, 0, rank=5)
+    (prof / "msprof_20250109123456.db").unlink()
+    write_timelines(
+        prof,
+        slice_0_20240101000000=[overlap("Computing", 100, 99)],
+        **{"20250109123456": [overlap("Computing", 100, 10)]},
+    )
+    tables = read_rank(discover(tmp_path).sources[0])
+    assert tables.steps["computing_us"].to_pylist() == [10.0]
+
+
 def test_ranks_that_no_prof_capture_knows_come_from_the_rank_table(tmp_path: Path) -> None:
     run = run_directory(tmp_path / "run", ("10.0.0.1", [0, 1]), ("10.0.0.2", [2, 3]))
     for host in (1, 2):

@@ -329,3 +329,14 @@ def test_tasks_without_a_time_are_left_out_and_counted(tmp_path: Path, damage: s
     told = [problem.reason for problem in tables.problems if problem.file == path.name]
     assert told == [f"left out: {n_tasks} {parts} without a time"]
     assert sum(tables.operators["n_calls"].to_pylist()) == 2 - n_tasks
+
+
+def test_a_damaged_local_rank_in_a_database_is_null_and_told(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    with sqlite3.connect(output / "analysis.db") as base:
+        base.execute("UPDATE CommAnalyzerMatrix SET dst_rank = '99999999' WHERE dst_rank = '1'")
+    base.close()
+    tables = read(output)
+    assert sorted(tables.links["dst_local"].to_pylist(), key=str) == [0, None, None]
+    assert [problem.reason for problem in tables.problems] == ["left out: 2 link ends without a rank"]

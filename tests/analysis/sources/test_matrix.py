@@ -85,4 +85,23 @@ def test_a_link_whose_ends_are_not_named_is_remarked(tmp_path: Path) -> None:
     document["step50"]["collective"][LINKS[0].key]["zero-one"] = {}  # type: ignore[index]
     rows, remarks = read(tmp_path, document)
     assert len(rows) == 3
-    assert remarks == ["left out: 1 link of step 50 that is not named source-destination"]
+    assert remarks == ["left out: 1 link of step 50 not named source-destination"]
+
+
+def test_a_total_whose_operator_is_an_empty_text_names_none(tmp_path: Path) -> None:
+    links = [
+        LinkRow(f"reduce-top1@{GROUP}", 0, 1, op_name="hcom_reduceScatter__691_4_1"),
+        LinkRow(f"reduce-total@{GROUP}", 0, 1, op_name=""),
+    ]
+    rows, _ = read(tmp_path, matrix_json({"step50": links}, "op_name"))
+    assert [(row["op_type"], row["op_name"]) for row in rows] == [
+        ("reducescatter", "hcom_reduceScatter__691_4_1"),
+        ("reducescatter", None),
+    ]
+
+
+def test_a_damaged_local_rank_is_told_and_makes_no_group_of_that_size(tmp_path: Path) -> None:
+    links = [LinkRow(f"allreduce-top1@{GROUP}", 0, 99999999), LinkRow(f"allreduce-top1@{GROUP}", 0, 1)]
+    rows, remarks = read(tmp_path, matrix_json({"step50": links}))
+    assert [(row["src_local"], row["dst_local"]) for row in rows] == [(0, 1)]
+    assert remarks == ["left out: 1 link of step 50 not named source-destination"]

@@ -104,3 +104,18 @@ def test_a_key_is_split_at_its_last_at_sign(parts: list[tuple[str, str | None]])
     names, groups = split_keys(pa.array(keys, pa.string()))
     expected = [(name.replace("@", ""), "") if group is None else (name, group) for name, group in parts]
     assert list(zip(names.to_pylist(), groups.to_pylist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("text", ["17364088837322415", "9300000000000000", "1736408883732241.5.1", "1e400"])
+def test_a_time_stamp_that_no_clock_shows_costs_itself_and_not_the_column(text: str) -> None:
+    read, n_bad = numbers.to_ns(pa.array([text, "1736408883732241.5"]))
+    assert (read.to_pylist(), n_bad) == ([None, 1736408883732241500], 1)
+
+
+def test_a_negative_time_stamp_is_null_alone_too() -> None:
+    assert numbers.to_ns(pa.array(["-5"]))[0].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(("text", "step"), [("13.0", 13), ("step13", 13), ("", 0), ("13.5", None)])
+def test_a_step_is_a_whole_number_however_it_was_written(text: str, step: int | None) -> None:
+    assert numbers.parse_step(text) == step

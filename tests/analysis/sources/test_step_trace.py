@@ -65,7 +65,7 @@ def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Pat
     header = f"Device_id,{STEP_HEADER}"
     rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": STEP_ROW, "0,51": STEP_ROW}, header))
     assert [row["step"] for row in rows] == [51]
-    assert remarks == ["left out: 2 rows of steps that it has for several devices"]
+    assert remarks == ["left out: 2 rows of steps that it has more than once"]
 
 
 def test_a_last_line_without_its_end_was_cut_off_and_is_left_out(tmp_path: Path) -> None:

@@ -213,6 +213,12 @@ def test_a_task_without_a_peer_works_on_its_own_ranks_memory(tmp_path: Path) -> 
     )
 
 
+def test_a_task_between_ranks_that_no_job_has_is_told_and_makes_no_link(tmp_path: Path) -> None:
+    tables = read_tasks(tmp_path, [(100, 0, 3_000_000_000, 4096, 1), (101, 0, 1, 8192, 1)])
+    assert [(row["src_local"], row["dst_local"]) for row in tables.links.to_pylist()] == [(0, 1)]
+    assert "left out: 1 link between ranks that no job has" in [one.reason for one in tables.problems]
+
+
 @pytest.mark.parametrize(
     ("metadata", "rank"),
     [

@@ -1,0 +1,54 @@
+"""Columns of a database as Arrow arrays: SQLite puts any type into any cell, so each is looked at.
+
+What is not of its type becomes null and is counted; it is never taken for 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import Remark, left_out
+
+
+def is_number(value: object) -> bool:
+    """Return whether a cell holds a finite number."""
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def steps(values: Sequence[Any], remark: Remark) -> pa.Array:
+    """Return step numbers, 0 where the cell names none; null for what is no step."""
+    known = [0 if value is None else numbers.parse_step(str(value)) for value in values]
+    n_bad = sum(step is None for step in known)
+    if n_bad:
+        remark(left_out(n_bad, "row", "without a step number"))
+    return pa.array(known, pa.int64())
+
+
+def floats(values: Sequence[Any], remark: Remark) -> pa.Array:
+    """Return numbers as float64; text and infinities become null and are counted."""
+    numeric = [
+        float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values
+    ]
+    n_bad = sum(number is None and value is not None for number, value in zip(numeric, values, strict=True))
+    if n_bad:
+        remark(left_out(n_bad, "value", "that is no number"))
+    return pa.array(numeric, pa.float64())
+
+
+def texts(values: Sequence[Any]) -> pa.Array:
+    """Return texts, "" for an empty cell."""
+    return pa.array(["" if value is None else str(value) for value in values], pa.string())
+
+
+def link_ends(values: Sequence[Any], remark: Remark) -> pa.Array:
+    """Return ranks in their group; null for what no job has."""
+    ranks = [numbers.local_rank(value) for value in values]
+    n_bad = ranks.count(None) - list(values).count(None)
+    if n_bad:
+        remark(left_out(n_bad, "link end", "without a rank"))
+    return pa.array(ranks, pa.int32())
