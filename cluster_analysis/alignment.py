@@ -11,9 +11,10 @@ import numpy as np
 
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.sorting import begins, distinct
 
 
-def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatArray:
+def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
     """What to add to each rank's clock so that the members of a collective leave it together, µs (ranks,).
 
     Sets of ranks that no chain of shared collectives connects are settled one by one, each beside the written
@@ -22,17 +23,15 @@ def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatA
     Args:
         calls: the step's calls.
         operator: the operator of each call (V,).
-        is_p2p: point-to-point calls (V,), which ranks do not leave together.
     """
     offset: FloatArray = calls.origin_us - calls.origin_us.min(initial=np.inf)
     if not calls.has_clock:
         return np.zeros(len(calls.ranks))
     settled = np.zeros(len(calls.ranks), bool)
-    usable = np.flatnonzero(~is_p2p)
-    usable = usable[np.argsort(calls.group[usable], kind="stable")]
-    bounds = np.searchsorted(calls.group[usable], np.arange(len(calls.groups) + 1)).tolist()
-    inside = [usable[begin:end] for begin, end in pairwise(bounds)]
-    ranks_of = [np.unique(calls.rank[own]) for own in inside]
+    usable = calls.collectives_by_group  # ranks do not leave messages together
+    inside = _by_group(calls, usable, calls.group[usable])
+    group_of_member, member = _members(calls)
+    ranks_of = _by_group(calls, member, group_of_member)
     # The largest group first; of equal ones the last.
     waiting = sorted(
         (group for group, ranks in enumerate(ranks_of) if len(ranks) > 1),
@@ -56,9 +55,7 @@ def clock_offsets(calls: Calls, operator: IntArray, is_p2p: BoolArray) -> FloatA
 def connected(calls: Calls) -> IntArray:
     """Number of the set of ranks (ranks,) that each rank belongs to, connected by chains of collectives."""
     label: IntArray = np.arange(len(calls.ranks))
-    usable = ~calls.is_point_to_point
-    pairs = np.unique(calls.group[usable].astype(np.int64) * len(label) + calls.rank[usable])
-    group, rank = pairs // len(label), pairs % len(label)
+    group, rank = _members(calls)
     while True:
         least = np.full(len(calls.groups), len(label), np.int64)
         np.minimum.at(least, group, label[rank])
@@ -66,6 +63,20 @@ def connected(calls: Calls) -> IntArray:
         np.minimum.at(label, rank, least[group])
         if (label == before).all():
             return label
+
+
+def _members(calls: Calls) -> tuple[IntArray, IntArray]:
+    """(group, rank) of all ranks that make collectives in a group, sorted."""
+    order = calls.collectives_by_group
+    group, rank = calls.group[order], calls.rank[order]
+    first = begins(group) | begins(rank)
+    return group[first], rank[first]
+
+
+def _by_group(calls: Calls, values: IntArray, group: IntArray) -> list[IntArray]:
+    """Values by their group, (groups,) arrays; they are sorted by it."""
+    bounds = np.searchsorted(group, np.arange(len(calls.groups) + 1)).tolist()
+    return [values[begin:end] for begin, end in pairwise(bounds)]
 
 
 def _settle(
@@ -76,7 +87,7 @@ def _settle(
     end = calls.end_us[inside] + offset[rank]
     ranks = np.unique(rank)
     known = ranks[settled[ranks]] if settled[ranks].any() else ranks[:1]
-    _, code = np.unique(operator[inside], return_inverse=True)
+    _, code = distinct(operator[inside])
     reference = np.full(int(code.max()) + 1, np.nan)
     is_known = np.zeros(len(calls.ranks), bool)
     is_known[known] = True

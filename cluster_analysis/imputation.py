@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_analysis.calls import Calls
-from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.model import Topology
+from cluster_analysis.sorting import stable_order
 from cluster_run.ids import Rank
 
 #: A rank that lacks more of its messages than this did something else than its stage.
@@ -36,22 +37,19 @@ class _Lacking:
     end_us: float
 
 
-def with_missing_calls(
-    calls: Calls, operator: IntArray, is_p2p: BoolArray, offset_us: FloatArray, topology: Topology
-) -> Calls:
+def with_missing_calls(calls: Calls, operator: IntArray, offset_us: FloatArray, topology: Topology) -> Calls:
     """Return the calls with the lacking ones filled in; the same object when none is lacking.
 
     Args:
         calls: the step's calls.
         operator: the operator of each call (V,).
-        is_p2p: point-to-point calls (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, stages and replicas.
     """
     if not calls.has_clock:
         return calls
-    found = _lacking_collectives(calls, operator, is_p2p, offset_us, topology)
-    found += _lacking_messages(calls, is_p2p, topology)
+    found = _lacking_collectives(calls, operator, offset_us, topology)
+    found += _lacking_messages(calls, topology)
     if not found:
         return calls
     source = np.array([one.source for one in found])
@@ -79,10 +77,10 @@ def with_missing_calls(
 
 
 def _lacking_collectives(
-    calls: Calls, operator: IntArray, is_p2p: BoolArray, offset_us: FloatArray, topology: Topology
+    calls: Calls, operator: IntArray, offset_us: FloatArray, topology: Topology
 ) -> list[_Lacking]:
-    usable = np.flatnonzero(~is_p2p)
-    order = usable[np.argsort(operator[usable], kind="stable")]
+    usable = np.flatnonzero(~calls.is_point_to_point)
+    order = usable[stable_order(operator[usable])]
     if not len(order):
         return []
     present = {int(rank): position for position, rank in enumerate(calls.ranks)}
@@ -116,21 +114,21 @@ def _lacking_collectives(
     return found
 
 
-def _lacking_messages(calls: Calls, is_p2p: BoolArray, topology: Topology) -> list[_Lacking]:
-    n_messages = np.bincount(calls.rank[is_p2p], minlength=len(calls.ranks))
+def _lacking_messages(calls: Calls, topology: Topology) -> list[_Lacking]:
+    n_messages = np.bincount(calls.rank[calls.is_point_to_point], minlength=len(calls.ranks))
     stages = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
     found = []
     for stage in np.unique(stages[stages >= 0]):
         ranks = np.flatnonzero((stages == stage) & (n_messages > 0))
         if len(np.unique(n_messages[ranks])) > 1:
-            found += _lacking_in_stage(calls, is_p2p, ranks, topology)
+            found += _lacking_in_stage(calls, ranks, topology)
     return found
 
 
-def _lacking_in_stage(calls: Calls, is_p2p: BoolArray, ranks: IntArray, topology: Topology) -> list[_Lacking]:
+def _lacking_in_stage(calls: Calls, ranks: IntArray, topology: Topology) -> list[_Lacking]:
     by_rank: dict[int, dict[int, int]] = {}
     for rank in ranks.tolist():
-        own = np.flatnonzero(is_p2p & (calls.rank == rank))
+        own = np.flatnonzero(calls.is_point_to_point & (calls.rank == rank))
         if len(np.unique(calls.group[own])) == 1 and (calls.number[own] >= 0).all():
             by_rank[rank] = dict(zip(calls.number[own].tolist(), own.tolist(), strict=True))
     counts = Counter(number for numbers in by_rank.values() for number in numbers)

@@ -13,9 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from cluster_analysis.calls import Calls
-from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.message_plans import Pipeline, Plan, Signature, pairs_by_number, plan_of
 from cluster_analysis.model import Topology
+from cluster_analysis.sorting import begins, stable_order
 from cluster_run.ids import Rank
 
 
@@ -28,24 +29,18 @@ class Ends:
     n_unpaired: int
 
 
-def pair_messages(calls: Calls, is_p2p: BoolArray, offset_us: FloatArray, topology: Topology) -> Ends:
+def pair_messages(calls: Calls, offset_us: FloatArray, topology: Topology) -> Ends:
     """Pair the ends of all point-to-point calls.
 
     Args:
         calls: the step's calls.
-        is_p2p: which of them are point to point (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: order of the stages in each group.
     """
     sender = np.full(len(calls), -1, np.int32)
     receiver = np.full(len(calls), -1, np.int32)
     by_signature: dict[Signature, list[Pipeline]] = {}
-    directions = calls.is_send, calls.is_receive
-    members = np.flatnonzero(is_p2p)
-    order = members[np.argsort(calls.group[members], kind="stable")]
-    cuts = np.flatnonzero(np.diff(calls.group[order])) + 1
-    for own in np.split(order, cuts) if len(order) else []:
-        pipeline = _pipeline(calls, own, directions, topology)
+    for pipeline in _pipelines(calls, topology):
         by_signature.setdefault(pipeline.signature, []).append(pipeline)
     incomplete: list[Pipeline] = []
     planned: tuple[Plan, Pipeline] | None = None
@@ -64,23 +59,21 @@ def pair_messages(calls: Calls, is_p2p: BoolArray, offset_us: FloatArray, topolo
     if planned is not None:
         for pipeline in incomplete:
             _connect(*pairs_by_number(calls, pipeline, *planned), sender, receiver)
-    _borrow_from_mates(calls, is_p2p, sender, receiver, topology)
-    unpaired = is_p2p & (sender < 0) & (receiver < 0)
+    _borrow_from_mates(calls, sender, receiver, topology)
+    unpaired = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     return Ends(sender, receiver, int(unpaired.sum()))
 
 
-def _borrow_from_mates(
-    calls: Calls, is_p2p: BoolArray, sender: IntArray, receiver: IntArray, topology: Topology
-) -> None:
+def _borrow_from_mates(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
     """Give calls whose partner has no files the partner of a mate's call.
 
     Mates (same stage and replica) pass on parts of one tensor at one time: whom a rank waited for came when
     its mate's partner came. Taken as it was, its waiting would be work that no repair takes away.
     """
-    orphan = is_p2p & (sender < 0) & (receiver < 0)
+    orphan = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     if not orphan.any():
         return
-    messages = np.flatnonzero(is_p2p)  # calls are sorted by rank
+    messages = np.flatnonzero(calls.is_point_to_point)  # calls are sorted by rank
     own_calls = np.split(messages, np.searchsorted(calls.rank[messages], np.arange(1, len(calls.ranks))))
     mates: dict[tuple[int, int], list[int]] = {}
     for position, rank in enumerate(calls.ranks.tolist()):
@@ -107,29 +100,45 @@ def _are_alike(calls: Calls, own: IntArray, theirs: IntArray) -> bool:
     return len(own) == len(theirs) and bool((calls.kind[own] == calls.kind[theirs]).all())
 
 
-def _pipeline(
-    calls: Calls, own: IntArray, directions: tuple[BoolArray, BoolArray], topology: Topology
-) -> Pipeline:
-    group = topology.groups.get(calls.groups[int(calls.group[own[0]])])
-    global_rank = calls.ranks[calls.rank[own]]
+def _pipelines(calls: Calls, topology: Topology) -> list[Pipeline]:
+    """Return the calls of each group that has messages, in the order of the groups."""
+    order = calls.messages_by_group
+    group, rank = calls.group[order], calls.rank[order]
+    # Runs of calls of one group and rank, and where the runs of each group begin and end.
+    first = np.flatnonzero(begins(group) | begins(rank))
+    bounds = np.r_[np.flatnonzero(begins(group[first])), len(first)]
+    stage = np.empty(len(first), np.int64)
+    n_stages = np.empty(len(bounds) - 1, np.int64)
+    for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
+        ranks = calls.ranks[rank[first[begin:end]]].tolist()
+        stage_of = _stages(calls.groups[int(group[first[begin]])], ranks, topology)
+        n_stages[number] = len(stage_of)
+        # Calls of ranks that the group does not name lie behind its last stage.
+        stage[begin:end] = [stage_of.get(one, len(stage_of)) for one in ranks]
+    # A group's sends come first, then its receives and batches, each by stage: so many drawers it has.
+    n_drawers = n_stages + 1
+    base = np.cumsum(3 * n_drawers) - 3 * n_drawers
+    number_of = np.repeat(np.arange(len(n_stages)), np.diff(bounds))
+    kind = np.where(calls.is_send[order], 0, np.where(calls.is_receive[order], 1, 2))
+    n_calls = np.diff(np.r_[first, len(order)])
+    drawer = np.repeat(base[number_of] + stage, n_calls) + kind * np.repeat(n_drawers[number_of], n_calls)
+    in_drawers = stable_order(drawer)
+    cuts = np.searchsorted(drawer[in_drawers], np.arange(int(3 * n_drawers.sum()) + 1))
+    drawers = np.split(order[in_drawers], cuts)[1:-1]
+    return [
+        Pipeline(*(tuple(drawers[at + one * (n + 1) : at + one * (n + 1) + n]) for one in range(3)))
+        for at, n in zip(base.tolist(), n_stages.tolist(), strict=True)
+    ]
+
+
+def _stages(name: str, ranks: list[int], topology: Topology) -> dict[int, int]:
+    """The place of each rank in the group's pipeline; of a group that nobody knows, the ranks in order."""
+    group = topology.groups.get(name)
     if group is None:
-        ranks = sorted(set(global_rank.tolist()))
-    else:
-        place = {int(rank): number for number, rank in enumerate(group.ranks)}
-        ranks = sorted(place, key=lambda rank: (topology.stages.get(Rank(rank), 0), place[rank]))
-    # Stable by stage: a rank's calls keep their order. Calls of ranks that the group does not name go last.
-    stage_of = {rank: stage for stage, rank in enumerate(ranks)}
-    known, inverse = np.unique(global_rank, return_inverse=True)
-    stage = np.array([stage_of.get(rank, len(ranks)) for rank in known.tolist()])[inverse]
-    order = np.argsort(stage, kind="stable")
-    bounds = np.searchsorted(stage[order], np.arange(len(ranks) + 1)).tolist()
-    send, receive = directions[0][own], directions[1][own]
-    by_stage = [order[begin:end] for begin, end in pairwise(bounds)]
-    return Pipeline(
-        tuple(own[here[send[here]]] for here in by_stage),
-        tuple(own[here[receive[here]]] for here in by_stage),
-        tuple(own[here[~send[here] & ~receive[here]]] for here in by_stage),
-    )
+        return {rank: place for place, rank in enumerate(sorted(set(ranks)))}
+    place = {int(rank): number for number, rank in enumerate(group.ranks)}
+    ordered = sorted(place, key=lambda rank: (topology.stages.get(Rank(rank), 0), place[rank]))
+    return {rank: stage for stage, rank in enumerate(ordered)}
 
 
 def _pair_two(pipeline: Pipeline, sender: IntArray, receiver: IntArray) -> None:

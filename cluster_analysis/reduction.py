@@ -53,11 +53,10 @@ def reduce_step(
     if not len(calls):
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
-    is_p2p = calls.is_point_to_point
-    offset_us = clock_offsets(calls, operator, is_p2p)
+    offset_us = clock_offsets(calls, operator)
     seen = _matched(calls, (operator, place), offset_us, own_steps, topology)
     whole = seen
-    filled = with_missing_calls(calls, operator, is_p2p, offset_us, topology)
+    filled = with_missing_calls(calls, operator, offset_us, topology)
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), offset_us, own_steps, topology)
     names = own_collectives["op_name"]
@@ -116,7 +115,7 @@ def _matched(
     topology: Topology,
 ) -> _Matched:
     operator, place = matches
-    ends = pair_messages(calls, calls.is_point_to_point, offset_us, topology)
+    ends = pair_messages(calls, offset_us, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
     local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, steps))

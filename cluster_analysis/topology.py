@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.calls import codes
 from cluster_analysis.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
 from cluster_analysis.model import Capture, ParallelSizes, Problem, RankMetadata, RankTables, Topology
 from cluster_analysis.roles import assign_roles
@@ -168,13 +169,9 @@ def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Prob
     lengths = np.array([len(topology.groups[group].ranks) for group in groups], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if groups else np.zeros(0, dtype=np.int64)
     members = np.array([rank for group in groups for rank in topology.groups[group].ranks], dtype=np.int64)
-    texts = links["group"].cast(pa.string()).combine_chunks()
-    encoded = pc.dictionary_encode(texts)
-    numbers = np.array(
-        [number_of.get(value, _NO_LOCAL) for value in encoded.dictionary.to_pylist()], dtype=np.int64
-    )
-    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    group_number = numbers[indices] if len(numbers) else np.zeros(0, dtype=np.int64)
+    texts, text = codes(links["group"])
+    numbers = np.array([number_of.get(value, _NO_LOCAL) for value in texts], dtype=np.int64)
+    group_number = numbers[text]
     ends = {}
     for name in ("src", "dst"):
         local = links[f"{name}_local"].combine_chunks().fill_null(_NO_LOCAL).to_numpy(zero_copy_only=False)
@@ -189,7 +186,8 @@ def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Prob
 
 
 def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
-    lost = links.filter(pc.or_(pc.is_null(links["src_rank"]), pc.is_null(links["dst_rank"])))
+    is_lost = pc.or_(pc.is_null(links["src_rank"]), pc.is_null(links["dst_rank"]))
+    lost = links.select(["group"]).filter(is_lost)
     counts = Counter(lost["group"].cast(pa.string()).to_pylist())
     return tuple(
         Problem(

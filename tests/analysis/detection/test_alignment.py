@@ -40,7 +40,7 @@ def calls_in(groups: dict[str, tuple[int, ...]], clock_us: list[float], *, round
 
 def ends_on_one_clock(calls: Calls) -> FloatArray:
     operator, _ = match_calls(calls)
-    offset = clock_offsets(calls, operator, calls.is_point_to_point)
+    offset = clock_offsets(calls, operator)
     ends: FloatArray = calls.end_us + offset[calls.rank]
     return ends
 
@@ -80,9 +80,7 @@ def test_one_wild_record_moves_no_clock() -> None:
     wild[np.flatnonzero(calls.rank == 2)[0]] += 1e6
     operator, _ = match_calls(calls)
     one = replace(calls, end_us=wild)
-    assert clock_offsets(one, operator, calls.is_point_to_point) == pytest.approx(
-        clock_offsets(calls, operator, calls.is_point_to_point), abs=0.01
-    )
+    assert clock_offsets(one, operator) == pytest.approx(clock_offsets(calls, operator), abs=0.01)
 
 
 def test_messages_connect_no_clocks() -> None:

@@ -37,7 +37,7 @@ def of_ranks(kinds: dict[int, Sequence[str]]) -> list[Call]:
 
 def paired(made: Sequence[Call], where: Topology) -> tuple[Calls, Ends]:
     calls = calls_of(collectives_table(made))
-    ends = pair_messages(calls, calls.is_point_to_point, np.zeros(len(calls.ranks)), where)
+    ends = pair_messages(calls, np.zeros(len(calls.ranks)), where)
     return calls, ends
 
 

@@ -35,9 +35,8 @@ def three_rounds(lost: set[tuple[int, int]]) -> list[Call]:
 def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
     calls = calls_of(collectives_table(three_rounds({(1, 1)}), clock_offset_us={1: 5000.0}))
     operator, _ = match_calls(calls)
-    alone = calls.is_point_to_point
-    offset = clock_offsets(calls, operator, alone)
-    filled = with_missing_calls(calls, operator, alone, offset, WHERE)
+    offset = clock_offsets(calls, operator)
+    filled = with_missing_calls(calls, operator, offset, WHERE)
     own = np.flatnonzero(filled.rank == 1)
     assert len(own) == 3
     ends = filled.end_us[own]
@@ -48,8 +47,7 @@ def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
 def test_complete_calls_are_left_as_they_are() -> None:
     calls = calls_of(collectives_table(three_rounds(set())))
     operator, _ = match_calls(calls)
-    alone = calls.is_point_to_point
-    assert with_missing_calls(calls, operator, alone, clock_offsets(calls, operator, alone), WHERE) is calls
+    assert with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE) is calls
 
 
 def test_the_time_in_a_lost_call_is_not_taken_for_local_work() -> None:
@@ -71,8 +69,7 @@ def test_a_group_of_which_most_members_have_no_files_is_not_filled_in() -> None:
     wide = small_topology({"g": tuple(range(8))})
     calls = calls_of(collectives_table(three_rounds(set())))
     operator, _ = match_calls(calls)
-    alone = calls.is_point_to_point
-    assert with_missing_calls(calls, operator, alone, clock_offsets(calls, operator, alone), wide) is calls
+    assert with_missing_calls(calls, operator, clock_offsets(calls, operator), wide) is calls
 
 
 def test_lost_messages_are_paired_by_what_their_stage_does() -> None:

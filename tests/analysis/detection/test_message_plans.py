@@ -95,7 +95,7 @@ def test_stages_that_no_collective_connects_may_have_any_clocks(clock_us: list[f
     made, numbers = played(ONE_F_ONE_B, tuple(clock_us))
     calls = calls_of(collectives_table(made))
     where = small_topology({"p": tuple(range(N_STAGES))}, stages={stage: stage for stage in range(N_STAGES)})
-    ends = pair_messages(calls, calls.is_point_to_point, calls.origin_us, where)
+    ends = pair_messages(calls, calls.origin_us, where)
     received = np.flatnonzero(ends.sender >= 0)
     assert ends.n_unpaired == 0
     assert ends_of(calls, ends.sender[received], received) == true_ends(numbers)
