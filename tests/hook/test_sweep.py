@@ -5,95 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError
-from cluster_hook.kubernetes.sweep import SweepOptions, Swept, sweep
+from cluster_hook.kubernetes.api import ApiAccess, ApiClient
+from cluster_hook.kubernetes.sweep import Swept, sweep
 from cluster_hook.kubernetes.trainingjob import PREFIX
-from cluster_hook.pipeline import FollowOptions
-from tests.hook.fake_kubernetes import FakeKubernetes, fake_kubernetes
-
-LABELS = {"cluster-hook/enabled": "true"}
-ENDED = {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": "2026-01-01T00:00:00Z"}
-RUNNING: dict[str, Any] = {"active": 1}
-BATCH = "/apis/batch/v1"
-VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
-ASCEND = "/apis/mindxdl.gitee.com/v1"
-
-
-@pytest.fixture(scope="session")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("simulated") / "run"
-    job = ("--tp", "2", "--pp", "1", "--dp", "4", "--steps", "3", "--ranks-per-host", "4", "-q")
-    command = [sys.executable, "-m", "cluster_analysis.simulation", run, "--scenario", "slow_rank:1.5", *job]
-    subprocess.run(command, check=True, timeout=50)
-    return run
-
-
-@dataclass
-class Site:
-    """A cluster, its volumes, and the sweep's options."""
-
-    cluster: FakeKubernetes
-    options: SweepOptions
-
-    def add_job(
-        self,
-        name: str,
-        *,
-        profile_dir: str | None = None,
-        status: dict[str, Any] | None = None,
-        **changes: Any,
-    ) -> None:
-        """Add a training job that ended long ago."""
-        said = {PREFIX + "profile-dir": profile_dir if profile_dir is not None else name}
-        metadata = {"labels": LABELS, "annotations": {**said, **changes.pop("annotations", {})}}
-        group, plural = changes.pop("kind", (BATCH, "jobs"))
-        self.cluster.add(group, plural, name, status=ENDED if status is None else status, metadata=metadata)
-
-    def add_data(self, simulated: Path, name: str) -> Path:
-        """Put the captures of the simulated job onto the profile volume."""
-        target = self.options.profiles / name
-        shutil.copytree(simulated / "cluster_profiler", target)
-        for path in target.rglob("*"):
-            os.utime(path, (1_700_000_000, 1_700_000_000))
-        return target
-
-    def sweep(self, **changes: Any) -> list[tuple[str, str]]:
-        """Sweep once; return what became of which job."""
-        options = replace(self.options, **changes)
-        told: list[Swept] = []
-        sweep(ApiClient(ApiAccess(self.cluster.url)), options, told.append)
-        return [(one.job, one.state) for one in told]
-
-    def said(self, name: str, key: str) -> str:
-        """Return what the sweep wrote on a job."""
-        return self.cluster.annotations(name).get(PREFIX + key, "")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    for name in ("profiles", "results"):
-        (tmp_path / name).mkdir()
-    with fake_kubernetes() as cluster:
-        options = SweepOptions(
-            namespace="training",
-            selector="cluster-hook/enabled=true",
-            profiles=tmp_path / "profiles",
-            results=tmp_path / "results",
-            holder="this-sweep",
-            follow=FollowOptions(deadline_s=50, shows_report=False),
-        )
-        yield Site(cluster, options)
+from tests.hook.sweep_site import ASCEND, BATCH, ENDED, RUNNING, VOLCANO, Site
 
 
 @pytest.mark.slow
@@ -335,46 +258,6 @@ def test_a_rank_that_left_no_data_is_a_problem_when_the_rank_table_knows_it(
     site.add_job("train")
     site.sweep()
     assert "problem" in site.said("train", "summary")
-
-
-def test_all_pages_of_a_long_list_are_read(site: Site) -> None:
-    site.cluster.page_length = 2
-    for number in range(5):
-        site.add_job(f"train-{number}")
-    assert len(site.sweep()) == 5
-
-
-def test_a_list_that_the_server_forgot_is_read_again_and_each_job_once(site: Site) -> None:
-    site.cluster.page_length = 2
-    site.cluster.forgets_pages = True
-    for number in range(5):
-        site.add_job(f"train-{number}")
-    assert [state for _, state in site.sweep()] == ["retried"] * 5
-
-
-def test_a_passing_failure_of_the_server_is_tried_again(site: Site) -> None:
-    site.add_job("train")
-    site.cluster.failures = [503, 429]
-    assert site.sweep() == [("jobs/train", "retried")]
-
-
-def test_a_missing_role_is_named_with_what_to_do(site: Site) -> None:
-    site.cluster.forbidden = {(BATCH, "jobs")}
-    with pytest.raises(ApiError, match=r"jobs is forbidden.*rbac\.yaml"):
-        site.sweep()
-
-
-def test_a_missing_role_for_a_further_kind_costs_only_that_kind(site: Site) -> None:
-    site.cluster.kinds.add((VOLCANO, "jobs"))
-    site.cluster.forbidden = {(VOLCANO, "jobs")}
-    site.add_job("train")
-    assert ("jobs/train", "retried") in site.sweep()
-
-
-def test_an_object_of_another_form_costs_only_itself(site: Site) -> None:
-    site.add_job("good")
-    site.cluster.add(BATCH, "jobs", "bad", status={"conditions": [7]}, metadata={"labels": LABELS})
-    assert site.sweep() == [("jobs/good", "retried")]
 
 
 def test_no_job_is_begun_that_might_not_end_in_time(site: Site) -> None:
