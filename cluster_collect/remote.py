@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cluster_collect.decompress import Codec
@@ -18,7 +18,7 @@ from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShel
 
 _MAX_NOISE_BYTES = 4 << 20
 _MAX_RECORD_BYTES = 16 * 1024
-_ENTRY = re.compile(rb"(.) (\d{1,20}) (-?\d{1,20})(?:\.(\d+))? (.*)", re.DOTALL)
+_ENTRY = re.compile(rb"(.) (\d{1,20}) (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
 
 _FUNCTIONS = rb"""
 LC_ALL=C; export LC_ALL
@@ -70,7 +70,8 @@ enter || exit 91
 low=
 nice -n "$niceness" true >/dev/null 2>&1 && low="nice -n $niceness"
 case $codec in
-  zstd) pack | $low zstd -1 -q -c ;;
+  # With threads of its own zstd takes more of the host's time. Before 1.3.4 it had none, nor this option.
+  zstd) pack | { $low zstd -1 --single-thread -q -c || [ $? -ne 1 ] || $low zstd -1 -q -c; } ;;
   gzip) pack | $low gzip -1 -c ;;
   *) pack ;;
 esac
@@ -233,7 +234,7 @@ class ListingReader:
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries
         self._pending = b""
-        self._in_listing = False
+        self._take: Callable[[bytes], None] = self._report
         self._tools: dict[str, str] = {}
         self.entries: list[RemoteEntry] = []
         self.clock_s: float | None = None
@@ -264,7 +265,7 @@ class ListingReader:
         if len(self._pending) > _MAX_RECORD_BYTES:
             raise HostileDataError("the listing holds a record without end")
         for record in records:
-            self._record(record)
+            self._take(record)
 
     def require_root(self, profiler_root: str) -> None:
         """Raise NoProfilerRootError when the host said that the root cannot be entered."""
@@ -274,18 +275,13 @@ class ListingReader:
                 "check profiler_root of this host",
             )
 
-    def _record(self, record: bytes) -> None:
-        if self._in_listing and not self.complete:
-            self._entry(record)
-        elif not self.complete:
-            self._report(record)
-
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")
         if word == "listing":
-            self._in_listing = True
+            self._take = self._entry
         elif word == "missing":
             self.missing = True
+            self._take = _ignore
         elif word == "clock":
             self.clock_s = _float_or_none(rest)
         elif word == "tool":
@@ -307,12 +303,17 @@ class ListingReader:
             if len(self.entries) >= self._max_entries:
                 raise HostileDataError(f"the listing holds more than {self._max_entries} entries")
             kind, size, seconds, fraction, path = match.groups()
-            mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"")[:9].ljust(9, b"0"))
+            mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
             self.entries.append(RemoteEntry(path, kind.decode("latin-1"), int(size), mtime_ns))
         elif record.startswith(b"end ") and record[4:].isdigit():
             self.find_status = int(record[4:])
+            self._take = _ignore
         else:
             raise HostileDataError(f"the listing holds {record[:80]!r}")
+
+
+def _ignore(record: bytes) -> None:
+    """Take what follows the end of a listing."""
 
 
 def _float_or_none(text: str) -> float | None:

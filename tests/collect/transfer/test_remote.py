@@ -183,3 +183,22 @@ def test_tar_and_compressor_on_the_host_give_way_to_its_own_work(
     before = int(subprocess.run(["nice"], capture_output=True, check=True).stdout)
     ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "gzip", 7))
     assert {int((tmp_path / f"{tool}.nice").read_text()) for tool in ("tar", "gzip")} == {min(19, before + 7)}
+
+
+@pytest.mark.parametrize(("status", "n_calls"), [(1, 2), (137, 1)])
+def test_a_zstd_of_before_1_3_4_is_called_without_the_option_it_lacks_and_no_other_failure_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, n_calls: int
+) -> None:
+    (tmp_path / "prof").mkdir()
+    (tmp_path / "prof" / "x").write_text("content")
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "zstd"
+    fake.write_text(
+        f"#!/bin/sh\necho >>{tmp_path}/calls\n"
+        f'case "$*" in *--single-thread*) exit {status};; esac\nexec {shutil.which("cat")}\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    answer = ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "zstd", 0))
+    assert (tmp_path / "calls").read_text().count("\n") == n_calls
+    assert (b"content" in answer) == (status == 1)
