@@ -177,6 +177,9 @@ def main() -> None:
     parser.add_argument("--delay-ms", type=float, default=20.0, help="round trip of the slow link")
     parser.add_argument("--held", type=int, default=500, help="connections held at once")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument(
+        "--bare-login", action="store_true", help="without what this login's ~/.bashrc starts"
+    )
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers and data are removed
@@ -197,6 +200,8 @@ def benchmark(arguments: argparse.Namespace, place: Path) -> None:
     print(f"load before: {load:.1f} on {os.cpu_count()} processors; data in {place}", flush=True)
     with SshLab(place / "lab") as lab:
         settings = {"MaxStartups": "1000", "MaxSessions": "100"}
+        if arguments.bare_login:
+            settings["SetEnv"] = "SHLVL=1"  # a shell inside of another: bash reads no ~/.bashrc then
         servers = [lab.start(f"127.0.0.{10 + n}", settings=settings) for n in range(arguments.hosts)]
         # Once unmeasured: the first run after an installation compiles the modules.
         for rival in RIVALS:
