@@ -15,7 +15,9 @@ _OBJECTS_BETWEEN_GARBAGE_RUNS = 200_000
 def run() -> None:
     """Run the command and exit with its code."""
     gc.set_threshold(_OBJECTS_BETWEEN_GARBAGE_RUNS)
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    gc.freeze()  # Python looks through everything for garbage once more before it ends
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,20 @@ def merge_identical(
 
     A copy with other content stays, and its line says whose place it would have had.
     """
+    collided = [
+        placed
+        for placed in selection.files
+        if placed.target.startswith(COLLIDED_NAME + b"/") and placed.target != placed.entry.path
+    ]
+    if not collided:
+        return list(files)
     winners = {file.target: file for file in selection.files}
     by_source = {file.source: file for file in files}
     rivals: dict[str, str] = {}
-    for placed in selection.files:
-        if placed.target.startswith(COLLIDED_NAME + b"/") and placed.target != placed.entry.path:
-            winner = winners.get(placed.entry.path.rpartition(b"/")[2])
-            if winner is not None:
-                rivals[os.fsdecode(placed.entry.path)] = os.fsdecode(winner.entry.path)
+    for placed in collided:
+        winner = winners.get(placed.entry.path.rpartition(b"/")[2])
+        if winner is not None:
+            rivals[os.fsdecode(placed.entry.path)] = os.fsdecode(winner.entry.path)
     return [_merged(run, file, by_source.get(rivals.get(file.source, ""))) for file in files]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_collect.bandwidth import BandwidthCap
@@ -164,7 +164,8 @@ class HostCollection:
                 finally:
                     self._shared.writer.release(n_bytes)
                     self._findings.take(self._intake, present, selection)
-        self._findings.take(self._intake, present, selection)
+        else:
+            self._findings.take(self._intake, present, selection)
         self._findings.files = merge_identical(
             self._shared.writer.run, self._findings.files, selection, self._intake.path_of
         )
@@ -173,6 +174,8 @@ class HostCollection:
         """Tell the files that are already here from those to fetch."""
         present: dict[bytes, CollectedFile] = {}
         missing: list[PlacedFile] = []
+        if not self._shared.journal.knows(self._spec.server_id):
+            return present, _smallest_first(selection.files)
         for placed in selection.files:
             entry = placed.entry
             source = os.fsdecode(entry.path)
@@ -190,9 +193,7 @@ class HostCollection:
             if file is not None and file.path != self._intake.path_of(placed) and file.path in lost:
                 del present[placed.entry.path]
                 missing.append(placed)
-        # Small files first: over a link that keeps breaking, as many as possible get through.
-        missing.sort(key=lambda placed: placed.entry.size_bytes)
-        return present, missing
+        return present, _smallest_first(missing)
 
     async def _rounds(
         self,
@@ -320,7 +321,7 @@ class HostCollection:
                 intake.failed[path] = intake.described(placed, reason=reason)
             elif path not in intake.stored:
                 intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
-            elif padded := _why_padded(path, errors):
+            elif errors and (padded := _why_padded(path, errors)):
                 intake.discard(placed, padded)
                 changed.append(placed)
         return changed
@@ -333,6 +334,11 @@ def _why_padded(path: bytes, errors: bytes) -> str:
         if found:
             return (trouble[2:] + rest.split(b"\n")[0]).decode(errors="replace")[:200]
     return ""
+
+
+def _smallest_first(files: Iterable[PlacedFile]) -> list[PlacedFile]:
+    """Over a link that keeps breaking, as many files as possible get through."""
+    return sorted(files, key=lambda placed: placed.entry.size_bytes)
 
 
 def _why_missing(path: bytes, now: RemoteEntry | None, errors: bytes) -> str:

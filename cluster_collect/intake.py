@@ -79,8 +79,9 @@ class Intake:
 
     def cut_bytes(self, placed: PlacedFile) -> int:
         """Return how much of a file came before it was cut off; 0 where it begins anew."""
-        version = self._version(placed)
-        n_bytes = self._writer.cut_bytes(self.path_of(placed), version) if version else 0
+        if placed.entry.size_bytes < LARGE_BYTES:
+            return 0
+        n_bytes = self._writer.cut_bytes(self.path_of(placed), self._version(placed))
         return n_bytes if n_bytes <= placed.entry.size_bytes else 0
 
     async def resume(self, placed: PlacedFile, alive: Callable[[], object]) -> IncomingFile:
@@ -136,17 +137,32 @@ class Intake:
                 self._watch.file_stored(self._host, file.path, file.size_bytes)
             self._unannounced.clear()
 
+    def take(self, placed: PlacedFile, content: memoryview) -> None:
+        """Keep a file all of which is here."""
+        self.forget(placed)
+        self.received(len(content))
+        try:
+            sha256 = self._writer.store(self.path_of(placed), content, placed.entry.mtime_ns)
+        except FileRefusedError as error:
+            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+        else:
+            self._note(placed, len(content), sha256)
+
     def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
         """Keep a file that has been received to its end."""
-        entry = placed.entry
         try:
-            sha256 = incoming.commit(entry.mtime_ns)
+            sha256 = incoming.commit(placed.entry.mtime_ns)
         except FileRefusedError as error:
-            self.failed[entry.path] = self.described(placed, reason=str(error))
-            return
+            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+        else:
+            self._note(placed, incoming.n_bytes, sha256)
+
+    def _note(self, placed: PlacedFile, n_bytes: int, sha256: str) -> None:
+        """Note a file that now has its final name; one of another size than announced is not the one."""
+        entry = placed.entry
         file = self.described(placed, sha256)
-        if incoming.n_bytes != entry.size_bytes:
-            size_now = RemoteEntry(entry.path, "f", incoming.n_bytes, entry.mtime_ns)
+        if n_bytes != entry.size_bytes:
+            size_now = RemoteEntry(entry.path, "f", n_bytes, entry.mtime_ns)
             self.mismatched[entry.path] = self.described(PlacedFile(size_now, placed.target), sha256)
             return
         self._journal.record(self._server_id, file)
@@ -164,13 +180,21 @@ class TarIntake:
         self._incoming: IncomingFile | None = None
         self._is_as_listed = False
 
+    def whole_file(self, name: bytes, content: memoryview) -> None:
+        """Keep the file."""
+        self._intake.take(self._wanted(name), content)
+
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """Open the file; a name that this machine cannot hold is read past."""
-        self._placed = self._files.get(name)
-        if self._placed is None:
-            raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
+        self._placed = self._wanted(name)
         self._incoming = self._intake.begin(self._placed)
         self._is_as_listed = size_bytes == self._placed.entry.size_bytes
+
+    def _wanted(self, name: bytes) -> PlacedFile:
+        placed = self._files.get(name)
+        if placed is None:
+            raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
+        return placed
 
     def file_data(self, data: memoryview) -> None:
         """Write content."""

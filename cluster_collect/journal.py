@@ -8,6 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from types import TracebackType
 
@@ -99,7 +100,8 @@ class Journal:
         """Take note of a file that now has its final name."""
         if not self._is_begun:
             self._begin()
-        self._unwritten.append(f'{{"server_id": {json.dumps(server_id)}, {file_to_json(file)[1:]}\n')
+        name = encode_basestring_ascii(server_id)
+        self._unwritten.append(f'{{"server_id": {name}, {file_to_json(file)[1:]}\n')
         self._claimed[server_id].pop(file.source, None)
         self._proven[server_id][file.source] = file
         self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
@@ -124,6 +126,10 @@ class Journal:
         except OSError as error:
             raise _journal_error(error, self._run) from None
         self._is_begun = True
+
+    def knows(self, server_id: ServerId) -> bool:
+        """Whether earlier calls, or this one, brought any file of a host."""
+        return bool(self._claimed.get(server_id) or self._proven.get(server_id))
 
     def stored(
         self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False

@@ -13,9 +13,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import translate
-from functools import partial
 from posixpath import basename
 
 from cluster_collect.analysis_files import needed_by_analysis
@@ -94,8 +93,7 @@ def _placer(entries: Sequence[RemoteEntry], shape: TreeShape) -> Callable[[bytes
     """Return the function that gives a path its place below the host's directory, None where it has none."""
     if _CAPTURE.fullmatch(shape.root_name):
         return lambda path: shape.root_name + b"/" + path
-    r1_directory = _r1_directory(shape)
-    known = partial(_known_place, r1_directory=r1_directory)
+    known = _by_directory(_r1_directory(shape))
     if any(known(entry.path) is not None for entry in entries):
         return known
     is_flat_root = shape.root_name.startswith(b"profiler") or any(
@@ -104,11 +102,21 @@ def _placer(entries: Sequence[RemoteEntry], shape: TreeShape) -> Callable[[bytes
     return _flat_place if is_flat_root else known
 
 
-def _known_place(path: bytes, r1_directory: re.Pattern[bytes]) -> bytes | None:
-    directory, _, name = path.rpartition(b"/")
-    if any(_CAPTURE.fullmatch(part) for part in directory.split(b"/")) or _MSMONITOR.fullmatch(name):
-        return path
-    return _dotted(name) if r1_directory.fullmatch(directory) else None
+def _by_directory(r1_directory: re.Pattern[bytes]) -> Callable[[bytes], bytes | None]:
+    """Return the function that places what is known by its directory; it looks at each directory once."""
+    of_captures: dict[bytes, bool] = {}
+
+    def place(path: bytes) -> bytes | None:
+        directory, _, name = path.rpartition(b"/")
+        is_of_capture = of_captures.get(directory)
+        if is_of_capture is None:
+            is_of_capture = any(_CAPTURE.fullmatch(part) for part in directory.split(b"/"))
+            of_captures[directory] = is_of_capture
+        if is_of_capture or _MSMONITOR.fullmatch(name):
+            return path
+        return _dotted(name) if r1_directory.fullmatch(directory) else None
+
+    return place
 
 
 def _flat_place(path: bytes) -> bytes | None:
@@ -155,16 +163,16 @@ def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[by
 
 def _apart(taken: Iterable[tuple[RemoteEntry, bytes]]) -> tuple[PlacedFile, ...]:
     """Give every file a place of its own. Of several for one place the last in natural order gets it."""
-    claims: dict[bytes, list[RemoteEntry]] = {}
+    winners: dict[bytes, PlacedFile] = {}
+    losers: list[PlacedFile] = []
     for entry, target in taken:
-        claims.setdefault(target, []).append(entry)
-    placed: list[PlacedFile] = []
-    for target, rivals in claims.items():
-        if len(rivals) > 1:
-            rivals.sort(key=lambda entry: natural_order(entry.path))
-        placed += [PlacedFile(loser, COLLIDED_NAME + b"/" + loser.path) for loser in rivals[:-1]]
-        placed.append(PlacedFile(rivals[-1], target))
-    return tuple(sorted(placed, key=lambda file: file.entry.path))
+        placed, rival = PlacedFile(entry, target), winners.get(target)
+        if rival is not None:
+            if natural_order(entry.path) < natural_order(rival.entry.path):
+                placed, rival = rival, placed
+            losers.append(replace(rival, target=COLLIDED_NAME + b"/" + rival.entry.path))
+        winners[target] = placed
+    return tuple(sorted([*winners.values(), *losers], key=lambda file: file.entry.path))
 
 
 def natural_order(path: bytes) -> tuple[tuple[int, bytes], ...]:

@@ -86,17 +86,42 @@ class RunWriter:
         final = b"%b/%b" % (self._root, os.fsencode(path))
         directory = final.rpartition(b"/")[0]
         try:
-            if directory not in self._made:
-                os.makedirs(directory, exist_ok=True)
-                self._made.add(directory)
             if version:
                 temporary = self._cut_name(directory, version)
+                self._make(directory)
                 self._remove(temporary)
             else:
-                temporary = b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
+                temporary = self._part_name(directory)
             return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final)
         except OSError as error:
             raise _refused(error, path) from None
+
+    def store(self, path: str, content: bytes | memoryview, mtime_ns: int) -> str:
+        """Write the file `path`, all of which is here, as an IncomingFile does; return its SHA-256.
+
+        Raises:
+            FileRefusedError: the name or the time cannot be used here.
+            ClusterError: the disk is full or the directory cannot be written.
+        """
+        sha256 = hashlib.sha256(content).hexdigest()
+        self.written(len(content))
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        try:
+            temporary = self._part_name(final.rpartition(b"/")[0])
+            descriptor = os.open(temporary, _FLAGS, _MODE)
+            try:
+                try:
+                    _write_all(descriptor, content)
+                    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+                finally:
+                    os.close(descriptor)
+                os.replace(temporary, final)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except (OSError, OverflowError) as error:
+            raise _refused(error, path) from None
+        return sha256
 
     def cut_bytes(self, path: str, version: str) -> int:
         """Return how much of this version of a large file is here, 0 when there is nothing of it."""
@@ -138,6 +163,16 @@ class RunWriter:
         prefix = b"%b/%b/" % (self._root, os.fsencode(directory))
         for temporary in [name for name in self._cuts if name.startswith(prefix)]:
             self._remove(temporary)
+
+    def _part_name(self, directory: bytes) -> bytes:
+        """Return a new temporary name in a directory, which is made when missing."""
+        self._make(directory)
+        return b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
+
+    def _make(self, directory: bytes) -> None:
+        if directory not in self._made:
+            os.makedirs(directory, exist_ok=True)
+            self._made.add(directory)
 
     def _cut_name(self, directory: bytes, version: str) -> bytes:
         return b"%b/%b%b" % (directory, self._cut_stem, version.encode())
@@ -208,9 +243,7 @@ class IncomingFile:
         self._hash.update(data)
         self.n_bytes += n_bytes
         try:
-            n_written = os.write(self._descriptor, data)
-            while n_written < n_bytes:  # a full disk takes a part before it says so
-                n_written += os.write(self._descriptor, memoryview(data)[n_written:])
+            _write_all(self._descriptor, data)
         except OSError as error:
             raise _refused(error, os.fsdecode(self._final)) from None
         self._writer.written(n_bytes)
@@ -257,6 +290,12 @@ class IncomingFile:
             self.n_bytes += len(piece)
             alive()
         self._n_bytes_before = self.n_bytes
+
+
+def _write_all(descriptor: int, data: bytes | memoryview) -> None:
+    n_written = os.write(descriptor, data)
+    while n_written < len(data):  # a full disk takes a part before it says so
+        n_written += os.write(descriptor, memoryview(data)[n_written:])
 
 
 def _boot_mark() -> bytes:

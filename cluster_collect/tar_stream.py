@@ -19,11 +19,16 @@ _MAX_EXTENSION_BYTES = 1 << 20
 #: A file that is still written may grow between listing and reading: by its size, or by this.
 _GROWTH_BYTES = 64 << 20
 
+#: The prime of Adler-32.
+_ADLER = 65521
 _REGULAR = frozenset((b"0", b"\0", b"7"))
 
 
 class TarReceiver(Protocol):
-    """Takes the files out of the stream, one after the other."""
+    """Takes the files out of the stream, one after the other: whole, or in pieces as they arrive."""
+
+    def whole_file(self, name: bytes, content: memoryview) -> None:
+        """The file `name`, all of it; the view is valid during the call only."""
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """The file `name` begins; `size_bytes` of content follow."""
@@ -88,20 +93,21 @@ class TarParser:
 
     def _header_block(self, view: memoryview) -> memoryview:
         if not self._partial and len(view) >= _BLOCK:
-            self._header(bytes(view[:_BLOCK]))
-            return view[_BLOCK:]
+            return self._header(bytes(view[:_BLOCK]), view[_BLOCK:])
         missing = _BLOCK - len(self._partial)
         self._partial += view[:missing]
+        view = view[missing:]
         if len(self._partial) == _BLOCK:
             block = bytes(self._partial)
             self._partial.clear()
-            self._header(block)
-        return view[missing:]
+            return self._header(block, view)
+        return view
 
-    def _header(self, block: bytes) -> None:
+    def _header(self, block: bytes, view: memoryview) -> memoryview:
+        """Take a header and what follows it; return what is left of that."""
         if block == _ZERO_BLOCK:
             self.finished = True
-            return
+            return view
         _verify_checksum(block)
         kind = block[156:157]
         size_bytes = _number(block[124:136])
@@ -110,15 +116,16 @@ class TarParser:
                 raise HostileDataError(f"an archive header of {size_bytes} bytes")
             self._extension_kind = kind
             self._begin_content(size_bytes)
-            return
+            return view
         if kind not in _REGULAR:
             raise HostileDataError(f"the archive holds an entry of type {kind!r}, only files were asked for")
-        self._begin_regular(self._long_name or _short_name(block), self._long_size, size_bytes)
-
-    def _begin_regular(self, name: bytes, long_size: int | None, short_size: int) -> None:
-        size_bytes = short_size if long_size is None else long_size
+        name = self._long_name or _short_name(block)
+        if self._long_size is not None:
+            size_bytes = self._long_size
         self._long_name = self._long_size = None
-        name = name.removeprefix(b"./")
+        return self._regular(name.removeprefix(b"./"), size_bytes, view)
+
+    def _regular(self, name: bytes, size_bytes: int, view: memoryview) -> memoryview:
         announced = self._requested.get(name)
         if announced is None:
             raise HostileDataError(f"the archive holds {name[:200]!r}, which was not asked for")
@@ -129,10 +136,15 @@ class TarParser:
                 f"{name[:200]!r} was announced with {announced} bytes and comes with {size_bytes}"
             )
         self._seen.add(name)
-        self._receiver.begin_file(name, size_bytes)
-        self._begin_content(size_bytes)
-        if size_bytes == 0:
-            self._receiver.end_file()
+        if size_bytes > len(view):
+            self._receiver.begin_file(name, size_bytes)
+            self._begin_content(size_bytes)
+            return view
+        # Most files are small and lie in one piece with their header.
+        self._receiver.whole_file(name, view[:size_bytes])
+        end = size_bytes + -size_bytes % _BLOCK
+        self._padding = max(0, end - len(view))
+        return view[end:]
 
     def _begin_content(self, size_bytes: int) -> None:
         self._remaining = size_bytes
@@ -158,19 +170,19 @@ def _short_name(block: bytes) -> bytes:
 
 
 def _verify_checksum(block: bytes) -> None:
-    text = block[148:156].strip(b"\0 ")
-    # The sum of all bytes, with spaces in the place of the sum itself.
-    found = _sum(block[:148]) + _sum(block[156:356]) + _sum(block[356:]) + 8 * 32
-    if text.strip(b"01234567") or int(text or b"0", 8) != found:
+    field = block[148:156]
+    text = field.strip(b"\0 ")
+    # It is the sum of all bytes, with spaces in the place of the sum itself.
+    if text.strip(b"01234567") or _sum(block) != (int(text or b"0", 8) - 8 * 32 + _sum(field)) % _ADLER:
         raise HostileDataError("the stream is not a tar archive, or was damaged on the host")
 
 
 def _sum(data: bytes) -> int:
-    """Return the sum of at most 256 bytes, many times faster than `sum`.
+    """Return the sum of the bytes modulo 65521, many times faster than `sum`.
 
-    The low half of Adler-32 is 1 plus the sum of the bytes modulo 65521, which 256 bytes do not reach.
+    The low half of Adler-32 is that plus 1.
     """
-    return (zlib.adler32(data) & 0xFFFF) - 1
+    return ((zlib.adler32(data) & 0xFFFF) - 1) % _ADLER
 
 
 def _number(field: bytes) -> int:

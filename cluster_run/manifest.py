@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,12 +83,9 @@ def manifest_to_json(manifest: Manifest) -> str:
     return head.replace('"hosts": null', f'"hosts": [\n{hosts}\n ]') + "\n"
 
 
-_text_to_json = json.JSONEncoder().encode
-
-
 def file_to_json(file: CollectedFile) -> str:
     """Return one file's line: what `json.dumps` makes of its fields, many times faster."""
-    text = _text_to_json
+    text = encode_basestring_ascii
     return (
         f'{{"path": {text(file.path)}, "source": {text(file.source)}, "size_bytes": {file.size_bytes}, '
         f'"mtime_ns": {file.mtime_ns}, "sha256": {text(file.sha256)}, "state": {text(file.state)}, '

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from cluster_run.errors import UsageError
 
@@ -82,11 +80,18 @@ def fold(names: Iterable[str]) -> str:
     """Return names in the short form for messages: `node[03-07]`; names it cannot fold stay as they are."""
     ordered = list(dict.fromkeys(names))
     foldable = [name for name in ordered if re.fullmatch(r"[\w.-]+", name)]
-    try:
-        folded = [str(NodeSet.fromlist(foldable, resolver=RESOLVER_NOGROUP))] if foldable else []
-    except NodeSetException:
-        folded = foldable
+    folded = [_folded(foldable)] if len(foldable) > 1 else foldable
     return ",".join(folded + [name for name in ordered if name not in set(foldable)])
+
+
+def _folded(names: Sequence[str]) -> str:
+    # Imported here and below: plain names do without, and start sooner.
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415
+
+    try:
+        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ",".join(names)
 
 
 def has_operators(text: str) -> bool:
@@ -108,6 +113,8 @@ def _expand_one(part: str) -> tuple[str, ...]:
 
 
 def _names(text: str) -> tuple[str, ...]:
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415
+
     try:
         return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except (NodeSetException, ValueError) as error:

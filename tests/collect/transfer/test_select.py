@@ -149,6 +149,23 @@ def test_what_is_no_file_or_no_safe_name_is_refused_with_a_reason() -> None:
     ]
 
 
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"", b".", b"..", b"...", b".a", b"a.", b"\n", b"a\0b", b"\xff", b"x" * 255, b"x" * 256]
+        ),
+        min_size=1,
+        max_size=15,
+    )
+)
+def test_a_name_is_safe_when_all_its_parts_are(parts: list[bytes]) -> None:
+    path = b"/".join(parts)
+    are_safe = all(
+        part not in (b"", b".", b"..") and b"\0" not in part and len(part) <= 255 for part in parts
+    )
+    assert (unsafe_because(path) == "") == (are_safe and len(path) <= 3000)
+
+
 PARTS = st.sampled_from(
     ["a_ascend_pt", "profiler", "..", ".", "", "x.csv", "device1", "data", "collided", "\udcff"]
 )
