@@ -199,7 +199,7 @@ def _source(
 
 
 def _why_nothing(runs: Iterable[Run]) -> str:
-    problems = [problem for run in runs for problem in run.problems]
+    problems = [problem for run in runs for problem in (*run.places.problems, *run.problems)]
     if problems:
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
         advice = f"; {problems[0].advice}" if problems[0].advice else ""

@@ -90,7 +90,7 @@ class DeclaredGroup:
 
 @dataclass(frozen=True)
 class RankMetadata:
-    """What a capture says about itself."""
+    """What a capture says about itself. `own_rank` is whose it is, where all that it says agrees."""
 
     parallel: ParallelSizes = ParallelSizes()
     world_size: int = 0
@@ -98,6 +98,7 @@ class RankMetadata:
     host_name: str = ""
     profiler_level: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    own_rank: Rank | None = None
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,24 @@
 """Captures of PyTorch and MindSpore 2.x: `{worker}_{time}_ascend_pt` and `…_ascend_ms` directories.
 
-The rank is in the name of profiler_info_{rank}.json or of the database; it is never assumed.
+The rank is in the name of profiler_info_{rank}.json or of the database, else in what they or the metadata
+hold; it is never assumed.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
 from cluster_analysis.model import Problem, SourceKind
+from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.metadata_json import read_metadata
+from cluster_analysis.sources.profiler_db import read_own_rank
 from cluster_run import layout
 from cluster_run.ids import Rank
 
@@ -44,13 +50,14 @@ _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
 
 
 def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
-    """Return what one capture directory holds, or why it cannot be used."""
+    """Return what one capture directory holds (None where it cannot be used), and what is wrong with it."""
     output = directory / layout.PROFILER_OUTPUT_NAME
+    said = _ranks_of_names(directory)
     if not output.is_dir():
         return None, Problem(
             f"it has no {layout.PROFILER_OUTPUT_NAME}: the capture was not parsed",
             file=public_name(directory),
-            rank=_rank_of_names(directory),
+            rank=next(iter(said.values()), None),
             advice="parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
         )
     names = sorted(entry.name for entry in os.scandir(output) if is_file(entry))
@@ -58,15 +65,17 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     queues = sorted(name for name in names if _QUEUES.match(name))
     if queues:
         files["minddata_pipeline"] = output / queues[-1]
-    database = next((match for match in map(_DATABASE.match, names) if match), None)
+    databases = [match for match in map(_DATABASE.match, names) if match]
+    of_this_rank = [one for one in databases if one.group(2) and int(one.group(2)) in said.values()]
+    database = next(iter([*of_this_rank, *databases]), None)
     if database:
         files["profiler_db"] = output / database.string
-    rank = _rank_of_names(directory)
-    if rank is None and database and database.group(2):
-        rank = Rank(int(database.group(2)))
+        if database.group(2):
+            said[database.string] = Rank(int(database.group(2)))
     for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", _info_name(directory))):
         if name and (directory / name).is_file():
             files[role] = directory / name
+    rank = next(iter(said.values()), None)
     if not files.keys() - {"metadata", "profiler_info"}:
         return None, Problem(
             "nothing that can be analysed is in it",
@@ -75,12 +84,40 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
             advice="parse it again",
         )
     if rank is None:
+        rank = _rank_of_contents(files)
+    if rank is None:
         return None, Problem(
             "its rank is not known: neither profiler_info_<rank>.json nor a database named by rank is there",
             file=public_name(directory),
             advice="copy profiler_info_<rank>.json of that rank beside ASCEND_PROFILER_OUTPUT",
         )
-    return _found(directory, rank, files, database), None
+    found = _found(directory, rank, files, database)
+    return found, _contradiction(directory, said) or _several_databases(directory, rank, databases)
+
+
+def _contradiction(directory: Path, said: Mapping[str, Rank]) -> Problem | None:
+    """Return a problem where the names in a capture are of different ranks; the first is taken."""
+    if len(set(said.values())) < 2:
+        return None
+    rank = next(iter(said.values()))
+    return Problem(
+        f"its names disagree: {', '.join(f'{name} says rank {one}' for name, one in said.items())}; "
+        f"rank {rank} is used",
+        file=public_name(directory),
+        rank=rank,
+        advice="put what is of another rank where it belongs",
+    )
+
+
+def _several_databases(directory: Path, rank: Rank, databases: Sequence[re.Match[str]]) -> Problem | None:
+    if len(databases) < 2:
+        return None
+    return Problem(
+        f"{len(databases)} profiler databases are in it, and one capture is of one rank: rank {rank} is read",
+        file=public_name(directory),
+        rank=rank,
+        advice="give each rank a directory with its own ASCEND_PROFILER_OUTPUT",
+    )
 
 
 def _found(directory: Path, rank: Rank, files: dict[str, Path], database: re.Match[str] | None) -> Found:
@@ -111,13 +148,9 @@ def _found(directory: Path, rank: Rank, files: dict[str, Path], database: re.Mat
     )
 
 
-class _End(msgspec.Struct):
-    time_ns: int = msgspec.field(name="collectionTimeEnd", default=0)
-
-
 class _Info(msgspec.Struct):
-    rank_id: int | str | None = None
-    end_info: _End | None = None
+    rank_id: object = None
+    end_info: object = None
 
 
 _INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
@@ -127,13 +160,14 @@ def _read_info(path: Path | None) -> _Info:
     """Return what the file says; nothing where it is bad, which reading the rank tells."""
     try:
         return _INFO_DECODER.decode(path.read_bytes()) if path else _Info()
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Info()
 
 
 def _ended_ns(path: Path | None) -> int:
     end = _read_info(path).end_info
-    return end.time_ns if end else 0
+    time_ns = end.get("collectionTimeEnd") if isinstance(end, dict) else None
+    return time_ns if isinstance(time_ns, int) else 0
 
 
 def _info_name(directory: Path) -> str | None:
@@ -141,13 +175,35 @@ def _info_name(directory: Path) -> str | None:
     return names[-1] if names else None
 
 
-def _rank_of_names(directory: Path) -> Rank | None:
-    """Return the rank in the name of profiler_info_{rank}.json, in that file, or in MindSpore's names."""
-    name = _info_name(directory)
-    match = _INFO.match(name) if name else None
-    if name is None or match is None:
-        named = _RANK_NAME.match(directory.name) or _RANK_NAME.match(directory.parent.name)
-        return Rank(int(named.group(1) or named.group("wrapped"))) if named else None
-    if match.group(1):
-        return Rank(int(match.group(1)))
-    return as_rank(_read_info(directory / name).rank_id)
+def _ranks_of_names(directory: Path) -> dict[str, Rank]:
+    """Return the rank that each name says, most reliable first.
+
+    That is profiler_info_{rank}.json (without a rank in its name what is in it), then what MindSpore calls
+    the capture or the directory around it.
+    """
+    said: dict[str, Rank | None] = {}
+    info = _info_name(directory)
+    match = _INFO.match(info) if info else None
+    if info and match:
+        number = match.group(1)
+        said[info] = Rank(int(number)) if number else as_rank(_read_info(directory / info).rank_id)
+    for name in (directory.name, directory.parent.name):
+        named = _RANK_NAME.match(name)
+        if named:
+            said[name] = Rank(int(named.group(1) or named.group("wrapped")))
+    return {name: rank for name, rank in said.items() if rank is not None}
+
+
+def _rank_of_contents(files: Mapping[str, Path]) -> Rank | None:
+    """Return the rank that the metadata says, else the database; None where they are damaged or do not."""
+    readers: tuple[tuple[str, Callable[[Path], Rank | None]], ...] = (
+        ("metadata", lambda path: read_metadata(path).own_rank),
+        ("profiler_db", read_own_rank),
+    )
+    for role, read in readers:
+        if role in files:
+            with suppress(BadFileError):
+                rank = read(files[role])
+                if rank is not None:
+                    return rank
+    return None

@@ -28,6 +28,14 @@ def file_size(path: Path) -> int:
         return 0
 
 
+def modified_ns(path: Path) -> int:
+    """Return when a file was last written; 0 where it has gone meanwhile."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def as_rank(said: object) -> Rank | None:
     """Return what a file says as a rank, None where that is no number of at most six digits."""
     text = str(said)

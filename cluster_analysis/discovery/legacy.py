@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster_analysis.discovery.found import Found, is_file
+from cluster_analysis.discovery.found import Found, is_file, modified_ns
 from cluster_analysis.model import Problem
 from cluster_run.ids import DeviceId, HostId, Rank
 
@@ -32,7 +32,7 @@ _STAMP = re.compile(r"^profiler-(\d+)$")
 
 
 def inspect_legacy(
-    directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId, DeviceId], Rank]
+    directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId | None, DeviceId], Rank]
 ) -> tuple[list[Found], list[Problem]]:
     """Return the r1.x captures of all directories.
 
@@ -40,17 +40,17 @@ def inspect_legacy(
         directories: each directory with the host it was collected from, None outside a run directory.
         ranks: rank of each device as the rank table has it; empty without one.
     """
+    problems: list[Problem] = []
     by_place = [
-        (directory, host, number, files)
+        (directory, host, number, _one_a_role(roles, host, problems))
         for directory, host in sorted(directories.items(), key=lambda item: item[0])
-        for number, files in sorted(_files_by_id(directory).items())
+        for number, roles in sorted(_files_by_id(directory).items())
     ]
     hosts = {host for _, host, _, _ in by_place if host is not None}
     are_devices = bool(ranks) and all(
         (host, DeviceId(number)) in ranks for _, host, number, _ in by_place if host is not None
     )
     found: list[Found] = []
-    problems: list[Problem] = []
     repeated = not are_devices and len({number for _, _, number, _ in by_place}) < len(by_place)
     for directory, host, number, files in by_place:
         if host is not None and are_devices:
@@ -58,10 +58,10 @@ def inspect_legacy(
         elif len(hosts) > 1 and repeated:
             problems.append(
                 Problem(
-                    f"no rank table says which rank device {number} is, and several hosts have one",
+                    f"nothing says which rank device {number} is, and several hosts have one",
                     file=directory.name,
                     host=host,
-                    advice="put the rank table (hccl.json) into the run directory",
+                    advice="put the rank table (hccl.json) and host_ips_mapping.txt into the run directory",
                 )
             )
             continue
@@ -84,11 +84,31 @@ def inspect_legacy(
     return found, problems
 
 
-def _files_by_id(directory: Path) -> dict[int, dict[str, Path]]:
-    files: dict[int, dict[str, Path]] = {}
+def _files_by_id(directory: Path) -> dict[int, dict[str, list[Path]]]:
+    files: dict[int, dict[str, list[Path]]] = {}
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
         for role, pattern in FILES.items():
             match = pattern.match(entry.name)
             if match and is_file(entry):
-                files.setdefault(int(match.group(1)), {})[role] = directory / entry.name
+                files.setdefault(int(match.group(1)), {}).setdefault(role, []).append(directory / entry.name)
     return {number: roles for number, roles in files.items() if roles.keys() & _MAIN}
+
+
+def _one_a_role(
+    roles: Mapping[str, list[Path]], host: HostId | None, problems: list[Problem]
+) -> dict[str, Path]:
+    """Return one file a role. Sessions in different parallel modes leave several: the newest counts."""
+    files = {}
+    for role, paths in roles.items():
+        files[role] = max(paths, key=lambda path: (modified_ns(path), path.name))
+        if len(paths) > 1:
+            others = ", ".join(path.name for path in paths if path != files[role])
+            problems.append(
+                Problem(
+                    f"the newest of {len(paths)} such files of one id; {others} not read",
+                    file=files[role].name,
+                    host=host,
+                    advice="remove those of other sessions",
+                )
+            )
+    return files

@@ -22,14 +22,15 @@ _MARKS = ("server_list", "group_list")
 class Places:
     """What the run directory itself says about hosts and ranks; all empty for a plain tree.
 
-    `stored` says of each file what was collected, by its path below the run directory.
+    `ranks` has devices by host, and without a host where the rank table has one server only; `stored` says
+    of each file what was collected, by its path below the run directory.
     """
 
     table: RankTable | None = None
     addresses: Mapping[HostId, str] = field(default_factory=dict)
     hosts: Mapping[Rank, HostId] = field(default_factory=dict)
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
-    ranks: Mapping[tuple[HostId, DeviceId], Rank] = field(default_factory=dict)
+    ranks: Mapping[tuple[HostId | None, DeviceId], Rank] = field(default_factory=dict)
     stored: Mapping[str, CollectedFile] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
@@ -44,6 +45,8 @@ def read_places(root: Path) -> Places:
         problems += _problems_of(manifest)
         for outcome in manifest.hosts:
             mapping.setdefault(outcome.server_id, outcome.host)
+    if table and not mapping:
+        mapping = _mapping_of_names(root, table)
     places = {
         place.rank: (mapping[place.server_id], place.device)
         for place in (table.places if table else ())
@@ -64,7 +67,7 @@ def read_places(root: Path) -> Places:
         addresses={host: str(server_id) for server_id, host in mapping.items()},
         hosts={rank: host for rank, (host, _) in places.items()},
         devices={rank: device for rank, (_, device) in places.items()},
-        ranks={(host, device): rank for rank, (host, device) in places.items()},
+        ranks=_ranks_of_devices(table, places),
         stored={
             file.path: file
             for outcome in (manifest.hosts if manifest else ())
@@ -86,6 +89,29 @@ def _read_mapping(root: Path, problems: list[Problem]) -> dict[str, HostId]:
         return {}
 
 
+def _ranks_of_devices(
+    table: RankTable | None, places: Mapping[Rank, tuple[HostId, DeviceId]]
+) -> dict[tuple[HostId | None, DeviceId], Rank]:
+    ranks: dict[tuple[HostId | None, DeviceId], Rank] = {}
+    if table and len(table.server_ids) == 1:
+        ranks.update({(None, place.device): place.rank for place in table.places})
+    ranks.update({(host, device): rank for rank, (host, device) in places.items()})
+    return ranks
+
+
+def _mapping_of_names(root: Path, table: RankTable) -> dict[str, HostId]:
+    """Return which directory is of which server where no mapping was written but only one can be meant."""
+    tree = root / layout.PROFILER_TREE_NAME
+    try:
+        names = {path.name for path in tree.iterdir() if path.is_dir()}
+    except OSError:  # There is none; the walk tells what cannot be read.
+        return {}
+    servers = [str(server) for server in table.server_ids]
+    if len(names) == len(servers) == 1:
+        return {servers[0]: HostId(names.pop())}
+    return {server: HostId(server) for server in servers} if names and names <= set(servers) else {}
+
+
 def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
     """Return the rank table: the first `.json` file, `hccl.json` before all others, that looks like one."""
     candidates = sorted(
@@ -95,7 +121,7 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
     for path in candidates:
         try:
             text = path.read_text(encoding="utf-8-sig")
-            if not any(mark in text for mark in _MARKS):
+            if path.name != layout.RANK_TABLE_NAME and not any(mark in text for mark in _MARKS):
                 continue
             table = parse_rank_table(text, path.name)
             largest = max((max(place.rank, place.device) for place in table.places), default=0)
@@ -105,7 +131,8 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
         except (OSError, UnicodeDecodeError) as error:
             problems.append(Problem(f"cannot be read: {error}", file=path.name))
         except InputError as error:
-            problems.append(Problem(error.message, file=path.name, advice=error.advice))
+            message = error.message.removeprefix(f"{path.name}: ")
+            problems.append(Problem(message, file=path.name, advice=error.advice))
     return None
 
 

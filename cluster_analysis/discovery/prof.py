@@ -7,7 +7,7 @@ ranks are counted by host and device, and that is told.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +43,7 @@ _INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 
 def inspect_prof(
-    directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId, DeviceId], Rank]
+    directories: Mapping[Path, HostId | None], ranks: Mapping[tuple[HostId | None, DeviceId], Rank]
 ) -> tuple[list[Found], list[Problem]]:
     """Return the captures of all `PROF_*` directories; see `inspect_legacy` for the arguments."""
     found: list[tuple[Found, str]] = []
@@ -60,7 +60,18 @@ def inspect_prof(
                 )
             )
             continue
-        device, info = _info(directory)
+        devices = _devices(directory)
+        if len(devices) > 1:
+            problems.append(
+                Problem(
+                    f"it holds {len(devices)} devices, and its files do not tell them apart",
+                    file=directory.name,
+                    host=host,
+                    advice="profile each device into a directory of its own",
+                )
+            )
+            continue
+        device, info = _info(directory, devices)
         stamp = _STAMP.match(directory.name)
         one = Found(
             directory=directory,
@@ -104,47 +115,64 @@ def _kind(files: Mapping[str, Path]) -> SourceKind:
     return "prof/text" if files.keys() & {"communication", "matrix", TIMELINE} else "prof/db"
 
 
-def _info(directory: Path) -> tuple[DeviceId | None, _Info]:
-    for folder in sorted(directory.glob("device_*")):
-        match = _DEVICE.match(folder.name)
-        if not match:
-            continue
-        try:
-            content = (folder / f"info.json.{match.group(1)}").read_bytes()
-            return DeviceId(int(match.group(1))), _INFO.decode(content)
-        except (OSError, msgspec.DecodeError):
-            return DeviceId(int(match.group(1))), _Info()
-    return None, _Info()
+def _devices(directory: Path) -> list[DeviceId]:
+    """Return the devices of a capture."""
+    matches = [
+        match for match in map(_DEVICE.match, (one.name for one in directory.glob("device_*"))) if match
+    ]
+    return sorted(DeviceId(int(match.group(1))) for match in matches)
+
+
+def _info(directory: Path, devices: list[DeviceId]) -> tuple[DeviceId | None, _Info]:
+    if not devices:
+        return None, _Info()
+    try:
+        content = (directory / f"device_{devices[0]}" / f"info.json.{devices[0]}").read_bytes()
+        return devices[0], _INFO.decode(content)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return devices[0], _Info()
 
 
 def _rank(
-    info: _Info, host: HostId | None, device: DeviceId | None, ranks: Mapping[tuple[HostId, DeviceId], Rank]
+    info: _Info,
+    host: HostId | None,
+    device: DeviceId | None,
+    ranks: Mapping[tuple[HostId | None, DeviceId], Rank],
 ) -> Rank | None:
     said = as_rank(info.rank_id)
     if said is not None:
         return said
-    return ranks.get((host, device)) if host is not None and device is not None else None
+    return ranks.get((host, device)) if device is not None else None
 
 
 def _counted(found: list[tuple[Found, str]], problems: list[Problem]) -> tuple[list[Found], list[Problem]]:
     """Count ranks by host and device where no capture knows its rank; told, because it is a guess."""
-    if any(one.rank is not None for one, _ in found):
-        problems += [
-            Problem("its rank is not known", file=one.directory.name, host=one.host)
-            for one, _ in found
-            if one.rank is None
-        ]
+    knows = any(one.rank is not None for one, _ in found)
+    lost = [one for one, _ in found if one.rank is None and (knows or one.device is None)]
+    problems += [
+        Problem(
+            "its rank is not known" if knows else "neither its rank nor its device is known",
+            file=one.directory.name,
+            host=one.host,
+            advice="copy device_<N>/info.json.<N> into it",
+        )
+        for one in lost
+    ]
+    if knows:
         return [one for one, _ in found if one.rank is not None], problems
-    places = sorted({(str(one.host or uid), one.device or 0) for one, uid in found})
-    if found:
+    counted = [(one, (str(one.host or uid), one.device)) for one, uid in found if one.device is not None]
+    places = sorted({place for _, place in counted})
+    if counted:
         problems.append(
             Problem(
-                f"no capture knows its rank (rank_id is not set); the {len(places)} devices are counted "
-                "by host and device number",
+                f"no capture knows its rank (rank_id is not set); {_number_of(places)} counted by host and "
+                "device number",
                 file="info.json",
                 advice="put the rank table (hccl.json) into the run directory",
             )
         )
-    return [
-        replace(one, rank=Rank(places.index((str(one.host or uid), one.device or 0)))) for one, uid in found
-    ], problems
+    return [replace(one, rank=Rank(places.index(place))) for one, place in counted], problems
+
+
+def _number_of(places: Sequence[object]) -> str:
+    return "the one device is" if len(places) == 1 else f"the {len(places)} devices are"

@@ -50,7 +50,7 @@ def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
             problems.append(
                 Problem(
                     f"{len(candidates)} captures of this rank; {public_name(newest.directory)} is used, "
-                    f"{', '.join(left_out)} is not",
+                    f"{', '.join(left_out)} {'is' if len(left_out) == 1 else 'are'} not",
                     file=public_name(newest.directory),
                     rank=rank,
                     host=newest.host,

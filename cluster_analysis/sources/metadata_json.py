@@ -6,7 +6,7 @@ Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,11 +25,14 @@ _ARGUMENT_OF_SIZE = {
     "cp": "context_parallel_size",
     "ep": "expert_model_parallel_size",
 }
+#: No size or rank of a job has more digits; a damaged one may have thousands.
+_MAX_DIGITS = 18
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version")
 
 
 class _Group(msgspec.Struct):
     group_name: str = ""
+    group_rank: object = None
     global_ranks: list[int] = []
 
 
@@ -84,7 +87,24 @@ def parse_metadata(content: bytes) -> RankMetadata:
     )
     if named and not 0 <= named[0] <= named[-1] < numbers.MAX_RANKS:
         raise BadFileError(f"it names rank {named[0] if named[0] < 0 else named[-1]}, which no job has")
-    return RankMetadata(parallel=ParallelSizes(**sizes), world_size=world_size, groups=groups)
+    return RankMetadata(
+        parallel=ParallelSizes(**sizes),
+        world_size=world_size,
+        groups=groups,
+        own_rank=_own_rank(arguments.get("rank"), (document.parallel_group_info or {}).values()),
+    )
+
+
+def _own_rank(said: object, groups: Iterable[_Group]) -> Rank | None:
+    """Return the rank that the arguments and the place in every group agree on; None where they do not."""
+    ranks = {
+        group.global_ranks[group.group_rank]
+        for group in groups
+        if isinstance(group.group_rank, int) and 0 <= group.group_rank < len(group.global_ranks)
+    }
+    if isinstance(said, int) and not isinstance(said, bool):
+        ranks.add(said)
+    return Rank(ranks.pop()) if len(ranks) == 1 and 0 <= min(ranks) < numbers.MAX_RANKS else None
 
 
 def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:
@@ -102,5 +122,5 @@ def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:
 
 def _whole(value: object) -> int:
     if isinstance(value, str) and value.isdecimal():
-        return int(value)
+        return int(value) if len(value) <= _MAX_DIGITS else 0
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

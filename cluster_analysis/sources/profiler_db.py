@@ -22,6 +22,7 @@ from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.metadata_json import parse_metadata
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
+from cluster_run.ids import Rank
 
 _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
@@ -238,6 +239,21 @@ def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
                 (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
                 found.append((f"{column}_operators_count", "", float(number)))
     return found
+
+
+def read_own_rank(path: Path) -> Rank | None:
+    """Return the one rank that RANK_DEVICE_MAP, else the metadata, says that this database is of.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, lambda _: None) as database:
+        if database.has("RANK_DEVICE_MAP", "rankId"):
+            found = database.rows("SELECT DISTINCT rankId FROM RANK_DEVICE_MAP")
+            rank = numbers.local_rank(found[0][0]) if len(found) == 1 else None
+            if rank is not None:
+                return Rank(rank)
+    return read_db_metadata(path, lambda _: None).own_rank
 
 
 def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:

@@ -48,6 +48,20 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
     return columns
 
 
+def steps_alone(rank: int, analysed: dict[str, pa.Array]) -> pa.Table:
+    """Return STEPS where there is no step trace: row k is step k, and what lay before it is not known."""
+    n_rows = len(next(iter(analysed.values())))
+    columns = {
+        "rank": numbers.constant(rank, n_rows, pa.int32()),
+        "step": pa.array(range(1, n_rows + 1), pa.int64()),
+        **analysed,
+        "free_us": numbers.constant(0.0, n_rows, pa.float64()),
+    }
+    return pa.table(
+        [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.STEPS], schema=schema.STEPS
+    )
+
+
 def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:
     """Return STEPS of an r1.x rank: its iterations with the columns of the cluster analysis beside them.
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+
 from cluster_analysis import schema
 from cluster_analysis.model import ParallelSizes, RankMetadata, RankTables
 from cluster_analysis.sources import counters
-from cluster_analysis.sources.r1_cluster_analyse import read_r1_cluster_analyse, steps_of_iterations
+from cluster_analysis.sources.r1_cluster_analyse import (
+    read_r1_cluster_analyse,
+    steps_alone,
+    steps_of_iterations,
+)
 from cluster_analysis.sources.r1_hccl import read_r1_hccl
 from cluster_analysis.sources.r1_operators import read_r1_operators
 from cluster_analysis.sources.r1_step_trace import read_r1_step_trace
@@ -31,7 +37,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
     steps = reading.first(
         (
             "r1_cluster_analyse",
-            lambda path, remark: steps_of_iterations(iterations, read_r1_cluster_analyse(path, remark)),
+            lambda path, remark: _analysed_steps(reading, iterations, read_r1_cluster_analyse(path, remark)),
         )
     )
     if steps is None:
@@ -41,7 +47,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
         "have it, point-to-point operators not at all"
     )
     links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
-    if trace is None and "r1_step_trace" not in reading.source.files:
+    if not steps.num_rows and "r1_step_trace" not in reading.source.files:
         reading.problem("no step times", "step_trace_raw_*_detail_time.csv", "collect it from its host")
     operators = reading.first(
         ("r1_aicore", lambda path, remark: read_r1_operators(path, rank, remark)),
@@ -63,6 +69,12 @@ def read_r1_rank(reading: Reading) -> RankTables:
         iterations=iterations,
         counters=counters.counter_table(rank, figures),
     )
+
+
+def _analysed_steps(reading: Reading, iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:
+    if "r1_step_trace" not in reading.source.files:
+        return steps_alone(reading.source.rank, analysed)
+    return steps_of_iterations(iterations, analysed)
 
 
 def _metadata(cluster_analyse: str) -> RankMetadata:

@@ -257,3 +257,12 @@ def test_the_earliest_hccl_raw_without_operators_gives_the_links_of_the_step(tmp
         ("", "unknown", 4_096_000.0),
         ("", "unknown", 8_000.0),
     }
+
+
+def test_the_cluster_analysis_alone_numbers_its_steps_by_row(tmp_path: Path) -> None:
+    name = "ascend_cluster_analyse_data-parallel_1_2_0.csv"
+    path = tmp_path / name
+    path.write_text("computation_time,communication_alone_time\n13.8,164.4\n14.8,165.4\n14.3,164.9\n")
+    tables = read_rank(source_of(tmp_path, 0, "mindspore_r1/text", r1_cluster_analyse=path))
+    found = [(row["step"], row["computing_us"], row["preparing_us"]) for row in tables.steps.to_pylist()]
+    assert (found, tables.problems) == ([(1, 13800.0, None), (2, 14800.0, None)], ())

@@ -1,0 +1,232 @@
+"""Whose a capture is: every hint that says so is enough, hints that disagree are told, and none is rank 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discover import discover
+from cluster_run.errors import InputError
+from tests.analysis.discovery.test_discover import run_directory, write_r1
+from tests.analysis.discovery.test_prof import write_prof
+from tests.analysis.sources.builders import OUTPUT, write_capture, write_info
+from tests.analysis.sources.test_databases import profiler_db
+
+
+def metadata(rank: object, *places: tuple[int, list[int]]) -> dict[str, object]:
+    """profiler_metadata.json of `rank`, with its place in groups `(group_rank, global_ranks)`."""
+    groups = {
+        f"10.0.0.1%eth0_6000{number}_0_17": {"group_name": "tp", "group_rank": at, "global_ranks": ranks}
+        for number, (at, ranks) in enumerate(places)
+    }
+    return {"distributed_args": {"rank": rank, "world_size": 4}, "parallel_group_info": groups}
+
+
+def ranks_below(path: Path) -> list[int]:
+    return [source.rank for source in discover(path).sources]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        metadata(3),
+        metadata(3, (1, [2, 3])),
+        metadata(None, (1, [2, 3]), (0, [3])),
+        metadata("3", (3, [0, 1, 2, 3])),
+    ],
+)
+def test_the_metadata_alone_says_the_rank(tmp_path: Path, document: object) -> None:
+    write_capture(tmp_path, 3, has_info=False, metadata=document)
+    assert ranks_below(tmp_path) == [3]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [metadata(0, (1, [2, 3])), metadata(None), metadata(-1), metadata(10**9), metadata(True), {}],
+)
+def test_metadata_that_contradicts_itself_or_says_nothing_is_no_rank(
+    tmp_path: Path, document: object
+) -> None:
+    write_capture(tmp_path, 3, has_info=False, metadata=document)
+    with pytest.raises(InputError, match="its rank is not known"):
+        discover(tmp_path)
+
+
+def database_of(root: Path, *ranks: object) -> Path:
+    """A capture whose database is named by no rank, with these in RANK_DEVICE_MAP."""
+    output = root / "node1_7_20250109123456789_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    profiler_db(output / "ascend_pytorch_profiler.db")
+    with sqlite3.connect(output / "ascend_pytorch_profiler.db") as base:
+        base.execute("CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER)")
+        base.executemany("INSERT INTO RANK_DEVICE_MAP VALUES (?, 4)", [(rank,) for rank in ranks])
+    base.close()
+    return output
+
+
+def test_a_database_without_a_rank_in_its_name_says_it_in_its_rank_device_map(tmp_path: Path) -> None:
+    database_of(tmp_path, 6)
+    assert ranks_below(tmp_path) == [6]
+
+
+@pytest.mark.parametrize("ranks", [(-1,), (1, 2), (), ("x",)])
+def test_a_rank_device_map_without_one_rank_says_nothing(tmp_path: Path, ranks: tuple[object, ...]) -> None:
+    database_of(tmp_path, *ranks)
+    with pytest.raises(InputError, match="its rank is not known"):
+        discover(tmp_path)
+
+
+def test_a_damaged_database_of_unknown_rank_is_no_traceback(tmp_path: Path) -> None:
+    output = database_of(tmp_path, 6)
+    (output / "ascend_pytorch_profiler.db").write_bytes(b"SQLite format 3\0" + b"x" * 500)
+    with pytest.raises(InputError, match="its rank is not known"):
+        discover(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["1736408884023552840", None, [1], {"collectionTimeEnd": "soon"}])
+def test_a_damaged_end_in_profiler_info_costs_no_rank(tmp_path: Path, end: object) -> None:
+    capture = write_capture(tmp_path, 3, has_info=False)
+    (capture / "profiler_info.json").write_text(json.dumps({"rank_id": 3, "end_info": end}))
+    assert ranks_below(tmp_path) == [3]
+
+
+def test_a_profiler_info_without_a_rank_leaves_it_to_the_name_of_the_capture(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 3, "rank-3_20250109123456789_ascend_ms", has_info=False)
+    (capture / "profiler_info.json").write_text("{}")
+    assert ranks_below(tmp_path) == [3]
+
+
+def test_names_of_different_ranks_in_one_capture_are_told(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0, "rank-3_20250109123456789_ascend_ms")
+    found = discover(tmp_path)
+    assert [source.rank for source in found.sources] == [0]
+    (problem,) = found.problems
+    assert problem.reason == (
+        f"its names disagree: profiler_info_0.json says rank 0, {capture.name} says rank 3; rank 0 is used"
+    )
+
+
+def test_databases_of_several_ranks_in_one_capture_are_told(tmp_path: Path) -> None:
+    output = tmp_path / "job_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    for rank in range(3):
+        profiler_db(output / f"ascend_pytorch_profiler_{rank}.db")
+    write_info(output.parent, 2)
+    found = discover(tmp_path)
+    (source,) = found.sources
+    assert (source.rank, Path(source.files["profiler_db"]).name) == (2, "ascend_pytorch_profiler_2.db")
+    assert "3 profiler databases are in it" in found.problems[0].reason
+
+
+def test_captures_beside_an_output_directory_are_found(tmp_path: Path) -> None:
+    for rank in range(2):
+        write_capture(tmp_path, rank)
+    (tmp_path / OUTPUT).mkdir()
+    found = discover(tmp_path)
+    assert [source.rank for source in found.sources] == [0, 1]
+    assert [problem.reason for problem in found.problems] == ["nothing that can be analysed is in it"]
+
+
+def test_a_size_of_thousands_of_digits_is_no_traceback(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0, metadata={"distributed_args": {"world_size": "9" * 5000}})
+    assert ranks_below(tmp_path) == [0]
+
+
+def one_server(root: Path) -> Path:
+    """A rank table of one server whose devices 0 and 1 are ranks 1 and 0; no mapping of hosts."""
+    run = run_directory(root / "run", ("10.0.0.1", [1, 0]))
+    (run / "host_ips_mapping.txt").unlink()
+    return run
+
+
+def test_the_devices_of_the_only_server_need_no_mapping_of_hosts(tmp_path: Path) -> None:
+    run = one_server(tmp_path)
+    write_r1(run / "cluster_profiler/1/profiler", 0, first_step=10)
+    write_r1(run / "cluster_profiler/1/profiler", 1, first_step=20)
+    assert {source.rank: source.device for source in discover(run).sources} == {0: 1, 1: 0}
+
+
+def test_prof_captures_beside_the_rank_table_of_one_server_have_its_ranks(tmp_path: Path) -> None:
+    run = one_server(tmp_path)
+    write_prof(run, 0)
+    write_prof(run, 1)
+    found = discover(run)
+    assert ({source.rank: source.device for source in found.sources}, found.problems) == ({0: 1, 1: 0}, ())
+
+
+def test_directories_named_like_the_servers_of_the_rank_table_need_no_mapping(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0]), ("10.0.0.2", [1]))
+    (run / "host_ips_mapping.txt").unlink()
+    write_r1(run / "cluster_profiler/10.0.0.2/profiler", 0)
+    write_r1(run / "cluster_profiler/10.0.0.1/profiler", 0)
+    assert ranks_below(run) == [0, 1]
+
+
+def without_mapping(run: Path) -> None:
+    (run / "host_ips_mapping.txt").unlink()
+
+
+def unfinished(run: Path) -> None:
+    table = json.loads((run / "hccl.json").read_text())
+    (run / "hccl.json").write_text(json.dumps({**table, "status": "initializing"}))
+
+
+def of_another_form(run: Path) -> None:
+    (run / "hccl.json").write_text('{"version": "2.0", "rank_list": []}')
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (without_mapping, r"host_ips_mapping\.txt into the run directory"),
+        (unfinished, r"hccl\.json: the rank table has status 'initializing'"),
+        (of_another_form, r"hccl\.json: not a rank table"),
+    ],
+)
+def test_devices_without_ranks_say_what_is_wrong_with_the_rank_table(
+    tmp_path: Path, spoil: Callable[[Path], None], said: str
+) -> None:
+    run = run_directory(tmp_path / "run", ("10.0.0.1", [0]), ("10.0.0.2", [1]))
+    for host in (1, 2):
+        write_r1(run / f"cluster_profiler/{host}/profiler", 0)
+    spoil(run)
+    with pytest.raises(InputError, match=said):
+        discover(run)
+
+
+def test_a_prof_capture_of_neither_rank_nor_device_is_never_rank_0(tmp_path: Path) -> None:
+    for device in (0, 1):
+        prof = write_prof(tmp_path, device)
+        (prof / f"device_{device}" / f"info.json.{device}").unlink()
+        (prof / f"device_{device}").rmdir()
+    with pytest.raises(InputError, match="neither its rank nor its device is known"):
+        discover(tmp_path)
+
+
+def test_a_prof_capture_of_two_devices_is_told_and_left_out(tmp_path: Path) -> None:
+    write_prof(tmp_path, 0, rank=0)
+    prof = write_prof(tmp_path, 1, rank=1)
+    (prof / "device_2").mkdir()
+    found = discover(tmp_path)
+    assert [source.rank for source in found.sources] == [0]
+    assert found.problems[0].reason == "it holds 2 devices, and its files do not tell them apart"
+
+
+def test_of_cluster_analyses_in_two_parallel_modes_the_newest_is_read_and_the_other_told(
+    tmp_path: Path,
+) -> None:
+    write_r1(tmp_path / "profiler", 0)
+    for number, mode in enumerate(("pipeline-parallel_2_4", "data-parallel_1_4")):
+        path = tmp_path / "profiler" / f"ascend_cluster_analyse_{mode}_0.csv"
+        path.write_text("computation_time,communication_alone_time\n1,2\n1,2\n1,2\n")
+        os.utime(path, ns=(number, 10**18 - number))
+    found = discover(tmp_path)
+    assert Path(found.sources[0].files["r1_cluster_analyse"]).name.startswith(
+        "ascend_cluster_analyse_pipeline"
+    )
+    assert "ascend_cluster_analyse_data-parallel_1_4_0.csv not read" in found.problems[0].reason
