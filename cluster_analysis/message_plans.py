@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -169,6 +170,7 @@ def _merge_peer(stage: StageCalls) -> tuple[BatchCall, ...]:
     return batched(stage, same_peer=True)
 
 
+@cache
 def _only(messages: tuple[Message, ...], is_send: bool) -> tuple[BatchCall, ...]:
     return tuple(BatchCall((m,), ()) if is_send else BatchCall((), (m,)) for m in messages)
 

@@ -122,9 +122,9 @@ def _pipelines(calls: Calls, topology: Topology) -> list[Pipeline]:
     kind = np.where(calls.is_send[order], 0, np.where(calls.is_receive[order], 1, 2))
     n_calls = np.diff(np.r_[first, len(order)])
     drawer = np.repeat(base[number_of] + stage, n_calls) + kind * np.repeat(n_drawers[number_of], n_calls)
-    in_drawers = stable_order(drawer)
-    cuts = np.searchsorted(drawer[in_drawers], np.arange(int(3 * n_drawers.sum()) + 1))
-    drawers = np.split(order[in_drawers], cuts)[1:-1]
+    in_drawers = order[stable_order(drawer)]
+    cuts = np.cumsum(np.bincount(drawer, minlength=int(3 * n_drawers.sum())))
+    drawers = [in_drawers[begin:end] for begin, end in pairwise([0, *cuts.tolist()])]
     return [
         Pipeline(*(tuple(drawers[at + one * (n + 1) : at + one * (n + 1) + n]) for one in range(3)))
         for at, n in zip(base.tolist(), n_stages.tolist(), strict=True)
