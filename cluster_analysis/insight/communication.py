@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.engine_tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
-from cluster_analysis.insight.naming import TOTAL, op_key, step_key
+from cluster_analysis.insight.naming import TOTAL, op_key, op_keys, step_key
 from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.insight.totals import distributions_of, total_json
 from cluster_analysis.sources import names
@@ -100,10 +100,11 @@ class _Operators:
     def __init__(self, spans: pa.Table, sets: RankSets) -> None:
         keys = spans["key"].combine_chunks()
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
-        self._names, self._groups = names.split_keys(keys.dictionary)
+        op_names, groups = names.split_keys(keys.dictionary)
+        self._keys = op_keys(keys.dictionary, op_names, groups.cast(pa.string()))
         code = keys.indices.to_numpy(zero_copy_only=False)
-        set_numbers = sets.numbers_of(self._groups.dictionary.to_pylist())
-        number = set_numbers.astype(np.int32)[self._groups.indices.to_numpy()][code]
+        set_numbers = sets.numbers_of(groups.dictionary.to_pylist())
+        number = set_numbers.astype(np.int32)[groups.indices.to_numpy()][code]
         steps = np.array(sorted(pc.unique(spans["step"]).to_pylist()), np.int64)
         step_place = np.searchsorted(steps, spans["step"].to_numpy()).astype(np.int32)
         rank = spans["rank"].to_numpy()
@@ -142,16 +143,11 @@ class _Operators:
         ranks, codes = self._rank[first:last], self._code[first:last]
         begins = np.flatnonzero(np.diff(codes, prepend=-1))
         labels = list(map(self._labels.__getitem__, ranks.tolist()))
-        for begin, key in zip(begins.tolist(), self._keys(codes[begins]), strict=True):
+        keys = self._keys.take(pa.array(codes[begins])).to_pylist()
+        for begin, key in zip(begins.tolist(), keys, strict=True):
             labels[begin] = b'%b"%b": {%b' % (b"}, " if begin else b"", key, labels[begin][2:])
         contents = files.read_many(ranks, self._offset[first:last], self._length[first:last])
         return b"".join([*chain.from_iterable(zip(labels, contents, strict=True)), b"}"])
-
-    def _keys(self, codes: npt.NDArray[np.int32]) -> list[bytes]:
-        """Return the names of operators as Insight takes them."""
-        rows = pa.array(codes)
-        texts = zip(self._names.take(rows).to_pylist(), self._groups.take(rows).to_pylist(), strict=True)
-        return [op_key(name, group).encode() for name, group in texts]
 
 
 def _output_places(

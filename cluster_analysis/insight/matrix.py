@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cluster_analysis.engine_tasks import StepFiles, StepTables, canonical
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
-from cluster_analysis.insight.totals import ratio
+from cluster_analysis.insight.totals import ratios
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
@@ -72,10 +72,6 @@ def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | 
         name: rows[name] for name in ("label", "place", "src_rank", "dst_rank", "transport", "op_name")
     }
     size, time = rows["size_mb_sum"], rows["time_ms_sum"]
-    bandwidth = [
-        ratio(megabytes, milliseconds)
-        for megabytes, milliseconds in zip(size.to_pylist(), time.to_pylist(), strict=True)
-    ]
     return pa.table(
         {
             "step": pa.repeat(pa.scalar(int(step), pa.int64()), rows.num_rows),
@@ -83,7 +79,7 @@ def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | 
             **columns,
             "size_mb": size,
             "time_ms": time,
-            "bandwidth_gbps": pa.array(bandwidth, pa.float64()),
+            "bandwidth_gbps": pa.array(ratios(size.to_numpy(), time.to_numpy())),
         },
         schema=MATRIX,
     )

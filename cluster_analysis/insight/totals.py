@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.evidence import FloatArray
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 
 TRANSPORTS = ("hccs", "rdma", "pcie", "sio")
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 _RATIO_DIGITS = 4
+#: Scaled quotients below this are off by less than a millionth, and round otherwise only so near to a tie.
+_SURE, _TIE = 1e9, 1e-6
 
 #: Text of the `Size Distribution` by rank, step, group and transport.
 Distributions = dict[tuple[int, int, str, str], str]
@@ -57,3 +61,16 @@ def total_json(row: dict[str, float | None], key: tuple[int, int, str], distribu
 def ratio(numerator: float, denominator: float) -> float:
     """Return the quotient as the profilers round it; 0 where there is nothing to divide by."""
     return round(numerator / denominator, _RATIO_DIGITS) if denominator else 0.0
+
+
+def ratios(numerators: FloatArray, denominators: FloatArray) -> FloatArray:
+    """Return `ratio` of each pair."""
+    scale = 10.0**_RATIO_DIGITS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = numerators / denominators * scale
+        whole = np.rint(scaled)
+        is_sure = (np.abs(scaled) < _SURE) & (np.abs(np.abs(scaled - whole) - 0.5) > _TIE)
+    rounded: FloatArray = whole / scale
+    for at in np.flatnonzero(~is_sure).tolist():
+        rounded[at] = ratio(float(numerators[at]), float(denominators[at]))
+    return rounded
