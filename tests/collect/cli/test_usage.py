@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,23 @@ def test_help_and_version_import_nothing_heavy(arguments: str) -> None:
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stderr == "0 []\n"
     assert result.stdout
+
+
+@pytest.mark.skipif(find_spec("OpenSSL") is not None, reason="with pyOpenSSL X.509 certificates are wanted")
+def test_a_plain_collection_loads_nothing_for_x509_node_sets_or_a_terminal(tmp_path: Path) -> None:
+    inventory = "version: 1\nhosts: [{address: 127.0.0.1, port: 1, profiler_root: /p}]\n"
+    (tmp_path / "h.yaml").write_text(inventory)
+    script = (
+        "import sys\n"
+        "from cluster_collect.cli import main\n"
+        "main(['--inventory', 'h.yaml', '--attempts', '1', '-q'])\n"
+        "useless = {'cryptography.x509', 'ClusterShell', 'rich', 'paramiko'}\n"
+        "print('asyncssh' in sys.modules, sorted(useless & set(sys.modules)))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.endswith("True []\n"), result.stdout
 
 
 def test_options_become_one_value() -> None:
