@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.calls import numbers
 from cluster_analysis.result import AnalysisResult
 
 _BLAMES_RANKS = ("slow_rank", "slow_host")
@@ -100,8 +101,8 @@ def _chain(
 
 def _quiet_waits(matched: pa.Table, waits: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """For each group the lower quartile, over the groups of its role, of their longest wait for one rank."""
-    names, kinds = (matched[name].cast(pa.string()).to_pylist() for name in ("group", "role"))
-    roles = dict(zip(names, kinds, strict=True))
+    pairs = matched.select(["group", "role"]).group_by(["group", "role"], use_threads=False).aggregate([])
+    roles = dict(zip(pairs["group"].to_pylist(), pairs["role"].to_pylist(), strict=True))
     longest: dict[str, list[float]] = defaultdict(list)
     for group, by_rank in waits.items():
         longest[roles[group]].append(max(by_rank.values(), default=0.0))
@@ -121,14 +122,24 @@ def last_ranks(waits: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int,
 
 def slowest_operators(matched: pa.Table, limit: int) -> list[Mapping[str, object]]:
     """Return the operators with the widest spread of arrivals and those with the longest transfer."""
-    position = matched.schema.get_field_index("group")
-    plain = matched.set_column(position, "group", matched["group"].cast(pa.string()))
     # By position, not by name: sending and receiving of two pairs of ranks may share step, group and name.
     chosen: set[int] = set()
-    tie_breakers = [(name, "ascending") for name in ("step", "group", "ordinal", "last_rank")]
     for column in ("max_wait_us", "transfer_us"):
-        order = pc.sort_indices(plain, sort_keys=[(column, "descending"), *tie_breakers])
-        chosen.update(order[:limit].to_pylist())
-    rows = plain.take(pa.array(sorted(chosen), pa.int64())).to_pylist()
+        chosen.update(_largest(matched, column, limit))
+    rows = matched.take(pa.array(sorted(chosen), pa.int64())).to_pylist()
     rows.sort(key=lambda row: (-(row["max_wait_us"] or 0.0), row["step"], row["group"]))
     return [{name: value for name, value in row.items() if name != "n_expected"} for row in rows]
+
+
+def _largest(matched: pa.Table, column: str, limit: int) -> list[int]:
+    """Return the positions of the rows with the largest values, few of which are worth to be sorted."""
+    values = np.nan_to_num(numbers(matched[column]), nan=-np.inf)
+    n = len(values)
+    floor = np.partition(values, n - limit)[n - limit] if n > limit else -np.inf
+    positions = np.flatnonzero(values >= floor)
+    rows = matched.take(pa.array(positions))
+    rows = rows.set_column(rows.schema.get_field_index("group"), "group", rows["group"].cast(pa.string()))
+    tie_breakers = [(name, "ascending") for name in ("step", "group", "ordinal", "last_rank")]
+    order = pc.sort_indices(rows, sort_keys=[(column, "descending"), *tie_breakers])
+    found: list[int] = positions[order.to_numpy()[:limit]].tolist()
+    return found
