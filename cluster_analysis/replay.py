@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.replay_order import Block, ReplayOrder
+from cluster_analysis.replay_order import Block, Partners, ReplayOrder
 from cluster_analysis.sorting import ranges
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
@@ -24,7 +24,7 @@ from cluster_analysis.sorting import ranges
 _CARRY_ROUNDS = 3
 #: Leads that change by less from round to round change no step time that anybody quotes.
 _SETTLED_US = 20.0
-#: Memory for the ends of the scenarios that go through a pass together: more is no faster.
+#: Memory for the local times of the scenarios that go through a pass together: more is no faster.
 _PASS_BYTES = 24 * 1024 * 1024
 
 
@@ -147,7 +147,7 @@ class Graph:
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""
-        at_once = max(1, _PASS_BYTES // (8 * self.order.n_rows))
+        at_once = max(1, _PASS_BYTES // (8 * len(self.order.visits)))
         return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
 
     @cached_property
@@ -186,23 +186,27 @@ class Graph:
         begins = lead.reshape(k, -1)
         end[order.nothing + 1 :] = begins.T if k > 1 else begins[0]
         for block in order.blocks:
-            stop = block.end
-            own = local[block.begin : stop]
+            stop, rows = block.end, slice(block.first, block.first + block.n_operators)
+            by_member = (block.n_members, block.n_operators, *end.shape[1:])
+            own, transfers = local[block.begin : stop], moved[rows]
+            if block.is_joint and waited is None:
+                # The last to come is who takes longest, so that one of the members is enough.
+                latest = end.take(order.after[block.begin : block.begin + block.n_operators], axis=0)
+                longest = own.reshape(block.n_members, block.n_operators, *own.shape[1:]).max(axis=0)
+                end[rows] = latest + longest + transfers
+                continue
             arrive = end.take(order.after[block.begin : stop], axis=0)
             if len(block.joins):
                 arrive[block.joins] = np.maximum(arrive[block.joins], end[block.join_rows])
             arrive += own
             if len(block.side_joins):
                 arrive[block.side_joins] = np.maximum(arrive[block.side_joins], end[block.side_join_rows])
-            transfers = moved[block.first : block.first + block.n_operators]
-            by_member = (block.n_members, block.n_operators, *end.shape[1:])
             if block.is_messages:
-                end[block.begin : stop] = _message_ends(end, local, block, arrive, transfers)
+                end[rows] = _message_ends(end, local, block, arrive, transfers)
             else:
-                latest = arrive.reshape(by_member).max(axis=0) + transfers
-                end[block.begin : stop].reshape(by_member)[:] = latest
+                end[rows] = arrive.reshape(by_member).max(axis=0) + transfers
             if waited is not None:
-                lasted = (end[block.begin : stop] - arrive).reshape(by_member)
+                lasted = end[rows] - arrive.reshape(by_member)
                 waited[block.begin : stop].reshape(by_member)[:] = lasted - transfers
         return end
 
@@ -215,20 +219,20 @@ def _message_ends(
     lasts[block.own_at] = block.own_us if arrive.ndim == 1 else block.own_us[:, None]
     until: FloatArray = arrive + lasts
     for one in block.partners:
-        is_side = one.is_side if one.is_side is not None else np.zeros(len(one.at), bool)
-        come = _arrive(end, one.after, one.join, local[one.place], is_side) + moved[one.at]
+        come = _arrive(end, one, local[one.place]) + moved[one.at]
         until[one.at] = np.maximum(until[one.at], come)
     return until
 
 
-def _arrive(
-    end: FloatArray, after: IntArray, join: IntArray, gap: FloatArray, is_side: BoolArray
-) -> FloatArray:
-    """When ranks come to calls: their local time after what they wait for; on a side stream beside it."""
-    begun, joined = end.take(after, axis=0), end.take(join, axis=0)
+def _arrive(end: FloatArray, partners: Partners, gap: FloatArray) -> FloatArray:
+    """When partners come: their local time after what they wait for; on a side stream beside it."""
+    begun = end.take(partners.after, axis=0)
+    if partners.join is None:
+        return np.asarray(begun + gap)
+    joined = end.take(partners.join, axis=0)
     arrive: FloatArray = np.maximum(begun, joined) + gap
-    if is_side.any():
-        side = is_side if arrive.ndim == 1 else is_side[:, None]
+    if partners.is_side is not None:
+        side = partners.is_side if arrive.ndim == 1 else partners.is_side[:, None]
         arrive = np.where(side, np.maximum(begun + gap, joined), arrive)
     return arrive
 

@@ -2,8 +2,9 @@
 
 Visits get *places*, so that a block's are one slice, and lie there member by member: place
 `begin + m * n + i` is member m of the block's i-th operator. A pass over a block is then a handful of
-operations on slices. Rows behind the visits stand for what is no visit: one for "waits for nothing", and one
-for the begin of each rank's step.
+operations on slices. All members leave an operator together, so that ends are kept by operator: its place is
+its *row*. Rows behind the operators stand for what is none: one for "waits for nothing", and one for the
+begin of each rank's step.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from cluster_analysis.visits import Visits, levels
 
 @dataclass(frozen=True)
 class Partners:
-    """Other ends of messages: `at` (P,) messages of the block, and what says when their partners come."""
+    """Other ends of messages: `at` (P,) messages of the block, and what says when their partners come.
+
+    `place` is the partner's, `after` and `join` are rows. None stands for none of them.
+    """
 
     at: IntArray
     place: IntArray
     after: IntArray
-    join: IntArray
+    join: IntArray | None
     is_side: BoolArray | None
 
 
@@ -34,8 +38,9 @@ class Block:
     """`n_operators` operators of `n_members` visits each, from place `begin` and operator place `first`.
 
     `joins` are visits of the main streams that wait for a call of another stream too, counted from
-    `begin`, `join_rows` those calls; `side_joins` the same on second streams. Of messages (one member)
-    `own_at` take `own_us` once the message is there, `partners` are whom they wait for.
+    `begin`, `join_rows` those calls; `side_joins` the same on second streams. `is_joint`: the members of each
+    operator come from one other together, and wait for nothing else. Of messages (one member) `own_at` take
+    `own_us` once the message is there, `partners` are whom they wait for.
     """
 
     begin: int
@@ -46,6 +51,7 @@ class Block:
     join_rows: IntArray
     side_joins: IntArray
     side_join_rows: IntArray
+    is_joint: bool
     is_messages: bool
     own_at: IntArray
     own_us: FloatArray
@@ -63,8 +69,8 @@ class ReplayOrder:
     `operator_place` (O,) where each one lies.
 
     `after` (V,) is by place: the row that a visit's gap counts from. Operators in a circle (matched
-    wrongly) have the last places and no block. The last visits of cell `cells[i]` are the rows of
-    `last_rows` from `last_begin[i]` on: a rank's step has ended when they have.
+    wrongly) have the last places and no block. A rank's step, cell `cells[i]`, has ended when the rows
+    `last_rows` have, from `last_begin[i]` on.
     """
 
     visits: IntArray
@@ -81,12 +87,12 @@ class ReplayOrder:
     @property
     def nothing(self) -> int:
         """The row that stands for no call to wait for."""
-        return len(self.visits)
+        return len(self.operators)
 
     @property
     def n_rows(self) -> int:
-        """Visits, "nothing" and the begins of all cells."""
-        return len(self.visits) + 1 + self.n_cells
+        """Operators, "nothing" and the begins of all cells."""
+        return len(self.operators) + 1 + self.n_cells
 
 
 def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
@@ -98,7 +104,8 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     is_message[visits.operator[visits.is_p2p]] = True
     in_circle = level < 0
     height = np.where(in_circle, int(level.max(initial=0)) + 1, level)
-    kind = (2 * height + is_message) * (int(n_members.max(initial=0)) + 1) + n_members
+    is_joint = _come_together(visits, n_operators) & (n_members > 1)
+    kind = (3 * height + is_message + 2 * is_joint) * (int(n_members.max(initial=0)) + 1) + n_members
     operators = stable_order(kind)
     n_placed = n_operators - int(in_circle.sum())
     first = np.flatnonzero(begins(kind[operators[:n_placed]]))
@@ -107,17 +114,32 @@ def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
     place = _places(visits.by_operator, operators, n_members, first, counts, begin)
     at_place = np.empty(n, np.int32)
     at_place[place] = np.arange(n, dtype=np.int32)
-    # Behind the places: a row for nothing (visits call it n, joins n + 1), and one a cell.
-    row = np.r_[place, np.int32(n), np.int32(n)]
-    after = np.empty(n, np.int32)
-    after[place] = np.where(visits.after < n, row[visits.after], np.int32(n + 1) + visits.cell)
-    blocks = _blocks(visits, row, after, (first, counts, begin, operators), (is_message, n_members))
     operator_place = np.empty(n_operators, np.int32)
     operator_place[operators] = np.arange(n_operators, dtype=np.int32)
+    # Behind the operators: a row for nothing (visits call it n, joins n + 1), and one a cell.
+    row = np.r_[operator_place[visits.operator], np.int32(n_operators), np.int32(n_operators)]
+    after = np.empty(n, np.int32)
+    after[place] = np.where(visits.after < n, row[visits.after], np.int32(n_operators + 1) + visits.cell)
+    blocks = _blocks(
+        visits, place, row, after, (first, counts, begin, operators), (is_message, is_joint, n_members)
+    )
     return ReplayOrder(
         at_place, operators.astype(np.int32), place, operator_place, after, blocks, n_cells,
-        *_last_rows(visits, place, in_circle),
+        *_last_rows(visits, row, in_circle),
     )  # fmt: skip
+
+
+def _come_together(visits: Visits, n_operators: int) -> BoolArray:
+    """True for operators whose members all come from one other and wait for nothing else (O,)."""
+    n = len(visits)
+    operator = visits.operator[visits.by_operator]
+    before = visits.after[visits.by_operator]
+    before = np.where(before < n, visits.operator[np.minimum(before, n - 1)], -1)
+    together = np.ones(n_operators, bool)
+    together[operator[before < 0]] = False
+    together[operator[1:][(before[1:] != before[:-1]) & (operator[1:] == operator[:-1])]] = False
+    together[visits.operator[visits.join < n]] = False
+    return together & ~np.isin(np.arange(n_operators), visits.operator[visits.is_p2p])
 
 
 def _places(
@@ -142,21 +164,21 @@ def _places(
 
 
 def _blocks(
-    visits: Visits, row: IntArray, after: IntArray,
-    cuts: tuple[IntArray, IntArray, IntArray, IntArray], kinds: tuple[BoolArray, IntArray],
+    visits: Visits, place: IntArray, row: IntArray, after: IntArray,
+    cuts: tuple[IntArray, IntArray, IntArray, IntArray], kinds: tuple[BoolArray, BoolArray, IntArray],
 ) -> tuple[Block, ...]:  # fmt: skip
     n = len(visits)
     first, counts, begin, operators = cuts
-    is_message, n_members = kinds
+    is_message, is_joint, n_members = kinds
     borders = begin[np.r_[first, counts.sum()].astype(np.intp)]
 
     def cut(chosen: BoolArray) -> list[tuple[IntArray, IntArray]]:
         """Places and visits that are chosen, by the block that they lie in."""
         found = np.flatnonzero(chosen)
-        found = found[np.argsort(row[found])]
-        bounds = np.searchsorted(row[found], borders)
+        found = found[np.argsort(place[found])]
+        bounds = np.searchsorted(place[found], borders)
         inside = [found[one:other] for one, other in pairwise(bounds.tolist())]
-        return [(row[own], own) for own in inside]
+        return [(place[own], own) for own in inside]
 
     has_join = visits.join < n
     joins, side_joins = cut(has_join & ~visits.is_side), cut(has_join & visits.is_side)
@@ -178,24 +200,25 @@ def _blocks(
                 at, visit = paired[number]
                 if len(at):
                     partner = other[visit]
-                    place, is_side = row[partner], visits.is_side[partner]
+                    is_side, join = visits.is_side[partner], visits.join[partner]
                     partners.append(
                         Partners(
-                            at - start, place, after[place], row[visits.join[partner]],
-                            is_side if is_side.any() else None,
+                            at - start, place[partner], after[place[partner]],
+                            row[join] if (join < n).any() else None, is_side if is_side.any() else None,
                         )
                     )  # fmt: skip
         blocks.append(
             Block(
                 start, from_operator, n_operators, int(n_members[lead]),
                 mains - start, row[visits.join[main_visits]], sides - start, row[visits.join[side_visits]],
-                bool(is_message[lead]), lasts - start, visits.own_us[last_visits], tuple(partners),
+                bool(is_joint[lead]), bool(is_message[lead]), lasts - start, visits.own_us[last_visits],
+                tuple(partners),
             )
         )  # fmt: skip
     return tuple(blocks)
 
 
-def _last_rows(visits: Visits, place: IntArray, in_circle: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+def _last_rows(visits: Visits, row: IntArray, in_circle: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Cells, and the rows of visits that no other counts from; those in circles, which end at 0, too."""
     n = len(visits)
     is_last = np.ones(n, bool)
@@ -204,4 +227,4 @@ def _last_rows(visits: Visits, place: IntArray, in_circle: BoolArray) -> tuple[I
     chosen = np.flatnonzero(is_last)
     chosen = chosen[stable_order(visits.cell[chosen])]
     cells, begin = np.unique(visits.cell[chosen], return_index=True)
-    return cells.astype(np.intp), place[chosen], begin
+    return cells.astype(np.intp), row[chosen], begin

@@ -89,9 +89,9 @@ def ordered(happened: list[Event]) -> tuple[Visits, ReplayOrder]:
 
 
 def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
-    """Rows of visits that must have ended before the block can be replayed."""
+    """Rows of operators that must have ended before the block can be replayed."""
     parts = [order.after[block.begin : block.end], block.join_rows, block.side_join_rows]
-    parts += [rows for one in block.partners for rows in (one.after, one.join)]
+    parts += [rows for one in block.partners for rows in (one.after, one.join) if rows is not None]
     rows: IntArray = np.concatenate(parts)
     return rows[rows < order.nothing]
 
@@ -101,7 +101,7 @@ def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
 def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> None:
     _, order = ordered(happened)
     for block in order.blocks:
-        assert (rows_waited_for(order, block) < block.begin).all()
+        assert (rows_waited_for(order, block) < block.first).all()
 
 
 @UNHURRIED
@@ -136,7 +136,7 @@ def test_a_visit_counts_from_its_ranks_visit_before_or_from_the_begin_of_its_ste
     for place, row in enumerate(order.after.tolist()):
         visit = order.visits[place]
         if visits.after[visit] < len(visits):
-            assert order.visits[row] == visits.after[visit]
+            assert order.operators[row] == visits.operator[visits.after[visit]]
         else:
             assert row == order.nothing + 1 + visits.cell[visit]
 
@@ -148,9 +148,8 @@ def test_a_ranks_step_has_ended_when_its_last_visit_has(happened: list[Event]) -
     assert order.cells.tolist() == sorted(set(visits.cell.tolist()))
     bounds = [*order.last_begin.tolist(), len(order.last_rows)]
     for cell, begin, end in zip(order.cells.tolist(), bounds, bounds[1:], strict=False):
-        assert order.visits[order.last_rows[begin:end]].tolist() == [
-            int(np.flatnonzero(visits.cell == cell)[-1])
-        ]
+        last = int(np.flatnonzero(visits.cell == cell)[-1])
+        assert order.operators[order.last_rows[begin:end]].tolist() == [visits.operator[last]]
 
 
 @UNHURRIED
@@ -199,4 +198,20 @@ def test_a_rank_that_runs_into_a_circle_has_its_last_visit_before_it_among_its_l
     operator = visits.operator.copy()
     operator[[2, 4]] = operator[[4, 2]]
     order = replay_order(renumbered(visits, operator), n_operators, N_RANKS)
-    assert order.place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
+    assert order.operator_place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
+
+
+@UNHURRIED
+@given(events)
+def test_members_that_come_from_one_operator_together_are_kept_apart_from_others(
+    happened: list[Event],
+) -> None:
+    visits, order = ordered(happened)
+    for block in order.blocks:
+        inside = order.visits[block.begin : block.end].reshape(block.n_members, block.n_operators)
+        for members in inside.T.tolist():
+            before = {int(visits.after[one]) for one in members}
+            is_begin = len(visits) in before
+            came_from = {int(visits.operator[one]) for one in before if one < len(visits)}
+            is_joint = len(members) > 1 and len(came_from) == 1 and not is_begin
+            assert block.is_joint == is_joint
