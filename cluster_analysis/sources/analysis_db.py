@@ -279,7 +279,7 @@ def _read_packets(
         sizes,
         np.array(figures, np.float64),
     )
-    return packet_sums(rank, entries)
+    return packet_sums(rank, entries, remark)
 
 
 def read_db_matrix(

@@ -30,7 +30,7 @@ from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
 from cluster_analysis.sources.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.communication_spans import operator_spans
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.json_text import read_bytes
+from cluster_analysis.sources.json_text import read_with_offset
 from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 
 
@@ -84,15 +84,14 @@ def read_communication(
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    content = read_bytes(path)
-    n_skipped = path.stat().st_size - len(content)
+    content, n_skipped = read_with_offset(path)
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:
         content = whole_steps(content, error, remark)
         rows = _rows_of(content, steps, remark)
     collectives = rows.collectives(rank, remark)
-    packets = rows.packets(rank, collectives["group"].combine_chunks())
+    packets = rows.packets(rank, collectives["group"].combine_chunks(), remark)
     if not with_spans:
         return CommunicationTables(collectives, packets)
     return CommunicationTables(collectives, packets, operator_spans(content, n_skipped, rank, steps))
@@ -198,7 +197,7 @@ class _Rows:
             columns[f"{name.lower()}_us"] = _scaled(milliseconds[:, at], numbers.US_PER_MS)
         return pa.table(columns, schema=schema.COLLECTIVES)
 
-    def packets(self, rank: int, groups: pa.DictionaryArray) -> pa.Table:
+    def packets(self, rank: int, groups: pa.DictionaryArray, remark: Remark) -> pa.Table:
         """Return PACKETS of what was added; `groups` names each operator's group."""
         rows, transports = np.divmod(self._carried.packet_places, len(TRANSPORTS))
         entries = PacketEntries(
@@ -208,7 +207,7 @@ class _Rows:
             self._carried.packet_sizes,
             self._carried.packet_figures,
         )
-        return packet_sums(rank, entries)
+        return packet_sums(rank, entries, remark)
 
     def _steps(self) -> npt.NDArray[np.int64]:
         """Return each operator's step."""

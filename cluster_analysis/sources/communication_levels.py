@@ -22,11 +22,16 @@ _Op = TypeVar("_Op")
 _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: The end of one step and the name of the next; operators are never named like that.
 _NEXT_STEP = re.compile(rb'\}\s*,\s*"((?:step[ _]?)?\d{1,18})"\s*:\s*\{', re.IGNORECASE)
+_P2P = "p2p"
+_LEVELS = {_P2P, "collective"}
 _CUT_OFF = ("truncated", "filled with NUL")
 
 
-class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True):
-    """The operators of one step: those between two ranks, and those of a whole group."""
+class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True, forbid_unknown_fields=True):
+    """The operators of one step: those between two ranks, and those of a whole group.
+
+    Other names are refused: with them, operators would be lost in silence.
+    """
 
     p2p: dict[str, _Op] = {}
     collective: dict[str, _Op] = {}
@@ -85,19 +90,57 @@ def levels_by_step(
         BadFileError: a part is damaged; the message says which, and where it begins.
     """
     document = decode(content, _STEPS)
-    if any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
+    has_steps = any(numbers.parse_step(key) is not None for key in document)
+    if not has_steps and any("@" in key or key.startswith(names.TOTAL_PREFIX) for key in document):
         yield 0, False, decode(content, operators)
         return
-    if document and document.keys() <= {"p2p", "collective"}:
+    if document and {key.casefold() for key in document} <= _LEVELS:
         document = {names.NO_STEP: msgspec.Raw(content)}
+    no_steps: list[str] = []
+    no_levels: list[str] = []
     for key, raw in document.items():
         step = numbers.parse_step(key)
-        if step is None:
-            remark(f"left out: {key!r}, which is no step")
-            continue
-        level = decode_part(content, raw, levels, key)
-        yield step, True, level.p2p
-        yield step, False, level.collective
+        if step is not None:
+            for is_p2p, level in _levels(content, (key, raw), levels, operators, no_levels):
+                yield step, is_p2p, level
+        elif not key.startswith(names.TOTAL_PREFIX):
+            no_steps.append(key)
+    if no_steps:
+        remark(_left_out(no_steps, "no step"))
+    if no_levels:
+        remark(_left_out(no_levels, "neither p2p nor collective"))
+
+
+def _left_out(keys: list[str], what: str) -> str:
+    more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+    return f"left out: {keys[0]!r}{more}, which {'are' if more else 'is'} {what}"
+
+
+def _levels(
+    content: bytes,
+    step: tuple[str, msgspec.Raw],
+    levels: msgspec.json.Decoder[Level[_Op]],
+    operators: msgspec.json.Decoder[dict[str, _Op]],
+    unknown: list[str],
+) -> Iterator[tuple[bool, dict[str, _Op]]]:
+    """Yield `(is_p2p, operators)` of a step; its levels are named case-blind, others go to `unknown`."""
+    key, raw = step
+    try:
+        level = levels.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        parts = decode_part(content, raw, _STEPS, key)
+        if parts.keys() <= _LEVELS:
+            # It is one of them that is wrong: this says where.
+            decode_part(content, raw, levels, key)
+    else:
+        yield True, level.p2p
+        yield False, level.collective
+        return
+    for name, part in parts.items():
+        if name.casefold() in _LEVELS:
+            yield name.casefold() == _P2P, decode_part(content, part, operators, f"{key}/{name}")
+        else:
+            unknown.append(f"{key}/{name}")
 
 
 def whole_steps(content: bytes, error: BadFileError, remark: Remark) -> bytes:

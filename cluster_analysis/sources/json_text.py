@@ -12,11 +12,17 @@ from cluster_analysis.sources.errors import BadFileError
 
 _T = TypeVar("_T")
 _BYTE = re.compile(r"\(byte (\d+)\)")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content.
+    """Return a file's content without the mark of its encoding; see `read_with_offset`."""
+    return read_with_offset(path)[0]
+
+
+def read_with_offset(path: Path) -> tuple[bytes, int]:
+    """Return a file's content, and where in the file it begins: behind the mark of its encoding.
 
     Raises:
         BadFileError: it is missing, unreadable or empty.
@@ -27,7 +33,8 @@ def read_bytes(path: Path) -> bytes:
         raise BadFileError(f"cannot be read: {error.strerror or error}") from error
     if not content.strip():
         raise BadFileError("empty (0 bytes)" if not content else f"nothing but blanks ({len(content)} bytes)")
-    return content.removeprefix(_BOM)
+    rest = content.removeprefix(_BOM)
+    return rest, len(content) - len(rest)
 
 
 def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T:
@@ -62,7 +69,10 @@ def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[
 def _why_malformed(content: bytes, error: Exception) -> str:
     text = str(error)
     found = _BYTE.search(text)
-    if "truncated" in text or (found and int(found.group(1)) >= len(content)):
+    if content.startswith(_UTF16):
+        return "UTF-16, and not UTF-8"
+    is_at_end = found is not None and int(found.group(1)) >= len(content)
+    if "truncated" in text or (is_at_end and "trailing" not in text):
         return f"truncated at byte {len(content)}"
     padding = content.rstrip(b"\0")
     if len(padding) < len(content):

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis import schema
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import Remark, left_out
 
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
@@ -39,8 +40,8 @@ class PacketEntries:
     figures: npt.NDArray[np.float64]
 
 
-def packet_sums(rank: int, entries: PacketEntries) -> pa.Table:
-    """Return PACKETS, in order.
+def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
+    """Return PACKETS, in order; `remark` is told of sizes that are no number.
 
     The sums are exact, so the order of the entries makes no difference.
     """
@@ -54,7 +55,10 @@ def packet_sums(rank: int, entries: PacketEntries) -> pa.Table:
     places = (step_places, group_places, _PLACES[entries.transports], size_places)
     codes = np.ravel_multi_index(places, shape)
     order = np.argsort(codes, kind="stable")
-    order = order[~np.isnan(sizes[size_places[order]])]
+    is_bad = np.isnan(sizes[size_places[order]])
+    if is_bad.any():
+        remark(left_out(int(is_bad.sum()), "packet size", "without a number"))
+        order = order[~is_bad]
     if not len(order):
         return schema.empty(schema.PACKETS)
     begins = [0, *(np.flatnonzero(np.diff(codes[order])) + 1).tolist(), len(order)]

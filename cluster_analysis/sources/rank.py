@@ -20,6 +20,7 @@ from cluster_analysis.sources.communication_json import CommunicationTables, rea
 from cluster_analysis.sources.kernel_details_csv import read_kernel_details
 from cluster_analysis.sources.matrix_json import read_matrix
 from cluster_analysis.sources.metadata_json import read_metadata, read_profiler_info
+from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.op_statistic_csv import read_op_statistic
 from cluster_analysis.sources.profiler_db import (
     read_db_metadata,
@@ -34,9 +35,6 @@ from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.step_trace_csv import read_step_trace
 from cluster_analysis.sources.task_links_db import read_task_links
 from cluster_analysis.sources.timeline_json import TIMELINE, read_timeline_steps, slice_number
-
-_LEVEL_WITHOUT_COMMUNICATION = "Level0"
-_DATABASES = ("analysis_db", "communication_db", "profiler_db")
 
 
 def read_rank(source: RankSource, selection: Selection | None = None) -> RankTables:
@@ -94,11 +92,16 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         ("profiler_db", lambda path, remark: read_task_operators(path, rank, remark)),
     )
     apis = reading.first(("api_statistic", lambda path, remark: read_api_statistic(path, rank, remark)))
-    _tell_what_is_missing(reading, metadata, step_table, communication is not None, links is not None)
+    collectives = communication.collectives if communication else None
+    tell_what_is_missing(
+        reading,
+        metadata,
+        *(None if one is None else _selected(one, steps) for one in (step_table, collectives, links)),
+    )
     return RankTables(
         rank=rank,
         steps=or_empty(step_table, schema.STEPS),
-        collectives=or_empty(communication.collectives if communication else None, schema.COLLECTIVES),
+        collectives=or_empty(collectives, schema.COLLECTIVES),
         links=or_empty(links, schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
@@ -150,38 +153,6 @@ def _counters(reading: Reading) -> list[counters.Counter]:
 
 def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
     return None if collectives is None else CommunicationTables(collectives, schema.empty(schema.PACKETS))
-
-
-def _tell_what_is_missing(
-    reading: Reading, metadata: RankMetadata, steps: pa.Table | None, has_communication: bool, has_links: bool
-) -> None:
-    files = reading.source.files
-    told = {problem.file for problem in reading.problems}
-    if any(Path(files[role]).name in told for role in _DATABASES if role in files):
-        # What is missing would have been in the damaged database, which is told already.
-        return
-    if steps is None and "step_trace" not in files:
-        reading.problem("no step times", "step_trace_time.csv", "parse the capture again on its host")
-    missing = [
-        name
-        for name, is_there, role in (
-            ("communication.json", has_communication, "communication"),
-            ("communication_matrix.json", has_links, "matrix"),
-        )
-        if not is_there and role not in files
-    ]
-    if not missing:
-        return
-    if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
-        reading.notes.append(
-            "profiled at Level0: there is no communication data, so waiting and links cannot be judged"
-        )
-    else:
-        reading.problem(
-            f"no communication data: {' and '.join(missing)} not there",
-            missing[0],
-            "profile at Level1 or higher, and parse the capture again",
-        )
 
 
 def _selected(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:

@@ -15,7 +15,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
 from tests.analysis.discovery.test_discover import first_steps, ranks_of, run_directory, write_r1
-from tests.analysis.sources.builders import OUTPUT, STEP_ROW, step_csv, write_capture
+from tests.analysis.sources.builders import LINKS, OPS, OUTPUT, STEP_ROW, step_csv, write_capture
 
 
 def write_run(root: Path, first_step: int, ranks: list[int], stamp: int = 20250101000000000) -> None:
@@ -28,6 +28,8 @@ def write_run(root: Path, first_step: int, ranks: list[int], stamp: int = 202501
             rank,
             f"node_{rank}_{stamp + rank}_ascend_pt",
             steps=step_csv({str(first_step): STEP_ROW}),
+            ops={f"step{first_step}": OPS},
+            links={f"step{first_step}": LINKS},
         )
 
 

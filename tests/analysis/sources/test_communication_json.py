@@ -233,3 +233,46 @@ def test_operators_of_a_file_without_steps_have_places_too(tmp_path: Path) -> No
     path = tmp_path / "communication.json"
     path.write_text(json.dumps(flat))
     assert spans_of(path) == {f"0 {key}": entry for key, entry in flat.items() if not key.startswith("Total")}
+
+
+def test_names_of_the_levels_are_read_case_blind(tmp_path: Path) -> None:
+    levels = communication_json({"step50": OPS})["step50"]
+    expected, _, _ = read(tmp_path, {"step50": levels})
+    rows, _, remarks = read(tmp_path, {"step50": {name.upper(): ops for name, ops in levels.items()}})  # type: ignore[attr-defined]
+    assert (rows, remarks) == (expected, [])
+    top, _, _ = read(tmp_path, {name.title(): ops for name, ops in levels.items()})  # type: ignore[attr-defined]
+    assert [row["op_name"] for row in top] == [row["op_name"] for row in expected]
+
+
+def test_a_level_of_an_unknown_name_is_told_and_costs_only_itself(tmp_path: Path) -> None:
+    document = communication_json({"step50": OPS})
+    document["step50"]["mixed"] = {}  # type: ignore[index]
+    rows, _, remarks = read(tmp_path, document)
+    assert len(rows) == len(OPS)
+    assert remarks == ["left out: 'step50/mixed', which is neither p2p nor collective"]
+
+
+def test_totals_beside_the_steps_do_not_hide_them(tmp_path: Path) -> None:
+    rows, _, remarks = read(tmp_path, {**communication_json({"step50": OPS}), "Total Op Info": {}})
+    assert (len(rows), remarks) == (len(OPS), [])
+
+
+def test_a_packet_size_that_is_no_number_is_told(tmp_path: Path) -> None:
+    op = op_json(OPS[0])
+    op["Communication Bandwidth Info"]["HCCS"]["Size Distribution"] = {"big": [1, 2.0], "1.0": [3, 0.5]}  # type: ignore[index]
+    _, packets, remarks = read(tmp_path, {"step50": {"p2p": {}, "collective": {OPS[0].name: op}}})
+    assert [row["n_packets"] for row in packets] == [3]
+    assert remarks == ["left out: 1 packet size without a number"]
+
+
+def test_letters_behind_the_end_are_not_called_truncated(tmp_path: Path) -> None:
+    text = json.dumps(communication_json({"step50": OPS}))
+    with pytest.raises(BadFileError, match="trailing characters"):
+        read(tmp_path, text + "x")
+
+
+def test_a_file_in_utf_16_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "communication.json"
+    path.write_bytes(json.dumps(communication_json({"step50": OPS})).encode("utf-16"))
+    with pytest.raises(BadFileError, match="UTF-16"):
+        read_communication(path, 0, None, print)

@@ -70,14 +70,15 @@ def test_13_of_two_captures_without_a_time_in_their_names_the_later_ended_is_use
 ) -> None:
     root = job[0].parent
     for name, ended in (("old_ascend_pt", 100), ("new_ascend_pt", 200)):
-        write_info(
-            write_capture(root, BAD, name, steps=step_csv({str(ended): STEP_ROW})), BAD, ended_ns=ended
+        capture = write_capture(
+            root, BAD, name, steps=step_csv({str(ended): STEP_ROW}), ops={f"step{ended}": OPS}
         )
+        write_info(capture, BAD, ended_ns=ended)
     for path in sorted(job[BAD].rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     job[BAD].rmdir()
-    capture, tables = read_all(root)
-    ((rank, _, reason),) = problems_of(capture, tables)
+    found, tables = read_all(root)
+    ((rank, _, reason),) = problems_of(found, tables)
     assert rank == BAD
     assert reason == "2 captures of this rank; new_ascend_pt is used, old_ascend_pt is not"
     assert tables[BAD].steps["step"].to_pylist() == [200]

@@ -1,0 +1,95 @@
+"""What a rank's files do not hold though it should be there: a file, or what others of its files speak of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.model import RankMetadata
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.reading import Reading
+from cluster_run.ids import format_number_ranges
+
+_LEVEL_WITHOUT_COMMUNICATION = "Level0"
+_DATABASES = ("analysis_db", "communication_db", "profiler_db")
+_COMMUNICATION = ("communication", "analysis_db", "communication_db", "profiler_db")
+
+
+def tell_what_is_missing(
+    reading: Reading,
+    metadata: RankMetadata,
+    steps: pa.Table | None,
+    collectives: pa.Table | None,
+    links: pa.Table | None,
+) -> None:
+    """Add a problem for each thing that is missing and that no other problem explains.
+
+    Args:
+        reading: the rank's files, and what was told of them.
+        metadata: says the profiling level.
+        steps: STEPS of the selected steps, None where no file has any; so the next two.
+        collectives: COLLECTIVES.
+        links: LINKS.
+    """
+    told = {problem.file for problem in reading.problems}
+    files = reading.source.files
+    if any(Path(files[role]).name in told for role in _DATABASES if role in files):
+        # What is missing would have been in the damaged database.
+        return
+    if steps is None and "step_trace" not in files:
+        reading.problem("no step times", "step_trace_time.csv", "parse the capture again on its host")
+    _tell_missing_files(reading, metadata, collectives is not None, links is not None)
+    if steps is not None and collectives is not None:
+        _tell_silent_steps(reading, told, steps, collectives)
+    matrix = Path(files.get("matrix", "")).name
+    has_links = links is None or links.num_rows
+    if matrix and matrix not in told and not has_links and collectives is not None and collectives.num_rows:
+        reading.problem("it holds no link, though the rank communicated", matrix, "parse the capture again")
+
+
+def _tell_missing_files(
+    reading: Reading, metadata: RankMetadata, has_communication: bool, has_links: bool
+) -> None:
+    missing = [
+        name
+        for name, is_there, role in (
+            ("communication.json", has_communication, "communication"),
+            ("communication_matrix.json", has_links, "matrix"),
+        )
+        if not is_there and role not in reading.source.files
+    ]
+    if not missing:
+        return
+    if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
+        reading.notes.append(
+            "profiled at Level0: there is no communication data, so waiting and links cannot be judged"
+        )
+    else:
+        reading.problem(
+            f"no communication data: {' and '.join(missing)} not there",
+            missing[0],
+            "profile at Level1 or higher, and parse the capture again",
+        )
+
+
+def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collectives: pa.Table) -> None:
+    """Tell of steps that communicated by the step times, and that have no operator.
+
+    A file that is whole, and of the right form, can be without them all the same.
+    """
+    name = next(Path(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
+    if name in told:
+        return
+    busy = steps.filter(pc.greater(steps["communication_us"], 0))
+    silent = busy.filter(pc.invert(pc.is_in(busy["step"], value_set=collectives["step"].combine_chunks())))
+    if silent.num_rows:
+        milliseconds = pc.sum(silent["communication_us"]).as_py() / numbers.US_PER_MS
+        which = format_number_ranges(silent["step"].to_pylist())
+        reading.problem(
+            f"no operator of {'step' if silent.num_rows == 1 else 'steps'} {which}, which communicated for "
+            f"{milliseconds:.1f} ms",
+            name,
+            "parse the capture again",
+        )
