@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.detectors.deviation import Deviation, deviations, mate_deviations
+from cluster_analysis.detectors.few_steps import confirmed_within_step
+from cluster_analysis.detectors.group_transfers import group_suspects
 from cluster_analysis.detectors.hosts import host_suspects
 from cluster_analysis.detectors.kernels import with_kernels
 from cluster_analysis.detectors.link_suspects import link_suspects
@@ -16,7 +18,7 @@ from cluster_analysis.detectors.links import link_summary, observe
 from cluster_analysis.detectors.metrics import Metric, metrics
 from cluster_analysis.detectors.pauses import job_pauses, paused_ranks
 from cluster_analysis.detectors.retransmission import retransmissions
-from cluster_analysis.detectors.slow_rank import confirmed_within_step, rank_suspects
+from cluster_analysis.detectors.slow_rank import rank_suspects
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
 from cluster_analysis.detectors.whole_job import whole_job_suspects
@@ -90,6 +92,8 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects, notes = _local_suspects(view, limits)
     if seen is not None:
         suspects += link_suspects(evidence, view, seen, limits)
+    else:
+        suspects += group_suspects(view, limits)
     suspects += retransmissions(evidence, view, limits)
     suspects += whole_job_suspects(evidence, view, limits)
     suspects = with_kernels(evidence.operators, view, _dearest(suspects))
@@ -104,12 +108,14 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
             for one, saving in zip(suspects, savings, strict=True)
         ]
     )
-    findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits)
+    findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
     notes += _what_is_missing(view, evidence)
     verdict: Verdict = "degraded" if any(_is_alarm(one) for one in findings) else "healthy"
-    if verdict == "healthy" and not _can_judge(view, limits):
+    open_question = _open_question(findings, len(view.steps), limits, step_us / 1e3)
+    if verdict == "healthy" and (open_question or not _can_judge(view, limits)):
         verdict = "unknown"
+    notes += open_question
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,
@@ -172,12 +178,16 @@ def _subject(finding: Finding) -> str:
     return "this part of the network"
 
 
-def _listed(findings: list[Finding], n_steps: int, limits: Thresholds) -> list[Finding]:
-    """All alarms and workload verdicts, and the dearest few of the rest; of one or two steps no rest."""
+def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
+    """All alarms and workload verdicts, and the dearest few of the rest.
+
+    Of the rest of one or two steps only what is dear: moments are many, and these must be looked at again.
+    """
     rest = [one for one in findings if one.severity == "info" and one.kind in FAULT_KINDS]
     rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
     unknown = [one.id for one in rest if one.cost_ms_per_step is None]
-    kept = [one.id for one in rest[: limits.max_info]] if n_steps >= limits.min_steps_confident else []
+    least_ms = 0.0 if n_steps >= limits.min_steps_confident else limits.sure_cost_share * step_ms
+    kept = [one.id for one in rest if (one.cost_ms_per_step or 0.0) >= least_ms][: limits.max_info]
     dropped = {one.id for one in rest} - {*unknown, *kept}
     return [one for one in findings if one.id not in dropped]
 
@@ -243,6 +253,21 @@ def _surest(suspects: list[Suspect]) -> list[Suspect]:
     return list(best.values())
 
 
+def _open_question(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[str]:
+    """With one or two steps: a note on what is so dear that "healthy" would say too much."""
+    if n_steps >= limits.min_steps_confident:
+        return []
+    least_ms = limits.open_cost_share * step_ms
+    dear = [
+        one.id for one in findings if one.kind in FAULT_KINDS and (one.cost_ms_per_step or 0.0) >= least_ms
+    ]
+    if not dear:
+        return []
+    return [
+        f"{', '.join(dear)}: {'a fault' if len(dear) == 1 else 'faults'} or a moment, and dear: profile again"
+    ]
+
+
 def _can_judge(view: JobView, limits: Thresholds) -> bool:
     counts = np.bincount(np.maximum(view.role, 0))
     return bool(counts.max(initial=0) > limits.min_peers)
@@ -253,7 +278,7 @@ def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     if view.graph is None:
         notes.append("no communication operators: costs are bounds from step totals, links are not judged")
     elif not evidence.links.num_rows:
-        notes.append("no communication matrix: links are not judged")
+        notes.append("no communication matrix: links are judged by groups only, where there are three alike")
     missing = view.expected_ranks - len(view.ranks)
     if missing > 0:
         verb = "was" if len(view.ranks) == 1 else "were"

@@ -35,13 +35,28 @@ class Thresholds:
     #: Links agree to 0.3-1 %; a link is slow when most of its observations are, and there are several.
     floor_link: float = 0.01
     link_share: float = 0.6
-    min_link_observations: int = 3
+    min_link_observations: int = 2
+    #: Contention makes a transfer up to 1.7 times as long for a moment. More than this it hardly ever adds: a
+    #: single observation says something.
+    contention_effect: float = 1.0
+    #: The same for a group's operators, where there is no matrix: they show the slowest of their links only.
+    group_effect: float = 0.25
+    #: Links that contention makes slow by luck, of all that a job has: more must not be among the slow ones.
+    links_by_luck: float = 5.0
     #: An operator this many times as long as usual, and by that much longer, was sent again.
     retransmission_factor: float = 20.0
     retransmission_us: float = 200_000.0
-    #: Share of a rank's gaps that must be longer than its peers' when one or two steps are all there is.
+    #: When one or two steps are all there is: the share of a rank's gaps that must be longer than its peers'
+    #: (of their time, for computing), and how much of what it loses may lie in one gap of each step.
     longer_share: float = 0.75
-    single_step_idle_factor: float = 3.0
+    single_gap_share: float = 0.5
+    #: Idle time that is news in them, in multiples of the peers' (a host's is steadier than a rank's), and
+    #: computing that is, whatever the gaps say.
+    single_step_idle_factor: float = 4.0
+    single_step_host_idle_factor: float = 3.0
+    single_step_device_effect: float = 0.2
+    #: What is not confirmed in them, and costs this share of the step, leaves the question open.
+    open_cost_share: float = 0.05
     #: The same where experts could be the reason: their load reaches half of the gaps.
     everywhere_share: float = 0.85
     #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.

@@ -80,7 +80,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
         one = replace(
             one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else _IDLE_CAUTION))
         )
-        if len(view.steps) < limits.min_steps_confident and not metric.is_log:
+        if len(view.steps) < limits.min_steps_confident:
             one = _doubted(one, metric, limits)
         found.append(one)
         out |= view.host == worst.host
@@ -88,9 +88,13 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
 
 
 def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
-    """One or two steps: idle time must be a multiple of the peers', and a late start may be a moment's."""
+    """One or two steps: more than their data may explain, or a multiple of the peers' idle time.
+
+    A late start may be a moment's whatever its length.
+    """
     row = one.evidence[0]
-    if metric.where != "head" and row.value >= limits.single_step_idle_factor * row.peers_median:
+    factor = 1.0 + limits.natural_effect if metric.is_log else limits.single_step_host_idle_factor
+    if metric.where != "head" and row.value >= factor * row.peers_median:
         return replace(one, confidence="medium")
     return replace(one, confidence="low", is_alarm=False)
 

@@ -158,7 +158,7 @@ def _factors(
     """
     healthy = {pair: float(np.exp(-table.level[pairs[pair]])) for pair in part.links}
     factor = np.ones(len(graph.transfer_us))
-    source, target = _message_ends(graph)
+    source, target = message_ends(graph)
     for (src, dst), ratio in healthy.items():
         factor[(source == src) & (target == dst)] = ratio
     links = evidence.links
@@ -185,7 +185,7 @@ def _factors(
     return factor
 
 
-def _message_ends(graph: Graph) -> tuple[IntArray, IntArray]:
+def message_ends(graph: Graph) -> tuple[IntArray, IntArray]:
     """Global ranks that send and receive each point-to-point operator (O,), -1 for collectives."""
     n = len(graph.rank)
     source, target = np.full(len(graph.transfer_us), -1), np.full(len(graph.transfer_us), -1)

@@ -26,6 +26,10 @@ _HEALTHY_QUANTILE = 0.3
 _DEVICES_PER_BOARD = 4
 #: Share of a healthy link's observations that are slow for a moment, at least.
 _CONTENTION = 0.03
+#: The same for moments that are slower than contention makes them.
+_BEYOND_CONTENTION = 0.003
+#: An observation is as slow as a link's level from this share of it on (of logarithms).
+_AS_SLOW = 0.75
 #: From this quantile to the one above is 1.12 standard deviations of a normal distribution.
 _LOW_QUANTILE = 0.05
 _QUANTILE_SIGMAS = 1.12
@@ -84,19 +88,31 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
     # Small messages are all latency: they say nothing on bandwidth, and a slow link looks healthy in them.
     large = keep & (size >= _SMALL_BYTES)
-    keep = large if large.any() else keep
+    rows = np.flatnonzero(large if large.any() else keep)
+    step = np.asarray(table["step"].to_numpy(), np.int64)
+    ends = tuple(np.asarray(table[name].to_numpy(), np.int32) for name in ("src_rank", "dst_rank"))
+    # The fastest, the middle and the slowest operator of a kind are one where a step has a single one.
+    rows = rows[_is_first((step[rows], kind[rows], *(end[rows] for end in ends)), time[rows])]
+    src, dst = (end[rows] for end in ends)
     # Half-octave buckets: in one of them time is proportional to size.
     bucket = np.rint(2 * np.log2(np.maximum(size, 1.0))).astype(np.int32)
-    names = ("src_rank", "dst_rank")
-    src, dst = (np.asarray(table[name].to_numpy(), np.int32)[keep] for name in names)
-    transport, kind, bucket = transport[keep], kind[keep], bucket[keep]
+    transport, kind, bucket = transport[rows], kind[rows], bucket[rows]
     # Servers of two boards have two classes of links under one name: within a board, and between them.
     board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
-    excess = _excess((src, dst), (transport, kind, bucket, board), np.log(time[keep] / size[keep]))
-    step = np.asarray(table["step"].to_numpy(), np.int64)[keep]
+    excess = _excess((src, dst), (transport, kind, bucket, board), np.log(time[rows] / size[rows]))
     return Observations(
-        src, dst, transport, kind, bucket, step, size[keep], time[keep], excess, transports, kinds
+        src, dst, transport, kind, bucket, step[rows], size[rows], time[rows], excess, transports, kinds
     )
+
+
+def _is_first(names: tuple[IntArray, ...], time_us: FloatArray) -> BoolArray:
+    """Which rows are the first of their names and time; no two operators last as long to the last digit."""
+    code = _combine(*names)
+    order = np.lexsort((time_us, code))
+    repeats = (np.diff(code[order]) == 0) & (np.diff(time_us[order]) == 0)
+    first = np.ones(len(order), bool)
+    first[order[1:][repeats]] = False
+    return first
 
 
 def _is_inside(src: IntArray, dst: IntArray, host_of: Mapping[int, str]) -> BoolArray:
@@ -195,6 +211,8 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
     transport = seen.transport[first]
     spread, p = np.full(n_links, np.nan), np.full(n_links, np.nan)
     slow = np.zeros(n_links, bool)
+    is_beyond = np.nan_to_num(level) >= np.log1p(limits.contention_effect)
+    needed = np.where(is_beyond, 1, limits.min_link_observations)
     n_peers = np.zeros(n_links, np.int32)
     for code in np.unique(transport):
         inside = np.flatnonzero((transport == code) & np.isfinite(level))
@@ -209,15 +227,26 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         p[inside] = student_tail((bulk - centre) / scale, max(4, len(inside) - 2))
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
         big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
-        slow[inside] = chosen & big & (n[inside] >= limits.min_link_observations)
+        slow[inside] = chosen & big & (n[inside] >= needed[inside])
     luck = np.ones(n_links)
-    healthy = ~slow[link] & np.isfinite(seen.excess)
-    rate = max(_CONTENTION, float(slow_seen[healthy].mean()) if healthy.any() else 0.0)
+    healthy = seen.excess[~slow[link] & np.isfinite(seen.excess)]
     for here in np.flatnonzero(slow):
-        luck[here] = binomial_tail(round(share[here] * n[here]), int(n[here]), rate)
+        luck[here] = luck_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
+    slow &= luck * n_links <= limits.links_by_luck
     return LinkTable(
         seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, luck, seen.transports
     )
+
+
+def luck_of(level: float, share: float, n: int, healthy: FloatArray, limits: Thresholds) -> float:
+    """How probable `share` of `n` observations at `level` is by luck, given the excess of healthy ones.
+
+    Contention slows some transfers of any link for a moment, and hardly ever to more than twice their time.
+    """
+    as_slow = float((healthy > _AS_SLOW * level).mean()) if len(healthy) else 0.0
+    is_beyond = level >= np.log1p(limits.contention_effect)
+    rate = max(as_slow, _BEYOND_CONTENTION if is_beyond else _CONTENTION)
+    return float(binomial_tail(round(share * n), n, rate))
 
 
 def link_summary(seen: Observations | None) -> pa.Table:

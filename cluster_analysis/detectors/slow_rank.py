@@ -13,7 +13,6 @@ from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import local_next_check, rank_summary, when
 from cluster_analysis.evidence import BoolArray, FloatArray
 from cluster_analysis.findings import Evidence, Pattern
-from cluster_analysis.profile import longer_share
 from cluster_analysis.stats import benjamini_hochberg, binomial_tail, median, theil_sen
 from cluster_analysis.thresholds import Thresholds
 
@@ -92,31 +91,11 @@ def _range_of_healthy(view: JobView, levels: FloatArray, suspected: BoolArray) -
     return farthest
 
 
-def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
-    """With one or two steps: a rank is slow when most of its gaps are long; one long gap is a pause.
-
-    Late starts happen once a step, so that nothing within a step can confirm them.
-    """
-    n_steps = len(view.steps)
-    steps = f"{n_steps} step{'s' if n_steps > 1 else ''}"
-    unconfirmed = f"{suspect.summary} With {steps} a moment cannot be told from a fault."
-    rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
-    lost = None
-    if view.gaps is not None and suspect.where == "spread":
-        peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
-        lost = view.gaps.lost_us(np.array([rank]), peers)
-    if lost is None or longer_share(lost, np.ones(n_steps, bool)) < limits.longer_share:
-        return replace(suspect, pattern="transient", confidence="low", is_alarm=False, summary=unconfirmed)
-    row = suspect.evidence[0]
-    # Idle time differs by a third from step to step on every rank: only a multiple of it is news.
-    if suspect.cause == "dispatch" and row.value < limits.single_step_idle_factor * row.peers_median:
-        return replace(suspect, confidence="low", is_alarm=False, summary=unconfirmed)
-    return replace(suspect, confidence="medium")
-
-
 def _needed_share(n_steps: int, limits: Thresholds) -> float:
-    """With three or four steps a ramp is on the slow side in all but the first."""
-    return limits.persistent_share if n_steps >= limits.min_steps_intermittent else 0.6
+    """A ramp is on the slow side in all but the first of three or four steps; of two one may be a moment."""
+    if n_steps >= limits.min_steps_intermittent:
+        return limits.persistent_share
+    return 0.6 if n_steps >= limits.min_steps_confident else 0.5
 
 
 def _effect(metric: Metric, level: FloatArray) -> FloatArray:

@@ -141,23 +141,6 @@ def test_a_rank_that_pauses_in_rhythm_is_named_for_its_pauses() -> None:
     assert [(one.kind, one.ranks) for one in result.alarms] == [("periodic_pause", (5,))]
 
 
-def test_one_pause_in_a_single_step_is_no_fault() -> None:
-    spec = replace(SMALL, steps=1)
-    result = judged(spec, "periodic_pause:120@5,every=1")
-    assert result.alarms == ()
-    assert any("1 step only" in note for note in result.detection.notes)
-
-
-def test_a_single_step_still_shows_a_device_whose_every_gap_is_long() -> None:
-    result = judged(replace(SMALL, steps=1), "slow_rank:1.3@5")
-    assert named(result) == {("slow_rank", (5,), ("1",))}
-    assert result.alarms[0].confidence == "medium"
-
-
-def test_a_late_start_in_a_single_step_is_not_held_against_anybody() -> None:
-    assert judged(replace(SMALL, steps=1), "slow_rank:1.2@5,cause=input").alarms == ()
-
-
 def test_a_retransmission_is_an_event_and_not_a_slow_link() -> None:
     result = judged(SMALL, "retransmission:4000")
     assert [one.kind for one in result.alarms] == ["retransmission"]
@@ -173,12 +156,6 @@ def test_a_job_with_data_parallelism_only_keeps_its_findings_and_their_costs() -
 def test_eight_peers_are_enough() -> None:
     result = judged(JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=4), "slow_rank:1.1@5")
     assert named(result) == {("slow_rank", (5,), ("1",))}
-
-
-def test_few_steps_do_not_fill_the_list_with_bursts() -> None:
-    for steps in (1, 2, 3):
-        result = judged(replace(SMALL, steps=steps))
-        assert len([one for one in result.detection.findings if one.kind in FAULT_KINDS]) <= 1
 
 
 def test_everything_but_the_step_totals_may_be_missing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ SLOW = 17
 RATIO = 1.5
 
 
-def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0) -> Observations:
+def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: float = RATIO) -> Observations:
     """Links 0→100, 1→101 … of which one is always slow, and the others in a share of their observations."""
     rng = np.random.default_rng(3)
     count = np.full(N_LINKS, n_healthy)
@@ -27,7 +29,7 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0) -> Observ
     is_slow = (src == SLOW) | (rng.random(n) < busy_share)
     zeros = np.zeros(n, np.int32)
     ones = np.ones(n)
-    excess = np.where(is_slow, np.log(RATIO), 0.0) + rng.normal(0.0, 0.003, n)
+    excess = np.where(is_slow, np.log(ratio), 0.0) + rng.normal(0.0, 0.003, n)
     return Observations(
         src, src + 100, zeros, zeros, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",)
     )
@@ -55,3 +57,16 @@ def test_a_link_seen_slow_a_few_times_among_many_links_may_be_luck(n_seen: int, 
     limits = Thresholds()
     (suspect,) = link_suspects(evidence, build_view(evidence, where), seen(n_seen), limits)
     assert (suspect.p_value <= limits.alarm_p_value) == is_sure
+
+
+@pytest.mark.parametrize(("ratio", "n_needed"), [(1.5, 2), (1.9, 2), (2.1, 1), (5.0, 1)])
+def test_contention_explains_one_slow_moment_but_none_of_twice_the_time(ratio: float, n_needed: int) -> None:
+    for n_seen in (1, 2):
+        table = judge_links(seen(n_seen, ratio=ratio), Thresholds())
+        assert bool(table.slow[SLOW]) == (n_seen >= n_needed)
+
+
+def test_links_that_luck_makes_slow_in_a_job_of_so_many_are_not_among_the_slow_ones() -> None:
+    busy = seen(2, 2, busy_share=0.3)
+    assert judge_links(busy, replace(Thresholds(), links_by_luck=np.inf)).slow.any()
+    assert not judge_links(busy, replace(Thresholds(), links_by_luck=1.0)).slow.any()
