@@ -9,15 +9,17 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.evidence import StepEvidence
-from cluster_analysis.groups import GROUP_USE
 from cluster_analysis.model import Problem, RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.reduction import CALLS, reduce_step
 from cluster_analysis.schema import COLLECTIVES, ITERATIONS, LINKS, OPERATOR_SPANS, OPERATORS, PACKETS, STEPS
+from cluster_analysis.sorting import begins
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.topology import group_use, map_links
 from cluster_analysis.totals import totals_of
@@ -29,6 +31,8 @@ BATCH_BYTES = 16 * 1024 * 1024
 _COLLECTIVES_SUFFIX = ".collectives.arrow"
 _LINKS_SUFFIX = ".links.arrow"
 _SPANS_SUFFIX = ".spans.arrow"
+#: Runs of rows of one step that are longer than this on average are copied run by run.
+_LEAST_RUN = 32
 #: Key of the piece that says where the operators of all steps lie; no step has such a number.
 SPANS = -1
 
@@ -172,14 +176,15 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
         operators=_joined([one.operators for one in tables], OPERATORS),
         packets=_joined([one.packets for one in tables], PACKETS),
         iterations=_joined([one.iterations for one in tables], ITERATIONS),
-        uses=_joined([group_use(one) for one in tables], GROUP_USE),
+        uses=group_use(collectives, links),
         totals=totals_of(collectives),
         metadata={one.rank: one.metadata for one in tables},
         bulk_steps=steps,
         problems=tuple(problem for one in tables for problem in one.problems),
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
-    by_step = {int(step): StepTables(_of_step(collectives, step), _of_step(links, step)) for step in steps}
+    cuts = zip(steps, cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
+    by_step = {int(step): StepTables(own_collectives, own_links) for step, own_collectives, own_links in cuts}
     spans = SpanTable(_joined([one.spans for one in tables], OPERATOR_SPANS))
     if not file_stem:
         return summary, BatchBulk(by_step, spans)
@@ -270,12 +275,20 @@ def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
     return tuple(Step(number) for number in sorted(numbers - {None}))
 
 
-def _of_step(table: pa.Table, step: Step) -> pa.Table:
-    chosen = [
-        batch.filter(pc.equal(batch.column("step"), pa.scalar(step, pa.int64())))
-        for batch in table.to_batches() or [_empty_batch(table.schema)]
-    ]
-    return pa.Table.from_batches(chosen)
+def cut_by_step(table: pa.Table, steps: Sequence[Step]) -> list[pa.Table]:
+    """Cut a table into those of each step, each in one piece."""
+    step_of = table["step"].fill_null(SPANS).to_numpy()
+    begin = np.flatnonzero(begins(step_of))
+    runs = list(zip(step_of[begin].tolist(), pairwise([*begin.tolist(), len(step_of)]), strict=True))
+    if len(runs) * _LEAST_RUN > len(step_of):
+        chosen = (pa.array(np.flatnonzero(step_of == step)) for step in steps)
+        return [table.take(rows).combine_chunks() for rows in chosen]
+    # Most ranks hold a step in one run: pieces are joined several times as fast as rows are picked.
+    pieces: dict[int, list[pa.Table]] = {int(step): [table.slice(0, 0)] for step in steps}
+    for step, (first, last) in runs:
+        if step in pieces:
+            pieces[step].append(table.slice(first, last - first))
+    return [pa.concat_tables(own).combine_chunks() for own in pieces.values()]
 
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:

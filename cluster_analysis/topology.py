@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,63 +11,68 @@ import pyarrow.compute as pc
 
 from cluster_analysis.calls import codes
 from cluster_analysis.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
-from cluster_analysis.model import Capture, ParallelSizes, Problem, RankMetadata, RankTables, Topology
+from cluster_analysis.model import Capture, ParallelSizes, Problem, RankMetadata, Topology
 from cluster_analysis.roles import assign_roles
 from cluster_analysis.schema import OPERATOR_GROUP_PREFIX
 from cluster_run.ids import HostId, Rank, format_number_ranges
 
 _NO_LOCAL = -1
+#: What makes a row of GROUP_USE, and its values.
+_USES = ("rank", "group", "is_p2p", "op_type")
+_Use = tuple[int, str, bool, str]
 
 
-def group_use(tables: RankTables) -> pa.Table:
-    """Return which groups one rank uses, and how (GROUP_USE): small, and all that `build_topology` needs."""
+def group_use(collectives: pa.Table, links: pa.Table) -> pa.Table:
+    """Return which groups ranks use, and how (GROUP_USE): small, and all that `build_topology` needs.
+
+    Args:
+        collectives: COLLECTIVES of some ranks.
+        links: LINKS of the same ranks.
+    """
     counted = (
-        _plain(tables.collectives, "op_name")
-        .group_by(["group", "is_p2p", "op_type"], use_threads=False)
-        .aggregate([("op_name", "count")])
+        _plain(collectives, "op_name").group_by([*_USES], use_threads=False).aggregate([("op_name", "count")])
     )
-    counts = {
-        (row["group"], row["is_p2p"], row["op_type"]): row["op_name_count"] for row in counted.to_pylist()
-    }
+    counts = dict(zip(_keys(counted), counted["op_name_count"].to_pylist(), strict=True))
     ends = (
-        _plain(tables.links, "src_local", "dst_local")
-        .group_by(["group", "is_p2p", "op_type", "src_local", "dst_local"], use_threads=False)
+        _plain(links, "src_local", "dst_local")
+        .group_by([*_USES, "src_local", "dst_local"], use_threads=False)
         .aggregate([])
     )
-    own: dict[str, set[int]] = {}
-    n_local: dict[str, int] = {}
-    peers: dict[tuple[str, bool, str], set[int]] = {}
-    for row in ends.to_pylist():
-        source, destination = row["src_local"], row["dst_local"]
+    own: dict[tuple[int, str], set[int]] = {}
+    n_local: dict[tuple[int, str], int] = {}
+    peers: dict[_Use, set[int]] = {}
+    local_ends = zip(ends["src_local"].to_pylist(), ends["dst_local"].to_pylist(), strict=True)
+    for key, (source, destination) in zip(_keys(ends), local_ends, strict=True):
         if source is None or destination is None:
             continue
         if source == destination:
-            own.setdefault(row["group"], set()).add(source)
-        peers.setdefault((row["group"], row["is_p2p"], row["op_type"]), set()).update((source, destination))
-        n_local[row["group"]] = max(n_local.get(row["group"], 0), source + 1, destination + 1)
+            own.setdefault(key[:2], set()).add(source)
+        peers.setdefault(key, set()).update((source, destination))
+        n_local[key[:2]] = max(n_local.get(key[:2], 0), source + 1, destination + 1)
     rows = []
     for key in sorted(counts.keys() | peers.keys()):
-        group, is_p2p, op_type = key
-        mine = own.get(group, set())
+        mine = own.get(key[:2], set())
         local = next(iter(mine)) if len(mine) == 1 else None
         rows.append(
             {
-                "rank": tables.rank,
-                "group": group,
-                "is_p2p": is_p2p,
-                "op_type": op_type,
+                **dict(zip(_USES, key, strict=True)),
                 "n_ops": counts.get(key, 0),
                 "local_rank": local,
-                "n_local": n_local.get(group, 0),
+                "n_local": n_local.get(key[:2], 0),
                 "peers": sorted(peers.get(key, set()) - {local}),
             }
         )
     return pa.Table.from_pylist(rows, schema=GROUP_USE)
 
 
+def _keys(table: pa.Table) -> Iterator[_Use]:
+    return zip(*(table[name].to_pylist() for name in _USES), strict=True)
+
+
 def _plain(table: pa.Table, *extra: str) -> pa.Table:
     return pa.table(
         {
+            "rank": table["rank"],
             "group": table["group"].cast(pa.string()),
             "is_p2p": table["is_p2p"],
             "op_type": table["op_type"].cast(pa.string()),

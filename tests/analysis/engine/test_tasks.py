@@ -6,13 +6,21 @@ import io
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.discover import discover
-from cluster_analysis.engine_tasks import Batch, batches_by_bytes, canonical, read_batch, reduce_parts
+from cluster_analysis.engine_tasks import (
+    Batch,
+    batches_by_bytes,
+    canonical,
+    cut_by_step,
+    read_batch,
+    reduce_parts,
+)
 from cluster_analysis.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.schema import LINKS
 from cluster_analysis.topology import build_topology
@@ -98,6 +106,19 @@ def test_a_step_that_a_batch_lacks_is_empty(capture: Capture) -> None:
     _, bulk = read_batch(Batch(0, capture.sources[:1]), Selection(steps=frozenset({Step(11)})))
     assert bulk.part(11).load().collectives.num_rows > 0
     assert bulk.part(12).load().collectives.num_rows == 0
+
+
+def test_steps_that_alternate_are_cut_as_those_in_long_runs() -> None:
+    steps = [Step(3), Step(5), Step(9)]
+    for length in (1, 200):
+        step = np.repeat([3, 5, 7, 3], length).tolist()
+        rows = [
+            {**dict.fromkeys(LINKS.names), "step": one, "rank": at} for at, one in enumerate([*step, None])
+        ]
+        cut = cut_by_step(pa.Table.from_pylist(rows, schema=LINKS), steps)
+        expected = [[at for at, one in enumerate(step) if one == wanted] for wanted in steps]
+        assert [one["rank"].to_pylist() for one in cut] == expected
+        assert all(len(one.to_batches()) <= 1 for one in cut)
 
 
 def test_a_reader_that_raises_costs_one_rank(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,5 +34,5 @@ def read(name: str) -> tuple[Capture, dict[Rank, RankTables]]:
 
 def topology_of(capture: Capture, tables: Mapping[Rank, RankTables]) -> tuple[Topology, tuple[Problem, ...]]:
     """The topology, and what it cannot tell."""
-    use = pa.concat_tables([group_use(one) for one in tables.values()])
+    use = pa.concat_tables([group_use(one.collectives, one.links) for one in tables.values()])
     return build_topology(capture, {rank: one.metadata for rank, one in tables.items()}, use)

@@ -51,7 +51,7 @@ def output_of(job: dict[int, Path], name: str) -> Path:
 
 def topology_of(capture: Capture, tables: dict[int, RankTables]) -> Topology:
     """The topology of ranks that were read; it must have nothing to complain of."""
-    use = pa.concat_tables([group_use(one) for one in tables.values()])
+    use = pa.concat_tables([group_use(one.collectives, one.links) for one in tables.values()])
     topology, problems = build_topology(
         capture, {Rank(rank): one.metadata for rank, one in tables.items()}, use
     )

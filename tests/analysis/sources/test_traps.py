@@ -92,7 +92,9 @@ def test_a_link_of_r1_from_a_rank_to_itself_is_no_copy_on_the_chip(tmp_path: Pat
     receive = [row for row in tables.links.to_pylist() if row["op_type"] == "receive"]
     assert {row["transport"] for row in receive} == {"SDMA"}
     source = source_of(tmp_path, 2, "mindspore_r1/text", r1_hccl=tmp_path / "hccl_raw_2.csv")
-    topology, _ = build_topology(Capture((source,), (Rank(2),)), {}, group_use(tables))
+    topology, _ = build_topology(
+        Capture((source,), (Rank(2),)), {}, group_use(tables.collectives, tables.links)
+    )
     mapped, _ = map_links(tables.links, topology)
     assert {row["src_rank"] for row in mapped.to_pylist() if row["op_type"] == "receive"} == {None}
 
@@ -109,7 +111,7 @@ def test_one_hash_under_both_levels_is_one_group(tmp_path: Path) -> None:
         write_capture(tmp_path, rank, ops={"step50": both}, links=links if rank == 0 else {"step50": []})
     capture = discover(tmp_path)
     tables = {source.rank: read_rank(source) for source in capture.sources}
-    use = pa.concat_tables([group_use(one) for one in tables.values()])
+    use = pa.concat_tables([group_use(one.collectives, one.links) for one in tables.values()])
     topology, _ = build_topology(capture, {rank: one.metadata for rank, one in tables.items()}, use)
     assert list(topology.groups) == [GROUP]
 

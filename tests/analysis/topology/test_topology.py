@@ -81,7 +81,7 @@ def build(
     read = list(read)
     ranks = tuple(one.rank for one in read)
     sources = tuple(RankSource(rank, "ascend_pt/text", {}, 0) for rank in ranks)
-    use = pa.concat_tables([group_use(one) for one in read])
+    use = pa.concat_tables([group_use(one.collectives, one.links) for one in read])
     known = {Rank(rank): one for rank, one in (metadata or {}).items()}
     return build_topology(Capture(sources, ranks), known, use)
 
