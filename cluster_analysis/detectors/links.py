@@ -16,7 +16,7 @@ from cluster_analysis.calls import codes, numbers
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
-from cluster_analysis.sorting import distinct, first_positions, stable_order
+from cluster_analysis.sorting import begins, distinct, first_positions, stable_order
 from cluster_analysis.stats import benjamini_hochberg, binomial_tail, student_tail
 from cluster_analysis.thresholds import Thresholds
 
@@ -108,10 +108,11 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
 def _is_first(names: tuple[IntArray, ...], time_us: FloatArray) -> BoolArray:
     """Which rows are the first of their names and time; no two operators last as long to the last digit."""
     code = _combine(*names)
-    order = np.lexsort((time_us, code))
-    repeats = (np.diff(code[order]) == 0) & (np.diff(time_us[order]) == 0)
-    first = np.ones(len(order), bool)
-    first[order[1:][repeats]] = False
+    order = _by_group_and_value(time_us, code)
+    is_new = begins(code[order])
+    is_new[1:] |= np.diff(time_us[order]) != 0
+    first = np.zeros(len(order), bool)
+    first[np.minimum.reduceat(order, np.flatnonzero(is_new))] = True
     return first
 
 
