@@ -15,9 +15,9 @@ from cluster_analysis.detectors.hosts import host_suspects
 from cluster_analysis.detectors.kernels import with_kernels
 from cluster_analysis.detectors.link_suspects import link_suspects
 from cluster_analysis.detectors.links import link_summary, observe
-from cluster_analysis.detectors.metrics import Metric, metrics
+from cluster_analysis.detectors.metrics import Metric, metrics, outside_experts
 from cluster_analysis.detectors.pauses import job_pauses, paused_ranks
-from cluster_analysis.detectors.retransmission import retransmissions
+from cluster_analysis.detectors.retransmission import retransmissions, seen_in_its_steps
 from cluster_analysis.detectors.slow_rank import rank_suspects
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView, build_view
@@ -202,12 +202,13 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
     for metric in metrics(view, limits):
         if not np.isfinite(metric.values).any():
             continue
-        deviation = deviations(metric.values, view, metric.floor, limits, use_replicas=metric.is_log)
-        hosts = host_suspects(view, metric, deviation, limits)
-        excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
+        compared = outside_experts(metric, view)
+        excluded = np.zeros(len(view.ranks), bool)
+        deviation = _deviation(view, compared, limits, excluded)
+        hosts = host_suspects(view, compared, deviation, limits)
         if hosts:  # their ranks would be half of the peers of others
-            healthy = np.where(excluded[:, None], np.nan, metric.values)
-            deviation = deviations(healthy, view, metric.floor, limits, use_replicas=metric.is_log)
+            excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
+            deviation = _deviation(view, compared, limits, excluded)
         if not metric.is_log:
             paused = paused_ranks(view, metric, deviation, limits, excluded)
             excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
@@ -216,8 +217,9 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
             suspects += job_pauses(view, metric, limits)
         ranks = _slow_ranks(view, metric, deviation, limits, excluded)
         if metric.is_log:
-            suspects += data_imbalance(view, deviation, limits)
-            suspects += expert_imbalance(view, deviation, limits)
+            work = deviation if compared is metric else _deviation(view, metric, limits, excluded)
+            suspects += data_imbalance(view, work, limits)
+            suspects += expert_imbalance(view, work, limits)
         suspects += [*hosts, *ranks]
         if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
             few = int((deviation.n_peers < limits.min_peers).sum())
@@ -225,6 +227,12 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
             notes.append(f"{who} fewer than {limits.min_peers} peers: {them} described, not judged")
     slow = [rank for one in suspects if one.cause == "compute" for rank in one.ranks]
     return [*suspects, *stage_imbalance(view, limits, np.isin(view.ranks, slow))], notes
+
+
+def _deviation(view: JobView, metric: Metric, limits: Thresholds, excluded: BoolArray) -> Deviation:
+    """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's."""
+    values = np.where(excluded[:, None], np.nan, metric.values)
+    return deviations(values, view, metric.floor, limits, use_replicas=metric.is_log)
 
 
 def _slow_ranks(
@@ -304,25 +312,6 @@ def _is_natural(suspect: Suspect, limits: Thresholds) -> bool:
     return row.value - row.peers_median < nature
 
 
-def _seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
-    """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
-
-    At most what its operator lost, and less what those ranks have caught up in the step after it. Ranks that
-    were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
-    if in doubt, and where every step has one.
-    """
-    at = np.array(suspect.step_positions)
-    own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
-    others = np.delete(own, at)
-    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(others):
-        return 0.0
-    usual = float(median(others))
-    after = np.r_[own, usual][at + 1]
-    longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
-    row = suspect.evidence[0]
-    return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
-
-
 def _finding(
     view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, luck_us: float
 ) -> Finding:
@@ -333,7 +322,7 @@ def _finding(
         cost = saving.bound_us
         summary += " The cost is an upper bound: there are no operators to replay."
     weight = cost if cost is not None else saving.bound_us
-    seen_us = _seen_in_its_steps(view, suspect)
+    seen_us = seen_in_its_steps(view, suspect)
     if cost is not None and seen_us > _HIDDEN * cost:
         cost, weight = None, seen_us
         summary += " Its step lasted that much longer, which the replay does not explain: no cost is quoted."

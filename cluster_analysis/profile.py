@@ -51,11 +51,22 @@ class RoleGaps:
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
         return lost
 
-    def slow_share(self, suspects: IntArray, peers: IntArray) -> float | None:
-        """Share of the peers' time that lies in places where the suspects are slow."""
+    def slow_share(
+        self, suspects: IntArray, peers: IntArray, shared: FloatArray | None = None
+    ) -> float | None:
+        """Share of the peers' time that lies in places where the suspects are slow.
+
+        Args:
+            suspects: positions of the suspects.
+            peers: positions of those they are compared with.
+            shared: logarithm of what lengthens a rank's gaps in a step for its data's sake (R, S).
+        """
         own, others = self._complete_gaps(suspects, peers)
         if own is None or others is None:
             return None
+        if shared is not None:
+            factor = np.exp(-np.nan_to_num(shared)).T[:, :, None]
+            own, others = own * factor[:, suspects], others * factor[:, peers]
         usual_by_step = median(others, 1)
         usual = _mean(usual_by_step, 0)
         by_place = _mean(own - usual_by_step[:, None, :], (0, 1))

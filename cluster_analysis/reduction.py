@@ -25,6 +25,10 @@ from cluster_analysis.stats import sigma
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
+#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
+_FREE_DATA = 0.25
+#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
+_OTHER_CALLS = 0.5
 #: The part of COLLECTIVES that a step's reduction reads.
 CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
 #: Transfers of one kind in one group scatter by less than this share of themselves.
@@ -118,12 +122,16 @@ def _matched(
     ends = pair_messages(calls, offset_us, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
-    local = sequence(calls, stage, data, sends_are_free=_sends_are_free(calls, steps))
     members = stable_order(operator)
     begin = np.flatnonzero(begins(operator[members]))
+    shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
+    local = sequence(
+        calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
+        data_is_free=_data_is_free(calls, data, shortest[operator], steps),
+    )  # fmt: skip
     transfer = _without_absent(
         calls, members[begin], np.diff(np.r_[begin, len(members)]),
-        _transfer(calls, operator, np.minimum.reduceat(calls.elapse_us[members], begin), ends), topology,
+        _transfer(calls, operator, shortest, ends), topology,
     )  # fmt: skip
     wait = calls.elapse_us - transfer[operator]
     return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local)
@@ -176,6 +184,29 @@ def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+
+
+def _data_is_free(
+    calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table
+) -> bool:
+    """Whether gradients and parameters move beside computing: more is overlapped than sends can be.
+
+    Args:
+        calls: the step's calls.
+        data_groups: groups known to be data-parallel.
+        shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
+        steps: the step's totals.
+    """
+    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+    is_data &= ~calls.is_point_to_point
+    n_others = int((~is_data & ~calls.is_point_to_point).sum())
+    # With hardly a call beside them, nothing would show where computing waits for the gradients.
+    if not is_data.any() or n_others < _OTHER_CALLS * is_data.sum() or not steps.num_rows:
+        return False
+    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
+    sends = calls.elapse_us[calls.is_send]
+    of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
+    return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
 
 
 def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:

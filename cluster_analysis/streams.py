@@ -47,8 +47,9 @@ class Sequence:
 
 
 def sequence(
-    calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False
-) -> Sequence:
+    calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False,
+    data_is_free: bool = False,
+) -> Sequence:  # fmt: skip
     """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
 
     Args:
@@ -56,6 +57,7 @@ def sequence(
         stage: pipeline stage of each rank (ranks,), any equal numbers where unknown.
         data_groups: groups known to be data-parallel, which frameworks put on a stream of their own.
         sends_are_free: sends run beside computing, as the step's overlapped time shows.
+        data_is_free: so do the collectives of `data_groups`.
     """
     n = len(calls)
     after: IntArray = np.where(begins(calls.rank), -1, np.arange(-1, n - 1, dtype=np.int32))
@@ -64,7 +66,11 @@ def sequence(
         return Sequence(after, join, np.full(n, np.nan), np.zeros(n, bool))
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
-    is_side = is_side | _side_calls(calls, is_side, data_groups)
+    if data_is_free:
+        is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+        is_side = is_side | (is_data & ~calls.is_point_to_point)
+    else:
+        is_side = is_side | _side_calls(calls, is_side, data_groups)
     if is_side.any():
         after, join = _split(calls, is_side)
         _keep_likely_joins(calls, is_side, after, join, stage)

@@ -59,6 +59,8 @@ class Thresholds:
     open_cost_share: float = 0.05
     #: The same where experts could be the reason: their load reaches half of the gaps.
     everywhere_share: float = 0.85
+    #: And where the gaps of experts are known and left out; data of unequal length still scatter the others.
+    everywhere_else_share: float = 0.7
     #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.
     own_share: float = 0.5
     #: Share of a host's ranks that must be slow for the host to be named.

@@ -19,6 +19,7 @@ from cluster_analysis.detectors.wording import host_summary, local_next_check
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
 from cluster_analysis.stats import (
+    MAD_EFFICIENCY,
     MAD_TO_SIGMA,
     MEDIAN_SE,
     group_medians,
@@ -34,12 +35,19 @@ from cluster_analysis.thresholds import Thresholds
 HOST_IDLE_SIGMA = 0.15
 _PRIOR_DF = 14
 _TAIL_DF = 30
+#: Where the scatter from step to step is this large a part of the scale, its degrees of freedom count.
+_COMPARABLE = 0.5
+#: However few steps and hosts there are, their ranks agree on how a step differs.
+_LEAST_STEP_DF = 4.0
 #: How healthy hosts' idle time scatters is an assumption, not a measurement of this job's.
 _IDLE_CAUTION = 5.0
 #: A slow host with a single peer host holds at least this part of the difference itself.
 _OWN_PART = 0.25
-#: Peer hosts that it takes to say how a healthy one scatters.
-_ENOUGH_HOSTS = 3
+#: Peer hosts that it takes to say how a healthy one scatters: among fewer, the median of all that is taken
+#: out of each step is mostly one of them, which then seems steady.
+_ENOUGH_HOSTS = 5
+#: The same for idle time, of which it is known how healthy hosts differ.
+_ENOUGH_IDLE_HOSTS = 3
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             and one.tail <= limits.false_discovery_rate / len(hosts)
             and one.level >= metric.effect
             and _is_slow_itself(metric, level, one)
-            and _is_whole_host(view, metric, level, one, limits)
+            and _is_whole_host(view, metric, level, one, deviation.raw - values, limits)
         ]
         if not slow:
             return found
@@ -131,10 +139,15 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
         typical = max(float(np.nan_to_num(median(metric.values[peers]))), 1e-9)
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
-        df = len(peer_hosts) - 1
-        scale = float(np.sqrt((_PRIOR_DF * prior**2 + df * spread**2) / (_PRIOR_DF + df)))
-    scale = max(scale, _step_error(view, values, inside, peers))
-    tail = float(student_tail(np.array([own / scale]), len(peer_hosts) - 1 + _TAIL_DF)[0])
+        n_free = len(peer_hosts) - 1
+        scale = float(np.sqrt((_PRIOR_DF * prior**2 + n_free * spread**2) / (_PRIOR_DF + n_free)))
+    df = float(len(peer_hosts) - 1 + _TAIL_DF)
+    enough = _ENOUGH_HOSTS if metric.is_log else _ENOUGH_IDLE_HOSTS
+    step_error, step_df = _step_error(view, values, inside, peers, enough)
+    if metric.is_log and step_error > _COMPARABLE * scale:
+        df = min(df, step_df)
+    scale = max(scale, step_error)
+    tail = float(student_tail(np.array([own / scale]), df)[0])
     return _Judged(host, inside, own, scale, tail, len(peer_hosts))
 
 
@@ -148,19 +161,27 @@ def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peer
     return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(n_hosts, 1)))
 
 
-def _step_error(view: JobView, values: FloatArray, inside: IntArray, peers: IntArray) -> float:
+def _step_error(
+    view: JobView, values: FloatArray, inside: IntArray, peers: IntArray, enough: int
+) -> tuple[float, float]:
     """Standard error of a host's level over steps, from how its peer hosts scatter from step to step.
 
-    One or two peers say little on that; there the difference's own scatter counts too.
+    Fewer than `enough` say little on that; there the difference's own scatter counts too. And its degrees of
+    freedom: few hosts in few steps may all be steady by luck, while samples differ in length.
     """
     n_steps = values.shape[1]
     if n_steps <= 2:
-        return 0.0
+        return 0.0, np.inf
     hosts = medians_by(values[peers], view.host[peers])
     noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
-    if len(hosts) < _ENOUGH_HOSTS:
-        noise = max(noise, float(np.nan_to_num(sigma(median(values[inside], 0) - median(hosts, 0)))))
-    return float(MEDIAN_SE * noise / np.sqrt(n_steps))
+    df = MAD_EFFICIENCY * len(hosts) * (n_steps - 1)
+    if len(hosts) < enough:
+        difference = median(values[inside], 0) - median(hosts, 0)
+        difference = difference[np.isfinite(difference)]
+        own = float(difference.std(ddof=1)) if len(difference) > 2 else 0.0
+        if own > noise:
+            noise, df = own, len(difference) - 1.0
+    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(_LEAST_STEP_DF, df)
 
 
 def _spread_of_hosts(
@@ -189,7 +210,7 @@ def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:
 
 
 def _is_whole_host(
-    view: JobView, metric: Metric, level: FloatArray, one: _Judged, limits: Thresholds
+    view: JobView, metric: Metric, level: FloatArray, one: _Judged, shared: FloatArray, limits: Thresholds
 ) -> bool:
     """Enough ranks are slow; in a job with experts also everywhere in the step, or it is their load."""
     centre = level[one.inside] - one.level
@@ -198,21 +219,27 @@ def _is_whole_host(
         return bool(slow.mean() >= limits.host_share)
     if slow.mean() < limits.host_share_computing:
         return False
-    return not view.has_experts or is_slow_everywhere(view, one.inside, limits)
+    return not view.has_experts or is_slow_everywhere(view, one.inside, shared, limits)
 
 
-def is_slow_everywhere(view: JobView, ranks: IntArray, limits: Thresholds) -> bool:
+def is_slow_everywhere(view: JobView, ranks: IntArray, shared: FloatArray, limits: Thresholds) -> bool:
     """Whether nearly all gaps of the ranks are long; an expert's load lengthens only those of its experts.
+
+    Where it is known which gaps are those of experts, the others are asked. `shared` (R, S) is what data
+    lengthen all gaps of a rank by.
 
     False where it cannot be told: nobody is blamed for what experts may explain.
     """
-    if view.gaps is None:
+    gaps, least = view.gaps, limits.everywhere_share
+    if view.dense is not None:
+        gaps, least = view.dense.gaps, limits.everywhere_else_share
+    if gaps is None:
         return False
     for role in np.unique(view.role[ranks]):
         own = ranks[view.role[ranks] == role]
         peers = np.setdiff1d(np.flatnonzero(view.role == role), ranks)
-        share = view.gaps.slow_share(own, peers)
-        if share is None or share < limits.everywhere_share:
+        share = gaps.slow_share(own, peers, shared)
+        if share is None or share < least:
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,3 +49,10 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
         Metric("computing", "compute", "spread", log_computing, view.computing_us,
                computing_floor, limits.device_effect, True),
     )  # fmt: skip
+
+
+def outside_experts(metric: Metric, view: JobView) -> Metric:
+    """Computing without that of experts, whose load is nobody's fault; the metric itself if unknown."""
+    if not metric.is_log or view.dense is None:
+        return metric
+    return replace(metric, values=np.log(view.dense.computing_us))

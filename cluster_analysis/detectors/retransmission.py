@@ -18,7 +18,7 @@ from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEviden
 from cluster_analysis.findings import Evidence, Link
 from cluster_analysis.replay import Graph
 from cluster_analysis.sorting import combined, stable_order
-from cluster_analysis.stats import leave_one_out, sigma
+from cluster_analysis.stats import leave_one_out, median, sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
 
@@ -67,6 +67,25 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     if len(found) > _MOST_AT_ONCE:
         return [replace(one, confidence="medium") for one in found]
     return found
+
+
+def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
+    """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
+
+    At most what its operator lost, and less what those ranks have caught up in the step after it. Ranks that
+    were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
+    if in doubt, and where every step has one.
+    """
+    at = np.array(suspect.step_positions)
+    own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
+    others = np.delete(own, at)
+    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(others):
+        return 0.0
+    usual = float(median(others))
+    after = np.r_[own, usual][at + 1]
+    longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
+    row = suspect.evidence[0]
+    return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
 
 
 def _crosses_hosts(view: JobView, group: str) -> bool:

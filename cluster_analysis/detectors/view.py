@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.calls import numbers
+from cluster_analysis.detectors.dense import DensePart, dense_part
 from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
 from cluster_analysis.graph import job_graph
 from cluster_analysis.model import Topology
@@ -23,6 +24,7 @@ class JobView:
 
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
     `mates`: ranks of one replica and stage, which share even the micro-batch (tensor and context parallel).
+    `dense` is what lies outside of experts, None without experts or where it cannot be told.
     """
 
     ranks: IntArray
@@ -43,6 +45,7 @@ class JobView:
     has_roles: bool
     graph: Graph | None
     gaps: RoleGaps | None
+    dense: DensePart | None
     topology: Topology
 
     @property
@@ -77,15 +80,15 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     ranks, row = np.unique(table["rank"].to_numpy(), return_inverse=True)
     steps, column = np.unique(table["step"].to_numpy(), return_inverse=True)
 
-    def dense(name: str) -> FloatArray:
+    def by_rank(name: str) -> FloatArray:
         values = np.full((len(ranks), len(steps)), np.nan)
         values[row, column] = numbers(table[name])
         return values
 
-    computing, free = dense("computing_us"), dense("free_us")
-    preparing = dense("preparing_us")
+    computing, free = by_rank("computing_us"), by_rank("free_us")
+    preparing = by_rank("preparing_us")
     preparing[preparing < 0] = np.nan
-    exposed = dense("communication_not_overlapped_us")
+    exposed = by_rank("communication_not_overlapped_us")
     graph = evidence.graph or job_graph(evidence)
     stage = _codes(ranks, dict(topology.stages))
     has_roles = bool((stage >= 0).any())
@@ -96,6 +99,12 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     replica = _codes(ranks, dict(topology.dp_index))
     if graph is not None:
         graph = _checked_gaps(graph, ranks, computing + free + np.nan_to_num(preparing), role)
+    experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
+    dense = None
+    if experts and graph is not None and graph.n_steps == len(steps):
+        dense = dense_part(
+            graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
+        )
     return JobView(
         ranks=ranks.astype(np.int32),
         steps=tuple(Step(int(step)) for step in steps),
@@ -103,18 +112,19 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         free_us=free,
         preparing_us=preparing,
         step_us=computing + exposed + free + np.nan_to_num(preparing),
-        communication_us=dense("communication_us"),
-        overlapped_us=dense("overlapped_us"),
+        communication_us=by_rank("communication_us"),
+        overlapped_us=by_rank("overlapped_us"),
         role=role,
         stage=stage,
         host=_codes(ranks, hosts),
         hosts=host_names,
         replica=replica,
         mates=_mates(ranks, topology, role, replica),
-        has_experts=any(group.role == "ep" and len(group.ranks) > 1 for group in topology.groups.values()),
+        has_experts=bool(experts),
         has_roles=has_roles,
         graph=graph,
         gaps=None if graph is None else RoleGaps(ranks, graph),
+        dense=dense,
         topology=topology,
     )
 

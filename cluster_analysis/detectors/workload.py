@@ -31,7 +31,9 @@ def only_own(
             alone = level[rank] - float(np.nan_to_num(median(level[mates])))
             if alone >= limits.own_share * level[rank]:
                 own.append(suspect)
-        elif not view.has_experts or is_slow_everywhere(view, np.array([rank]), limits):
+        elif not view.has_experts or is_slow_everywhere(
+            view, np.array([rank]), deviation.raw - deviation.series, limits
+        ):
             own.append(suspect)
     return own
 

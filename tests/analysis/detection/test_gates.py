@@ -112,6 +112,23 @@ def test_beside_one_or_two_hosts_a_host_is_judged_by_how_their_difference_scatte
     assert [one for one in judged_by_computing(restless, where).findings if one.kind == "slow_host"] == []
 
 
+@pytest.mark.parametrize(
+    ("last", "is_alarm"),
+    [
+        pytest.param([0.16, 0.06, 0.14, 0.07, 0.13], False, id="longer samples in each of five steps"),
+        pytest.param([0.11, 0.12, 0.10, 0.11, 0.11], True, id="as much slower in each of five steps"),
+    ],
+)
+def test_with_few_hosts_one_must_be_slow_as_steadily_as_a_machine_is(
+    last: list[float], is_alarm: bool
+) -> None:
+    where = on_hosts(32, 8)
+    others = [[0.0, 0.01, 0.0, 0.0, 0.0], [-0.01, -0.01, 0.03, -0.01, 0.0], [0.0, -0.03, -0.1, -0.17, -0.04]]
+    computing = peers_agree(32, 5) * np.exp(np.repeat([*others, last], 8, axis=0))
+    found = judged_by_computing(computing, where).findings
+    assert [one.hosts for one in found if one.severity != "info"] == ([("4",)] if is_alarm else [])
+
+
 @pytest.mark.parametrize(("scatter", "is_named"), [(0.002, True), (0.02, False)])
 def test_a_host_whose_ranks_scatter_as_much_as_it_is_behind_is_not_named(
     scatter: float, is_named: bool

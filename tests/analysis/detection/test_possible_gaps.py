@@ -23,6 +23,16 @@ def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream
     assert cost == pytest.approx(case.true_cost_ms, rel=0.2)
 
 
+@pytest.mark.parametrize("seed", [4, 5])
+def test_pause_is_dear_though_no_two_calls_show_that_parameters_move_on_another_stream(seed: int) -> None:
+    spec = replace(
+        SMALL, tp=8, pp=1, dp=4, microbatches=8, dp_mode="zero3", healthy=Healthy(inner_halves=True)
+    )
+    case = judged(spec, "periodic_pause:200,every=2", seed=seed)
+    assert [one.kind for one in case.alarms] == ["periodic_pause"]
+    assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.2)
+
+
 @pytest.mark.parametrize("seed", [3, 4])
 def test_lost_record_of_another_rank_does_not_hide_what_a_slow_rank_costs(seed: int) -> None:
     spec = replace(SMALL, microbatches=8, dp_mode="overlap", healthy=Healthy(missing_records=0.01))
