@@ -149,8 +149,11 @@ def _missing(
 
 
 def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Rank, ...]:
-    """Return the ranks of the rank table, of the job's size in a capture's metadata, and those found."""
-    expected = set(captures)
+    """Return the ranks of the rank table, of the job's size in a capture's metadata, and those found.
+
+    Ranks are counted without gaps, so one between two that were found exists.
+    """
+    expected = set(map(Rank, range(min(captures), max(captures) + 1)))
     if places.table:
         expected |= {place.rank for place in places.table.places}
     declared: Counter[int] = Counter()

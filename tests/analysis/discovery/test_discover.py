@@ -117,6 +117,14 @@ def test_ranks_that_only_the_metadata_knows_are_expected_too(tmp_path: Path) -> 
     assert discover(tmp_path).expected_ranks == (0, 1)
 
 
+def test_ranks_are_counted_without_gaps_so_one_in_between_is_missing(tmp_path: Path) -> None:
+    for rank in (4, 5, 8):
+        write_capture(tmp_path, rank)
+    capture = discover(tmp_path)
+    assert capture.expected_ranks == (4, 5, 6, 7, 8)
+    assert [problem.reason for problem in capture.problems] == ["no profiler data of 2 of 5 ranks: 6-7"]
+
+
 def test_wrapper_directories_of_the_dynamic_profiler_are_windows(tmp_path: Path) -> None:
     for rank in (0, 1):
         for window in ("start2_stop5", "start10_stop12"):

@@ -49,9 +49,12 @@ def test_07_a_rank_that_was_not_parsed_is_told_with_its_rank(job: dict[int, Path
 
 def test_08_a_rank_without_profiler_info_is_told_and_never_rank_0(job: dict[int, Path]) -> None:
     (job[BAD] / f"profiler_info_{BAD}.json").unlink()
-    rank, file, reason = the_problem(job)
-    assert (rank, file) == (None, "*_1002_20250109123456002_ascend_pt")
-    assert "rank is not known" in reason
+    capture, tables = read_all(job[0].parent)
+    assert sorted(tables) == sorted(set(range(RANKS)) - {BAD})
+    unknown, missing = problems_of(capture, tables)
+    assert unknown[:2] == (None, "*_1002_20250109123456002_ascend_pt")
+    assert "its rank is not known" in unknown[2]
+    assert missing[2] == f"no profiler data of 1 of {RANKS} ranks: {BAD}"
 
 
 def test_12_a_rank_of_another_version_keeps_its_columns_apart(job: dict[int, Path]) -> None:
