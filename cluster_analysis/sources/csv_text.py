@@ -17,6 +17,8 @@ from cluster_analysis.sources.json_text import read_bytes
 REPEAT_MARK = "#"
 #: Files up to this size are read row by row.
 _SMALL_BYTES = 64 * 1024
+#: Files up to this size are read row by row where some rows are too long: that takes much memory.
+_RETRIED_BYTES = 8 * 1024 * 1024
 
 
 def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
@@ -55,7 +57,7 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
     skipped: list[int] = []
 
     def skip(row: pa_csv.InvalidRow) -> str:
-        skipped.append(row.number or 0)
+        skipped.append(row.actual_columns)
         return "skip"
 
     try:
@@ -73,6 +75,9 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
         if content.count(b"\n") <= 1 and "Empty" in str(error):
             return pa.table({name: pa.array([], pa.string()) for name in columns})
         raise BadFileError(f"not a readable CSV file: {_first_line(error)}") from error
+    if len(content) <= _RETRIED_BYTES and any(length > len(header) for length in skipped):
+        # Some may end in commas only, which the other reader takes.
+        return _parse_small(content, header, columns, remark)
     if skipped:
         remark(left_out(len(skipped), "line", "with another number of cells than the header"))
     return table.combine_chunks()
@@ -84,13 +89,18 @@ def _parse_small(content: bytes, header: list[str], columns: list[str], remark: 
         lines = [cells for cells in csv.reader(io.StringIO(content.decode(), newline="")) if cells]
     except csv.Error as error:
         raise BadFileError(f"not a readable CSV file: {error}") from error
-    rows = [cells for cells in lines[1:] if len(cells) == len(header)]
+    rows = [whole for whole in (_of_length(cells, len(header)) for cells in lines[1:]) if whole is not None]
     if len(rows) < len(lines) - 1:
         remark(left_out(len(lines) - 1 - len(rows), "line", "with another number of cells than the header"))
     positions = {name: header.index(name) for name in columns}
     return pa.table(
         {name: pa.array([cells[at] for cells in rows], pa.string()) for name, at in positions.items()}
     )
+
+
+def _of_length(cells: list[str], length: int) -> list[str] | None:
+    """Return a row of that length, without the empty cells that commas at its end make; None for another."""
+    return None if len(cells) < length or any(map(str.strip, cells[length:])) else cells[:length]
 
 
 def read_lines(path: Path, remark: Remark) -> bytes:

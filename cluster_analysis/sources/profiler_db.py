@@ -26,8 +26,16 @@ from cluster_run.ids import Rank
 
 _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
-#: Which tasks have both times, as SQL.
-IS_TIMED = f"typeof({_TASK}.startNs) = 'integer' AND typeof({_TASK}.endNs) = 'integer'"
+
+
+def _is_timed(table: str) -> str:
+    """Return SQL for the rows that have both times, in their order."""
+    times = " AND ".join(f"typeof({table}.{column}) = 'integer'" for column in ("startNs", "endNs"))
+    return f"{times} AND {table}.endNs >= {table}.startNs"
+
+
+#: Which tasks, and which operators, have both times.
+IS_TIMED, _IS_TIMED_OPERATOR = _is_timed(_TASK), _is_timed(_OPERATOR)
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
 
@@ -45,7 +53,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
             _COMPUTE, "globalTaskId"
         ):
             return None
-        tell_untimed_tasks(database, remark)
+        tell_untimed(database, _TASK, "task", remark)
         compute = np.array(
             database.rows(
                 f"SELECT {_TASK}.startNs, {_TASK}.endNs FROM {_TASK} JOIN {_COMPUTE} USING (globalTaskId) "
@@ -53,25 +61,27 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
             ),
             dtype=np.int64,
         ).reshape(-1, 2)
-        operators, kinds = _operators(database)
+        operators, kinds = _operators(database, remark)
         steps = _step_times(database) or (None,)
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
     found = [row for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
 
-def tell_untimed_tasks(database: Database, remark: Remark) -> None:
-    """Remark how many tasks are left out because SQL would count a text as 0."""
-    ((n_untimed,),) = database.rows(f"SELECT COUNT(*) FROM {_TASK} WHERE NOT ({IS_TIMED})")
-    if n_untimed:
-        remark(left_out(n_untimed, "task", "without a time"))
+def tell_untimed(database: Database, table: str, part: str, remark: Remark) -> None:
+    """Remark how many rows are left out because SQL would count a text as 0."""
+    ((n_all, n_timed),) = database.rows(f"SELECT COUNT(*), TOTAL({_is_timed(table)}) FROM {table}")
+    if n_timed < n_all:
+        remark(left_out(n_all - int(n_timed), part, "without a time"))
 
 
-def _operators(database: Database) -> tuple[_Spans, npt.NDArray[np.str_]]:
+def _operators(database: Database, remark: Remark) -> tuple[_Spans, npt.NDArray[np.str_]]:
     if not database.has(_OPERATOR, "startNs", "endNs", "opName"):
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
+    tell_untimed(database, _OPERATOR, "operator", remark)
     rows = database.rows(
-        f"SELECT startNs, endNs, value FROM {_OPERATOR} LEFT JOIN STRING_IDS ON id = opName ORDER BY startNs"
+        f"SELECT startNs, endNs, value FROM {_OPERATOR} LEFT JOIN STRING_IDS ON id = opName "
+        f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
     )
     kinds = names.operations(pa.array([str(row[2]) for row in rows], pa.string())).to_pylist()
     return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
@@ -152,10 +162,12 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
     with open_database(path, remark) as database:
         if not database.has(_OPERATOR, "startNs", "endNs", "opName", "groupName"):
             return None
+        tell_untimed(database, _OPERATOR, "operator", remark)
         rows = database.rows(
             f"SELECT startNs, endNs, names.value, groups.value FROM {_OPERATOR} "
             "LEFT JOIN STRING_IDS AS names ON names.id = opName "
-            "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName ORDER BY startNs"
+            "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
+            f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
         )
         times = _step_times(database)
     # What began in no step is left out, as in the text form.
@@ -195,7 +207,7 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
             _COMPUTE, "opType", "taskType"
         ):
             return None
-        tell_untimed_tasks(database, remark)
+        tell_untimed(database, _TASK, "task", remark)
         rows = database.rows(
             f"SELECT kinds.value, cores.value, COUNT(*), SUM({_TASK}.endNs - {_TASK}.startNs), "
             f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "

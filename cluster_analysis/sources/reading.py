@@ -39,9 +39,11 @@ class Reading:
             try:
                 value = read(path, self._remark(path))
             except BadFileError as error:
-                # What was remarked on its parts means nothing once the whole file is refused.
+                # What was remarked on its parts may be why the whole file is refused.
+                remarked = [one.reason for one in self.problems[n_problems:] if one.file == path.name]
                 del self.problems[n_problems:]
-                self.problem(error.message, path.name, error.advice)
+                reason = f"{error.message} ({'; '.join(remarked)})" if remarked else error.message
+                self.problem(reason, path.name, error.advice)
                 continue
             except _UNFORESEEN as error:
                 # A damaged file can hold anything; whatever a reader did not foresee costs this file only.

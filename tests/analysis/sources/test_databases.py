@@ -315,7 +315,12 @@ def test_values_of_wrong_types_in_a_database_are_no_traceback(tmp_path: Path, da
 
 
 @pytest.mark.parametrize(
-    "damage", ["UPDATE TASK SET startNs = 'soon' WHERE globalTaskId = 1", "UPDATE TASK SET endNs = NULL"]
+    "damage",
+    [
+        "UPDATE TASK SET startNs = 'soon' WHERE globalTaskId = 1",
+        "UPDATE TASK SET endNs = NULL",
+        "UPDATE TASK SET endNs = startNs - 1 WHERE globalTaskId = 1",
+    ],
 )
 def test_tasks_without_a_time_are_left_out_and_counted(tmp_path: Path, damage: str) -> None:
     output = database_capture(tmp_path)
@@ -329,6 +334,24 @@ def test_tasks_without_a_time_are_left_out_and_counted(tmp_path: Path, damage: s
     told = [problem.reason for problem in tables.problems if problem.file == path.name]
     assert told == [f"left out: {n_tasks} {parts} without a time"]
     assert sum(tables.operators["n_calls"].to_pylist()) == 2 - n_tasks
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["startNs = 'soon'", "endNs = NULL", "endNs = startNs - 1", "startNs = 1.5"],
+)
+def test_operators_without_a_time_are_left_out_and_counted_once(tmp_path: Path, damage: str) -> None:
+    output = database_capture(tmp_path)
+    path = output / "ascend_pytorch_profiler_0.db"
+    profiler_db(path)
+    with sqlite3.connect(path) as base:
+        base.execute(f"UPDATE COMMUNICATION_OP SET {damage} WHERE opName = 2")
+    base.close()
+    tables = read(output)
+    told = [problem.reason for problem in tables.problems if problem.file == path.name]
+    assert told == ["left out: 1 operator without a time"]
+    assert tables.collectives["op_type"].to_pylist() == ["allreduce"]
+    assert tables.steps["communication_us"].to_pylist() == [25.0]
 
 
 def test_a_damaged_local_rank_in_a_database_is_null_and_told(tmp_path: Path) -> None:
