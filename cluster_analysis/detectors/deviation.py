@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.stats import (
     MEDIAN_SE,
     binomial_tail,
@@ -22,6 +22,9 @@ from cluster_analysis.stats import (
 from cluster_analysis.thresholds import Thresholds
 
 _EVENT_SIGMAS = 6.0
+#: So many of the largest deviations, each so many times what healthy ranks scatter by, are no rank's luck.
+_LEAST_RECORDS = 3
+_RECORD_SIGMAS = 4.0
 #: With fewer steps, what lasts and what varies cannot be told apart.
 _ENOUGH_STEPS = 3
 
@@ -207,17 +210,13 @@ def _trend_tail(slopes: FloatArray, n_steps: int, step_sigma: FloatArray, floor:
     return student_tail((slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(4, n_steps - 2))
 
 
-def events_of(
-    series: FloatArray, scale: FloatArray, least: float
-) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
     """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
     with np.errstate(invalid="ignore"):
         return np.asarray(series > np.maximum(_EVENT_SIGMAS * scale, least))
 
 
-def event_tails(
-    series: FloatArray, scale: FloatArray, least: float
-) -> tuple[FloatArray, np.ndarray[tuple[int, int], np.dtype[np.bool_]]]:
+def event_tails(series: FloatArray, scale: FloatArray, least: float) -> tuple[FloatArray, BoolArray]:
     """P of as many events as each rank has, given how often the others have them; and the events (R, S)."""
     events = events_of(series, scale, least)
     n_ranks, n_steps = series.shape
@@ -228,3 +227,33 @@ def event_tails(
         others = (total - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(int(count[rank]), n_steps, others)
     return p, events
+
+
+def record_tails(
+    series: FloatArray, scale: FloatArray, role: IntArray, least: float
+) -> tuple[FloatArray, BoolArray]:
+    """P that the largest deviations of all ranks and steps of a role are one rank's (R,); and these (R, S).
+
+    With samples of unequal length another rank is late each step. If the data are dealt anew, the `k` largest
+    of `N` deviations belong to one rank of `S` steps with a probability of (S-1)/(N-1) … (S-k+1)/(N-k+1),
+    however long their tails are. Asked are three at least, each four times the `scale` (R,) and `least`; P is
+    1 for all other ranks.
+    """
+    p, cells = np.ones(len(series)), np.zeros(series.shape, bool)
+    n_steps = series.shape[1]
+    roles = np.unique(role[role >= 0])
+    for one in roles:
+        inside = np.flatnonzero(role == one)
+        values = np.where(np.isfinite(series[inside]), series[inside], -np.inf).ravel()
+        order = np.argsort(-values, kind="stable")[: n_steps + 1]
+        owner = inside[order // n_steps]
+        rank = int(owner[0])
+        clear = values[order] > max(_RECORD_SIGMAS * float(np.nan_to_num(scale[rank], nan=np.inf)), least)
+        k = int(np.logical_and.accumulate((owner == rank) & clear).sum())
+        if k < _LEAST_RECORDS:
+            continue
+        n_known = int(np.isfinite(values).sum())
+        i = np.arange(1, k)
+        p[rank] = min(1.0, len(roles) * float(np.prod((n_steps - i) / np.maximum(n_known - i, 1))))
+        cells[rank, order[:k] % n_steps] = True
+    return p, cells

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster_analysis.detectors.deviation import Deviation, event_tails
+from cluster_analysis.detectors.deviation import Deviation, event_tails, record_tails
 from cluster_analysis.detectors.metrics import Metric
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
@@ -32,7 +32,7 @@ def rank_suspects(
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
     persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))
     trend = _trends(metric, deviation, limits, n_steps)
-    intermittent, events, p_events = _intermittent(metric, deviation, series, limits, n_steps)
+    intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
     p_of = {"persistent": p_lasting, "trend": deviation.p_trend, "intermittent": p_events}
@@ -114,17 +114,25 @@ def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: i
 
 
 def _intermittent(
-    metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds, n_steps: int
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds
 ) -> tuple[BoolArray, BoolArray, FloatArray]:
+    """Ranks that are slow in some steps (R,), these steps (R, S), and P of as many in a healthy rank (R,)."""
+    n_steps = series.shape[1]
     least = limits.event_effect if metric.is_log else 2 * metric.effect
     tail, events = event_tails(series, deviation.event_scale, least)
     if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(tail), bool), events, tail
     enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)
-    chosen = benjamini_hochberg(
-        np.where(deviation.n_peers >= limits.min_peers, tail, np.nan), limits.false_discovery_rate
-    )
-    return np.asarray(chosen & enough), events, tail
+    has_peers = deviation.n_peers >= limits.min_peers
+    chosen = enough & benjamini_hochberg(np.where(has_peers, tail, np.nan), limits.false_discovery_rate)
+    if metric.is_log:  # idle time is not dealt anew each step: hosts and pauses have habits
+        scale = np.hypot(np.nan_to_num(deviation.step_sigma), deviation.scale)
+        records, cells = record_tails(series, scale, view.role, least)
+        records = records / len(view.ranks)  # over all ranks already
+        better = has_peers & (records * len(view.ranks) <= limits.false_discovery_rate) & (records < tail)
+        tail, events = np.where(better, records, tail), np.where(better[:, None], cells, events)
+        chosen |= better
+    return np.asarray(chosen), events, tail
 
 
 def _lasting(series: FloatArray, deviation: Deviation, rank: int) -> FloatArray:
