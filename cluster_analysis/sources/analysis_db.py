@@ -22,6 +22,12 @@ from cluster_analysis.sources.communication_json import CommunicationTables
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_samples import sampled_links
 from cluster_analysis.sources.matrix_json import describe_links
+from cluster_analysis.sources.negative import (
+    MEASURED_COLLECTIVES,
+    MEASURED_LINKS,
+    MEASURED_STEPS,
+    without_negative,
+)
 from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
@@ -75,7 +81,8 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     for name, values in zip(_STEP_COLUMNS, given[1:], strict=True):
         columns[name] = database_columns.floats(values, remark)
     table = pa.table(columns, schema=schema.STEPS)
-    return without_repeated_steps(table.filter(pc.is_valid(table["step"])), remark)
+    table = without_negative(table.filter(pc.is_valid(table["step"])), MEASURED_STEPS, remark)
+    return without_repeated_steps(table, remark)
 
 
 def read_db_communication(
@@ -234,7 +241,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
         position += 2
     table = pa.table(columns, schema=schema.COLLECTIVES)
-    return table.filter(pc.is_valid(table["step"]))
+    return without_negative(table.filter(pc.is_valid(table["step"])), MEASURED_COLLECTIVES, remark)
 
 
 def _read_packets(
@@ -266,7 +273,7 @@ def _read_packets(
             n_bad += 1
             continue
         steps.append(number)
-        groups.append(str(group))
+        groups.append(str(group or ""))
         transports.append(TRANSPORTS.index(transport))
         sizes.append(repr(float(size)))
         figures.append((float(count), float(total)))
@@ -336,5 +343,5 @@ def read_db_matrix(
         "time_us": pc.multiply(database_columns.floats(given[6], remark), numbers.US_PER_MS),
     }
     table = pa.table(columns, schema=schema.LINKS)
-    table = table.filter(pc.is_valid(table["step"]))
+    table = without_negative(table.filter(pc.is_valid(table["step"])), MEASURED_LINKS, remark)
     return sampled_links(table) if is_mindspore else table

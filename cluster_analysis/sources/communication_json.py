@@ -31,6 +31,7 @@ from cluster_analysis.sources.communication_levels import Decoders, Level, opera
 from cluster_analysis.sources.communication_spans import operator_spans
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_with_offset
+from cluster_analysis.sources.negative import MEASURED_COLLECTIVES, without_negative
 from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 
 
@@ -195,7 +196,7 @@ class _Rows:
         for at, name in enumerate(TRANSPORTS):
             columns[f"{name.lower()}_bytes"] = _scaled(megabytes[:, at], numbers.BYTES_PER_MB)
             columns[f"{name.lower()}_us"] = _scaled(milliseconds[:, at], numbers.US_PER_MS)
-        return pa.table(columns, schema=schema.COLLECTIVES)
+        return without_negative(pa.table(columns, schema=schema.COLLECTIVES), MEASURED_COLLECTIVES, remark)
 
     def packets(self, rank: int, groups: pa.DictionaryArray, remark: Remark) -> pa.Table:
         """Return PACKETS of what was added; `groups` names each operator's group."""

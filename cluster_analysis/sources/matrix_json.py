@@ -22,6 +22,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_levels import Level, levels_by_step, whole_steps
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
+from cluster_analysis.sources.negative import MEASURED_LINKS, without_negative
 
 #: Variant of an entry that is one operator, not a sample or a sum.
 OPERATOR_VARIANT = "op"
@@ -129,7 +130,7 @@ class _Rows:
             "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
             "time_us": pc.multiply(times, numbers.US_PER_MS),
         }
-        return pa.table(columns, schema=schema.LINKS)
+        return without_negative(pa.table(columns, schema=schema.LINKS), MEASURED_LINKS, self._remark)
 
     def _parsed(self, name: str) -> tuple[int, int] | None:
         if name not in self._known_ends:

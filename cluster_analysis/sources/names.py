@@ -95,5 +95,5 @@ def group_hash(group_id: str) -> str:
 
 
 def as_group_hash(name: str) -> str:
-    """Return the group's hash for a group id, or for what is a hash already."""
-    return name if _HASH.match(name) else group_hash(name)
+    """Return the group's hash for a group id, or for what is a hash already; "" names no group."""
+    return name if not name or _HASH.match(name) else group_hash(name)

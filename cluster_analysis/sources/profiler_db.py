@@ -177,12 +177,12 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         return None
     starts = np.array([row[0] for row in rows], dtype=np.int64)
     ends = np.array([row[1] for row in rows], dtype=np.int64)
-    op_names = pa.array([str(row[2]) for row in rows], pa.string())
+    op_names = pa.array([str(row[2] or "") for row in rows], pa.string())
     op_types = names.operations(op_names)
     given = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
         "step": pa.array([step for step in steps if step is not None], pa.int64()),
-        "group": numbers.encoded([names.as_group_hash(str(row[3])) for row in rows]),
+        "group": numbers.encoded([names.as_group_hash(str(row[3] or "")) for row in rows]),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),

@@ -14,6 +14,7 @@ from cluster_analysis import schema
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.csv_text import read_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.negative import MEASURED_STEPS, without_negative
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 
 #: Column of the file for each column of STEPS.
@@ -41,7 +42,8 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
         raise BadFileError("it has no column Computing")
     if text.num_rows == 0:
         raise BadFileError("it has a header and no step")
-    return without_repeated_steps(_steps_from_text(text, rank, remark), remark)
+    steps = without_negative(_steps_from_text(text, rank, remark), MEASURED_STEPS, remark)
+    return without_repeated_steps(steps, remark)
 
 
 def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:

@@ -45,14 +45,14 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         remark(left_out(n_found - len(known), "link", "between ranks that no job has"))
     if not known:
         return None
-    op_names = pa.array([str(row[0]) for row, _ in known], pa.string())
+    op_names = pa.array([str(row[0] or "") for row, _ in known], pa.string())
     op_types = names.operations(op_names)
     sources = [row[3] for row, _ in known]
     peers = [row[4] if row[4] != _NO_PEER else row[3] for row, _ in known]
     columns = {
         "rank": numbers.constant(rank, len(known), pa.int32()),
         "step": pa.array([step for _, step in known], pa.int64()),
-        "group": numbers.encoded([names.as_group_hash(str(row[1])) for row, _ in known]),
+        "group": numbers.encoded([names.as_group_hash(str(row[1] or "")) for row, _ in known]),
         "is_p2p": names.point_to_point(op_types),
         "op_type": op_types,
         "variant": numbers.encoded([OPERATOR_VARIANT] * len(known)),

@@ -363,3 +363,12 @@ def test_a_damaged_local_rank_in_a_database_is_null_and_told(tmp_path: Path) -> 
     tables = read(output)
     assert sorted(tables.links["dst_local"].to_pylist(), key=str) == [0, None, None]
     assert [problem.reason for problem in tables.problems] == ["left out: 2 link ends without a rank"]
+
+
+def test_an_operator_without_a_group_in_a_database_is_in_none(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    with sqlite3.connect(output / "ascend_pytorch_profiler_0.db") as base:
+        base.execute("UPDATE COMMUNICATION_OP SET groupName = NULL")
+    base.close()
+    assert set(read(output).collectives["group"].to_pylist()) == {""}

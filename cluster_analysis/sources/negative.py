@@ -1,0 +1,37 @@
+"""Times and sizes below 0: a damaged digit that became a sign. They are never used."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.sources.errors import Remark, left_out
+
+#: Of each table the columns that are measured. What is a difference may be below 0: free, idle and stage
+#: time, overlap, and what is left without receiving.
+MEASURED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "bubble_us")
+MEASURED_LINKS = ("size_bytes", "time_us")
+MEASURED_COLLECTIVES = (
+    "elapse_us",
+    "transit_us",
+    "wait_us",
+    "synchronization_us",
+    *(f"{name}_{unit}" for name in ("hccs", "rdma", "pcie", "sio") for unit in ("bytes", "us")),
+)
+#: A nanosecond; sums of floats may miss 0 by less.
+_TOLERANCE = 1e-3
+
+
+def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) -> pa.Table:
+    """Return the table with null where one of `columns` is below 0; `remark` is told how many there were."""
+    n_bad = 0
+    for name in columns:
+        values = table[name]
+        if (pc.min(values).as_py() or 0.0) < -_TOLERANCE:
+            is_bad = pc.less(values, -_TOLERANCE)
+            n_bad += pc.sum(is_bad).as_py()
+            position = table.schema.get_field_index(name)
+            table = table.set_column(position, table.schema.field(name), pc.if_else(is_bad, None, values))
+    if n_bad:
+        remark(left_out(n_bad, "value", "below 0"))
+    return table

@@ -1,0 +1,83 @@
+"""A time or a size below 0 is damage in every form of a capture: null and told, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.sources.rank import read_rank
+from tests.analysis.sources.builders import (
+    LINKS,
+    OPS,
+    OUTPUT,
+    STEP_ROW,
+    source_of,
+    step_csv,
+    write_analysis_db,
+    write_capture,
+    write_info,
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "positive", "table", "column"),
+    [
+        ("step_trace_time.csv", "8873.75", "steps", "computing_us"),
+        ("communication.json", '"Elapse Time(ms)": 79.08952021875', "collectives", "elapse_us"),
+        ("communication.json", '"Transit Size(MB)": 20.0,', "collectives", "hccs_bytes"),
+        ("communication_matrix.json", '"Transit Time(ms)": 2.125', "links", "time_us"),
+    ],
+)
+def test_a_value_below_0_in_a_text_is_null_and_told(
+    tmp_path: Path, file: str, positive: str, table: str, column: str
+) -> None:
+    capture = write_capture(tmp_path, 0)
+    path = capture / OUTPUT / file
+    text = path.read_text()
+    assert positive in text
+    head, _, number = positive.rpartition(" ")
+    path.write_text(text.replace(positive, f"{head} -{number}".strip(), 1))
+    tables = read_rank(source_of(capture))
+    (problem,) = tables.problems
+    assert (problem.file, problem.reason) == (file, "left out: 1 value below 0")
+    assert getattr(tables, table)[column].null_count == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "table", "column"),
+    [
+        ("StepTraceTime SET computing = -1", "steps", "computing_us"),
+        ("CommAnalyzerTime SET elapse_time = -1 WHERE rowid = 1", "collectives", "elapse_us"),
+        ("CommAnalyzerMatrix SET transit_size = -1 WHERE rowid = 1", "links", "size_bytes"),
+    ],
+)
+def test_a_value_below_0_in_a_database_is_null_and_told(
+    tmp_path: Path, damage: str, table: str, column: str
+) -> None:
+    output = tmp_path / "rank0_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    write_info(output.parent, 0)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    with sqlite3.connect(output / "analysis.db") as base:
+        base.execute(f"UPDATE {damage}")
+    base.close()
+    tables = read_rank(source_of(output.parent))
+    assert [problem.reason for problem in tables.problems] == ["left out: 1 value below 0"]
+    assert getattr(tables, table)[column].null_count == 1
+
+
+def test_differences_may_be_below_0(tmp_path: Path) -> None:
+    row = (*STEP_ROW[:4], -1.5, -2.5, 0, -3.5)
+    capture = write_capture(tmp_path, 0, steps=step_csv({"50": row}))
+    path = capture / OUTPUT / "communication.json"
+    document = json.loads(path.read_text())
+    for op in document["step50"]["collective"].values():
+        op["Communication Time Info"]["Idle Time(ms)"] = -0.5
+    path.write_text(json.dumps(document))
+    tables = read_rank(source_of(capture))
+    assert tables.problems == ()
+    assert tables.steps["free_us"].to_pylist() == [-1.5]
+    assert -500.0 in tables.collectives["idle_us"].to_pylist()
