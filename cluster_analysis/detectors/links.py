@@ -22,6 +22,8 @@ from cluster_analysis.thresholds import Thresholds
 
 #: Below this an operator's time is latency, whatever the bandwidth.
 _SMALL_BYTES = 100e3
+#: What observations are made of.
+_OBSERVED = ["step", "op_type", "variant", "src_rank", "dst_rank", "transport", "size_bytes", "time_us"]
 _HEALTHY_QUANTILE = 0.3
 _DEVICES_PER_BOARD = 4
 #: Share of a healthy link's observations that are slow for a moment, at least.
@@ -37,10 +39,14 @@ _QUANTILE_SIGMAS = 1.12
 
 @dataclass(frozen=True)
 class Observations:
-    """One entry an observation of a link. `excess` is ln(time per byte) above the class's median link."""
+    """One entry an observation of a link. `excess` is ln(time per byte) above the class's median link.
+
+    `pair` numbers the pairs of `src` and `dst` through, in their order.
+    """
 
     src: IntArray
     dst: IntArray
+    pair: IntArray
     transport: IntArray
     kind: IntArray
     bucket: IntArray
@@ -73,7 +79,7 @@ class LinkTable:
 
 def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     """Turn link rows into observations; totals only where nothing finer is known. None without any."""
-    table = evidence.links
+    table = evidence.links.select(_OBSERVED)
     if not table.num_rows:
         return None
     host_of = {int(rank): host for rank, host in topology.hosts.items()}
@@ -90,18 +96,19 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     large = keep & (size >= _SMALL_BYTES)
     rows = np.flatnonzero(large if large.any() else keep)
     step = np.asarray(table["step"].to_numpy(), np.int64)
-    ends = tuple(np.asarray(table[name].to_numpy(), np.int32) for name in ("src_rank", "dst_rank"))
+    src, dst = (np.asarray(table[name].to_numpy(), np.int32)[rows] for name in ("src_rank", "dst_rank"))
+    pair = _combine(src, dst)
     # The fastest, the middle and the slowest operator of a kind are one where a step has a single one.
-    rows = rows[_is_first((step[rows], kind[rows], *(end[rows] for end in ends)), time[rows])]
-    src, dst = (end[rows] for end in ends)
+    first = _is_first((step[rows], kind[rows], pair), time[rows])
+    rows, src, dst, pair = rows[first], src[first], dst[first], pair[first]
     # Half-octave buckets: in one of them time is proportional to size.
+    transport, kind, size, time = transport[rows], kind[rows], size[rows], time[rows]
     bucket = np.rint(2 * np.log2(np.maximum(size, 1.0))).astype(np.int32)
-    transport, kind, bucket = transport[rows], kind[rows], bucket[rows]
     # Servers of two boards have two classes of links under one name: within a board, and between them.
     board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
-    excess = _excess((src, dst), (transport, kind, bucket, board), np.log(time[rows] / size[rows]))
+    excess = _excess(pair, (transport, kind, bucket, board), np.log(time / size))
     return Observations(
-        src, dst, transport, kind, bucket, step[rows], size[rows], time[rows], excess, transports, kinds
+        src, dst, pair, transport, kind, bucket, step[rows], size, time, excess, transports, kinds
     )
 
 
@@ -134,9 +141,7 @@ def _mapped(ranks: IntArray, values: Mapping[int, int]) -> IntArray:
     return np.array([values.get(int(rank), -1) for rank in known], np.int64)[inverse]
 
 
-def _excess(
-    ends: tuple[IntArray, IntArray], classes: tuple[IntArray, ...], slowness: FloatArray
-) -> FloatArray:
+def _excess(pair: IntArray, classes: tuple[IntArray, ...], slowness: FloatArray) -> FloatArray:
     """ln(time per byte) minus that of the class's typical healthy link: the 30 % quantile of its links.
 
     A slow uplink makes up to half of all links slow, so that their median would be no reference; in a
@@ -145,7 +150,7 @@ def _excess(
     A class with fewer than three links compares nothing: NaN.
     """
     class_of = _combine(*classes)
-    link_of = _combine(class_of, *ends)
+    link_of = _combine(class_of, pair)
     own = _medians(slowness, link_of)
     first = first_positions(link_of)
     link_class = class_of[first]
@@ -202,7 +207,7 @@ def _quantiles_by(values: FloatArray, groups: IntArray, n_groups: int, quantile:
 
 def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
     """Find the slow links: significant in their transport, ≥ 10 % slower, in most of their observations."""
-    link = _combine(seen.transport, seen.src, seen.dst)
+    link = _combine(seen.transport, seen.pair)
     first = first_positions(link)
     n_links = len(first)
     level = _medians(seen.excess, link)
@@ -254,7 +259,7 @@ def link_summary(seen: Observations | None) -> pa.Table:
     """LINK_SUMMARY: sums by link, transport and kind of operator beside the class's median link."""
     if seen is None or not len(seen.src):
         return empty(LINK_SUMMARY)
-    row = _combine(seen.transport, seen.kind, seen.src, seen.dst)
+    row = _combine(seen.transport, seen.kind, seen.pair)
     first = first_positions(row)
     n = len(first)
     size, time = np.bincount(row, seen.size_bytes, n), np.bincount(row, seen.time_us, n)

@@ -31,7 +31,7 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: fl
     ones = np.ones(n)
     excess = np.where(is_slow, np.log(ratio), 0.0) + rng.normal(0.0, 0.003, n)
     return Observations(
-        src, src + 100, zeros, zeros, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",)
+        src, src + 100, src, zeros, zeros, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",)
     )
 
 
