@@ -43,6 +43,8 @@ _LEAST_STEP_DF = 4.0
 _IDLE_CAUTION = 5.0
 #: A slow host with a single peer host holds at least this part of the difference itself.
 _OWN_PART = 0.25
+#: Slow ranks that make a slow host.
+_FEWEST_SLOW = 2
 #: Peer hosts that it takes to say how a healthy one scatters: among fewer, the median of all that is taken
 #: out of each step is mostly one of them, which then seems steady.
 _ENOUGH_HOSTS = 5
@@ -212,13 +214,18 @@ def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:
 def _is_whole_host(
     view: JobView, metric: Metric, level: FloatArray, one: _Judged, shared: FloatArray, limits: Thresholds
 ) -> bool:
-    """Enough ranks are slow; in a job with experts also everywhere in the step, or it is their load."""
+    """Enough ranks are slow; in a job with experts also everywhere in the step, or it is their load.
+
+    A single slow rank is no slow host, however few others the host has, or were read.
+    """
     centre = level[one.inside] - one.level
-    slow = level[one.inside] - np.median(centre) >= 0.5 * min(metric.effect, one.level)
-    if not metric.is_log:
-        return bool(slow.mean() >= limits.host_share)
-    if slow.mean() < limits.host_share_computing:
+    least = 0.5 * (min(metric.effect, one.level) if metric.is_log else one.level)
+    slow = level[one.inside] - np.median(centre) >= least
+    needed = limits.host_share_computing if metric.is_log else limits.host_share
+    if slow.sum() < max(_FEWEST_SLOW, needed * len(slow)):
         return False
+    if not metric.is_log:
+        return True
     return not view.has_experts or is_slow_everywhere(view, one.inside, shared, limits)
 
 

@@ -242,3 +242,15 @@ def test_what_the_whole_job_loses_alike_is_told_and_is_no_alarm(scenario: str, k
     assert [one.kind for one in result.detection.findings if one.kind == kind] == [kind]
     assert not [one for one in result.alarms if one.kind in FAULT_KINDS]
     assert not judged(SMALL).of_kind(kind)
+
+
+@pytest.mark.parametrize("cause", ["compute", "input", "dispatch"])
+def test_one_slow_rank_of_two_on_a_host_is_no_slow_host(cause: str) -> None:
+    spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
+    result = judged(spec, f"slow_rank:1.3@5,cause={cause}")
+    assert [(one.kind, one.ranks) for one in result.alarms] == [("slow_rank", (5,))]
+
+
+def test_two_slow_ranks_of_two_on_a_host_are_a_slow_host() -> None:
+    spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
+    assert [one.kind for one in judged(spec, "slow_host:1.3@3").alarms] == ["slow_host"]
