@@ -4,7 +4,8 @@ Without its call a rank would seem to have worked through it, and the replay wou
 for work.
 
 - All members leave a collective together, so that its end is known. Before it, the rank is taken to have
-  worked as long as the median member, who issues the same call in the same place.
+  worked as long as the median member, who issues the same call in the same place. Where all others waited
+  far longer than such an operator takes, it was this rank that they waited for.
 - Ranks of one pipeline stage send and receive alike. A lacking send or receive (its running number is
   missing) is put where a mate has it, counted from a call that both have.
 """
@@ -19,11 +20,14 @@ import numpy as np
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.model import Topology
-from cluster_analysis.sorting import stable_order
+from cluster_analysis.sorting import combined, stable_order
+from cluster_analysis.stats import medians_by
 from cluster_run.ids import Rank
 
 #: A rank that lacks more of its messages than this did something else than its stage.
 _MAX_LACKING = 0.3
+#: Times its usual transfer from which the shortest elapse of an operator holds waiting for a lacking rank.
+_WAITED = 3.0
 
 
 @dataclass(frozen=True)
@@ -95,23 +99,46 @@ def _lacking_collectives(
     begin = np.r_[0, np.flatnonzero(np.diff(operator[order])) + 1]
     size = np.diff(np.r_[begin, len(order)])
     wanted = n_expected[calls.group[order[begin]]]
+    transfer_us = np.minimum.reduceat(calls.elapse_us[order], begin)
+    usual_us = _usual_transfer(calls, order[begin], np.where(size < wanted, np.nan, transfer_us))
     found = []
     for at in np.flatnonzero((size < wanted) & (2 * size >= wanted)):
         block = order[begin[at] : begin[at] + size[at]]
         group = int(calls.group[block[0]])
         ended = float(np.median(calls.end_us[block] + offset_us[calls.rank[block]]))
-        elapse, transfer = float(np.median(calls.elapse_us[block])), float(calls.elapse_us[block].min())
+        elapse, transfer = float(np.median(calls.elapse_us[block])), float(transfer_us[at])
+        is_late = transfer > _WAITED * usual_us[at]
         local = float(np.median(gap_us[block]))
         for rank in sorted(set(members_of[group]) - set(calls.rank[block].tolist())):
             end = ended - float(offset_us[rank])
             own = calls.end_us[calls.rank == rank]
             before = own[own < end]
             start = end - elapse
-            if len(before):
+            if is_late:
+                start = max(end - float(usual_us[at]), float(before.max(initial=-np.inf)))
+            elif len(before):
                 start = float(before.max()) + local if local >= 0 else max(start, float(before.max()))
                 start = min(start, max(end - transfer, float(before.max())))
             found.append(_Lacking(rank, group, int(block[0]), start, end))
     return found
+
+
+def _usual_transfer(calls: Calls, first: IntArray, transfer_us: FloatArray) -> FloatArray:
+    """Median transfer of the complete operators of each operator's group, kind and size (half an octave).
+
+    Args:
+        calls: the step's calls.
+        first: a call of each operator (O,).
+        transfer_us: shortest elapse of each operator (O,); NaN where members are lacking.
+    """
+    size = np.rint(2 * np.log2(np.maximum(calls.size_bytes[first], 1.0))).astype(np.int64)
+    _, code = combined(calls.group[first], calls.kind[first], size)
+    usual = np.full(int(code.max()) + 1, np.nan)
+    known = np.isfinite(transfer_us)
+    if known.any():
+        present = np.unique(code[known])
+        usual[present] = medians_by(transfer_us[known], np.searchsorted(present, code[known]))
+    return np.asarray(usual[code])
 
 
 def _lacking_messages(calls: Calls, topology: Topology) -> list[_Lacking]:

@@ -69,7 +69,8 @@ class RoleGaps:
             own, others = own * factor[:, suspects], others * factor[:, peers]
         usual_by_step = median(others, 1)
         usual = _mean(usual_by_step, 0)
-        by_place = _mean(own - usual_by_step[:, None, :], (0, 1))
+        # The middle of the suspects: one that is very slow says nothing of the others.
+        by_place = _mean(median(own - usual_by_step[:, None, :], 1), 0)
         total = float(usual.sum())
         if total <= 0 or by_place.sum() <= 0:
             return 0.0

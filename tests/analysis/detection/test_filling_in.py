@@ -85,3 +85,15 @@ def test_lost_messages_are_paired_by_what_their_stage_does() -> None:
 def test_merged_evidence_names_ranks_without_steps() -> None:
     result = judged(replace(SMALL, healthy=Healthy(missing_ranks=(3, 17))))
     assert any("30 of 32 ranks were read" in note for note in result.detection.notes)
+
+
+def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_transfer_did() -> None:
+    lost = [one for one in three_rounds({(0, 1)}) if one.number != 1]
+    waiting = [
+        Call(rank, "allreduce", 2000.0 - elapse, elapse, number=1)
+        for rank, elapse in ((1, 880.0), (2, 850.0))
+    ]
+    calls = calls_of(collectives_table([*lost, *waiting]))
+    operator, _ = match_calls(calls)
+    filled = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
+    assert filled.elapse_us[filled.rank == 0].tolist() == pytest.approx([100.0, 100.0, 100.0])
