@@ -54,7 +54,7 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
     # In several groups at once it is no lost packet: all of them waited for the same.
     is_common = len(np.unique(graph.operator_group[hit & waited])) > 1
-    found = []
+    found: list[tuple[Suspect, bool]] = []
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
         links, is_shown = _group_links(
@@ -63,10 +63,11 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
         if waited[operators].all() and (is_common or not is_shown):
             continue
         if links or _crosses_hosts(view, graph.groups[group]):
-            found.append(_suspect(view, graph, operators, usual, links))
+            found.append((_suspect(view, graph, operators, usual, links), is_shown))
     if len(found) > _MOST_AT_ONCE:
-        return [replace(one, confidence="medium") for one in found]
-    return found
+        # So many waits are for something else, unless a link's own time shows the event.
+        return [replace(one, confidence="medium") for one, is_shown in found if is_shown]
+    return [one for one, _ in found]
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:

@@ -11,6 +11,7 @@ import pytest
 from cluster_analysis.detection import detect
 from cluster_analysis.evidence import merge_steps
 from cluster_analysis.findings import Finding
+from cluster_analysis.simulation.api import Healthy, JobSpec
 from cluster_run.ids import HostId, Rank
 from tests.analysis.detection.jobs import (
     NO_LINKS,
@@ -18,6 +19,7 @@ from tests.analysis.detection.jobs import (
     NO_PACKETS,
     Call,
     collectives_table,
+    judged,
     reduce_all,
     small_topology,
     steps_table,
@@ -72,3 +74,9 @@ def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> Non
 
 def test_inside_one_host_no_packets_are_lost() -> None:
     assert sent_again(5, 2, n_hosts=1) == []
+
+
+def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
+    healthy = Healthy(gc_every=4, clock_sigma_ms=50.0, missing_ranks=(11, 27), uneven_counts=3)
+    spec = JobSpec(tp=4, pp=4, dp=4, steps=8, p2p="rendezvous", healthy=healthy)
+    assert judged(spec, "slow_uplink:2", seed=9050).of_kind("retransmission") == ()
