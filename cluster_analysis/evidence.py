@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
-from cluster_run.ids import Step
+from cluster_run.ids import Step, format_number_ranges
 
 if TYPE_CHECKING:
     from cluster_analysis.replay import Graph
@@ -121,6 +121,12 @@ def merge_steps(
     if silent and ordered:
         verb = "has" if len(silent) == 1 else "have"
         notes.append(f"{len(silent)} of {len(topology.ranks)} ranks {verb} no step times")
+    partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
+    if partial:
+        which = "step" if len(partial) == 1 else "steps"
+        notes.append(
+            f"{which} {format_number_ranges(partial)}: not of all ranks; their other steps are compared"
+        )
     return JobEvidence(
         steps=tuple(part.step for part in ordered),
         step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),

@@ -158,8 +158,10 @@ _INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 def _read_info(path: Path | None) -> _Info:
     """Return what the file says; nothing where it is bad, which reading the rank tells."""
+    if path is None or not path.is_file():
+        return _Info()
     try:
-        return _INFO_DECODER.decode(path.read_bytes()) if path else _Info()
+        return _INFO_DECODER.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Info()
 

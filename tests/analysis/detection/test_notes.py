@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from cluster_analysis.detection import Detection, detect
@@ -65,3 +66,12 @@ def test_ranks_with_few_peers_are_counted(n_alone: int, words: str) -> None:
     stages = {rank: int(rank >= 6) for rank in ranks}
     where = small_topology({"g": tuple(ranks)}, stages=stages)
     assert words in of_totals(where, tuple(ranks)).notes
+
+
+def test_steps_that_only_some_ranks_have_are_named() -> None:
+    where = small_topology({"g": tuple(range(4))})
+    ranks_of = {1: (0, 1, 2, 3), 2: (0, 1, 2), 3: (3,), 4: (0, 1, 2, 3)}
+    totals = [steps_table(dict.fromkeys(ranks, 1e6), step=step) for step, ranks in ranks_of.items()]
+    parts = reduce_all(pa.concat_tables(totals), collectives_table([]), NO_LINKS, where)
+    notes = merge_steps(parts, where, NO_OPERATORS, NO_PACKETS).notes
+    assert "steps 2-3: not of all ranks; their other steps are compared" in notes
