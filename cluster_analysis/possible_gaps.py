@@ -19,6 +19,8 @@ from cluster_analysis.stats import group_medians, median
 _TOLERANCE = 0.05
 #: Where more ranks than this are off in a step, their gaps mean something else there.
 _MOST_OFF = 0.25
+#: Share of a role's ranks and steps whose gaps hold least waiting: they show what is usual.
+_CALM = 0.25
 #: Peers that it takes to say how long a gap is usually, and as many as are asked.
 _ENOUGH_PEERS = 3
 _MOST_PEERS = 32
@@ -49,14 +51,17 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Gr
     begin = (np.cumsum(count) - count).reshape(local_us.shape)
     count = count.reshape(local_us.shape)
     gap = graph.gap_us.copy()
+    in_order = graph.gap_us[order]
+    usual_of: dict[tuple[int, int, int], FloatArray | None] = {}
     for rank, step in np.argwhere(is_off).tolist():
-        n = int(count[rank, step])
-        alike = (role == role[rank]) & (count[:, step] == n) & ~is_off[:, step]
-        peers = np.flatnonzero(alike)[:_MOST_PEERS]
-        if len(peers) < _ENOUGH_PEERS:
+        key = int(role[rank]), int(count[rank, step]), step
+        if key not in usual_of:
+            alike = ~is_off & (count == key[1]) & (role == key[0])[:, None]
+            usual_of[key] = _usual(in_order, begin, alike, key)
+        usual = usual_of[key]
+        if usual is None:
             continue
-        usual = median(graph.gap_us[order[begin[peers, step][:, None] + np.arange(n)]], 0)
-        own = order[begin[rank, step] + np.arange(n)]
+        own = order[begin[rank, step] + np.arange(len(usual))]
         longer = np.maximum(graph.gap_us[own] - usual, 0.0)
         in_main = float(longer[main[own]].sum())
         gap[own] -= np.where(is_long[own], longer, 0.0)
@@ -66,14 +71,38 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Gr
     return replace(graph, gap_us=gap)
 
 
+def _usual(
+    gap_us: FloatArray, begin: IntArray, alike: BoolArray, key: tuple[int, int, int]
+) -> FloatArray | None:
+    """Usual gaps of ranks that make the same calls: in the same step if they are enough, else in any."""
+    _, n, step = key
+    ranks = np.flatnonzero(alike[:, step])[:_MOST_PEERS]
+    first = begin[ranks, step] if len(ranks) >= _ENOUGH_PEERS else begin[alike][:_MOST_PEERS]
+    if len(first) < _ENOUGH_PEERS:
+        return None
+    return median(gap_us[first[:, None] + np.arange(n)], 0)
+
+
 def _over(total: FloatArray, local_us: FloatArray, role: IntArray) -> FloatArray:
-    """µs by which gaps exceed the local time, measured by what is usual for the role in that step (R, S)."""
+    """µs by which gaps exceed the local time, measured by what is usual for the role (R, S).
+
+    Usual in that step; or, if that is more than the local time, in the calmest quarter of all: where most
+    ranks wait unseen for one that pauses, the gaps of most are too long.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(local_us > 0, total / local_us, np.nan)
-        usual = group_medians(ratio, role)
-        is_over: BoolArray = ratio > usual + _TOLERANCE
-    off = np.zeros(is_over.shape)
+    usual = group_medians(ratio, role)
+    calm = np.full(ratio.shape, np.nan)
+    off = np.zeros(ratio.shape)
     for one in np.unique(role[role >= 0]):
-        off[role == one] = is_over[role == one].mean(axis=0)
-    is_over &= off <= _MOST_OFF
+        inside = role == one
+        known = ratio[inside][np.isfinite(ratio[inside])]
+        if len(known):
+            calm[inside] = max(1.0, float(np.quantile(known, _CALM)))
+        off[inside] = (ratio[inside] > usual[inside] + _TOLERANCE).mean(axis=0)
+    with np.errstate(invalid="ignore"):
+        usual = np.where(off <= _MOST_OFF, usual, np.nan)
+        usual = np.fmin(usual, np.where(usual > calm + _TOLERANCE, calm, np.inf))
+        usual = np.where(np.isfinite(usual), usual, np.nan)
+        is_over: BoolArray = ratio > usual + _TOLERANCE
     return np.where(is_over, total - np.nan_to_num(usual) * np.nan_to_num(local_us), 0.0)

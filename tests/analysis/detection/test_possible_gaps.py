@@ -9,6 +9,7 @@ import pytest
 
 from cluster_analysis.detectors.pauses import _is_rhythm
 from cluster_analysis.detectors.view import build_view
+from cluster_analysis.possible_gaps import _over
 from cluster_analysis.profile import RoleGaps
 from cluster_analysis.simulation.api import Healthy, truth
 from tests.analysis.detection.jobs import SMALL, judged
@@ -31,6 +32,27 @@ def test_pause_is_dear_though_no_two_calls_show_that_parameters_move_on_another_
     case = judged(spec, "periodic_pause:200,every=2", seed=seed)
     assert [one.kind for one in case.alarms] == ["periodic_pause"]
     assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_pause_is_dear_though_all_other_replicas_wait_for_it_where_no_call_shows_it(seed: int) -> None:
+    spec = replace(
+        SMALL, tp=8, pp=1, dp=4, microbatches=8, dp_mode="zero3", healthy=Healthy(sequence_sigma=0.2)
+    )
+    case = judged(spec, "periodic_pause:200,every=2", seed=seed)
+    assert [one.kind for one in case.alarms] == ["periodic_pause"]
+    assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.25)
+
+
+def test_gaps_of_a_step_in_which_most_ranks_exceed_their_local_time_are_held_against_other_steps() -> None:
+    local = np.full((8, 4), 100.0)
+    total = np.full((8, 4), 98.0)
+    total[2:, 3] = 150.0
+    over = _over(total, local, np.zeros(8, np.int64))
+    assert over[2:, 3] == pytest.approx(np.full(6, 50.0))
+    assert not over[:, :3].any()
+    hidden = _over(np.where(total > 100.0, 90.0, 60.0), local, np.zeros(8, np.int64))
+    assert not hidden.any()  # more than in other steps, but no more than they worked
 
 
 @pytest.mark.parametrize("seed", [3, 4])
