@@ -47,10 +47,11 @@ else say missing; fi
 read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
 """
 
+# tar writes as much as a pipe holds: in its usual 10 KiB it costs a big host a sixth more of all its time.
 _ARCHIVE = rb"""
 pack() {
   $low tar --null --no-unquote --no-recursion --hard-dereference --format=gnu \
-    --quoting-style=literal -T - -cf -
+    --quoting-style=literal --blocking-factor=128 -T - -cf -
   status=$?
   say "$marker"; say "status $status"; say listing; list
 }

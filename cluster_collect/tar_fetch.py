@@ -13,8 +13,8 @@ from cluster_collect.select import PlacedFile
 from cluster_collect.tar_stream import TarParser
 from cluster_collect.transport import RunningCommand
 
-#: Blocking factor 20: an archive ends with zero blocks up to this size.
-_MAX_ARCHIVE_PADDING = 64 * 1024
+#: An archive ends with zero blocks up to this size: with a blocking factor of 128 it is filled up to 64 KiB.
+_MAX_ARCHIVE_PADDING = 128 * 1024
 #: Headers, long names and the listing may take this much more than the files themselves.
 _OVERHEAD_BYTES_PER_ENTRY = 16 * 1024
 _SLACK_BYTES = 128 << 20
