@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -33,62 +32,97 @@ def job_graph(evidence: JobEvidence) -> Graph | None:
     return build_graph(present) if len(present) == len(operators) else None
 
 
+class _SideBySide:
+    """The columns of all steps, one step after the other, with visits and operators numbered through."""
+
+    def __init__(self, steps: Sequence[StepOperators]) -> None:
+        self._steps = steps
+        self.n_visits_by_step = [step.n_visits for step in steps]
+        self.n_operators_by_step = [len(step.operator_group) for step in steps]
+        self.n_visits = sum(self.n_visits_by_step)
+        self.ranks = np.unique(np.concatenate([step.ranks for step in steps]))
+        self.groups = tuple(sorted({group for step in steps for group in step.groups}))
+        self.types = tuple(sorted({name for step in steps for name in step.types}))
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers."""
+        return np.concatenate([getattr(step, name) for step in self._steps])
+
+    def marks(self, name: str) -> BoolArray:
+        """Return a column of truths."""
+        return np.concatenate([getattr(step, name) for step in self._steps])
+
+    def visits(self, name: str, *, none: int) -> IntArray:
+        """Return a column of visits; `none` where a step has -1."""
+        return self._shifted(name, self.n_visits_by_step, none)
+
+    def operators(self, name: str) -> IntArray:
+        """Return a column of operators."""
+        return self._shifted(name, self.n_operators_by_step, 0)
+
+    def ranks_of_visits(self) -> IntArray:
+        """Return where each visit's rank stands in `ranks`."""
+        return np.concatenate(
+            [
+                np.searchsorted(self.ranks, step.ranks).astype(np.int32)[step.visit_rank]
+                for step in self._steps
+            ]
+        )
+
+    def named(self, name: str, names: str, wanted: tuple[str, ...]) -> IntArray:
+        """Return a column of positions in a step's own `names` as positions in `wanted`."""
+        place = {text: number for number, text in enumerate(wanted)}
+        parts = [
+            np.array([place[text] for text in getattr(step, names)] or [0], np.int32)[getattr(step, name)]
+            for step in self._steps
+        ]
+        return np.concatenate(parts)
+
+    def measured_us(self) -> FloatArray:
+        """Return each rank's step times by [step, rank]; NaN where it has none."""
+        measured = np.full((len(self._steps), len(self.ranks)), np.nan)
+        for number, step in enumerate(self._steps):
+            measured[number, np.searchsorted(self.ranks, step.ranks)] = step.step_us
+        return measured
+
+    def _shifted(self, name: str, sizes: list[int], none: int) -> IntArray:
+        parts = [getattr(step, name) for step in self._steps]
+        moved = np.concatenate(parts, dtype=np.int32)
+        begin = before = 0
+        for part, size in zip(parts, sizes, strict=True):
+            own = moved[begin : begin + len(part)]
+            np.add(own, before, out=own, where=own >= 0)
+            begin, before = begin + len(part), before + size
+        moved[moved < 0] = none
+        return moved
+
+
 def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     """Lay the steps side by side; None when there is no operator to replay."""
     if not any(step.n_visits for step in steps):
         return None
-    ranks = np.unique(np.concatenate([step.ranks for step in steps]))
-    groups = tuple(sorted({group for step in steps for group in step.groups}))
-    types = tuple(sorted({name for step in steps for name in step.types}))
-    visit_base = np.r_[0, np.cumsum([step.n_visits for step in steps])]
-    operator_base = np.r_[0, np.cumsum([len(step.operator_group) for step in steps])]
-    n_visits = int(visit_base[-1])
-
-    def joined(name: str) -> FloatArray:
-        return np.concatenate([getattr(step, name) for step in steps])
-
-    def marked(name: str) -> BoolArray:
-        return np.concatenate([getattr(step, name) for step in steps])
-
-    def shifted(name: str, base: IntArray, *, none: int) -> IntArray:
-        """Positions of all steps numbered through; `none` where a step has -1."""
-        moved = np.concatenate([getattr(step, name) for step in steps], dtype=np.int32)
-        bounds = np.r_[0, np.cumsum([len(getattr(step, name)) for step in steps])].tolist()
-        for at, (begin, end) in zip(base.tolist(), pairwise(bounds), strict=False):
-            moved[begin:end] += at * (moved[begin:end] >= 0)
-        moved[moved < 0] = none
-        return moved
-
-    def renamed(name: str, names: str, wanted: tuple[str, ...]) -> IntArray:
-        place = {text: number for number, text in enumerate(wanted)}
-        parts = [
-            np.array([place[text] for text in getattr(step, names)] or [0], np.int32)[getattr(step, name)]
-            for step in steps
-        ]
-        return np.concatenate(parts)
-
-    rank = np.concatenate(
-        [np.searchsorted(ranks, step.ranks).astype(np.int32)[step.visit_rank] for step in steps]
-    )
-    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), np.diff(visit_base))
-    operator = shifted("visit_operator", operator_base, none=0)
+    beside = _SideBySide(steps)
+    ranks, n_visits = beside.ranks, beside.n_visits
+    rank = beside.ranks_of_visits()
+    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_visits_by_step)
+    operator = beside.operators("visit_operator")
     after, sender, receiver = (
-        shifted(f"visit_{name}", visit_base, none=n_visits) for name in ("after", "sender", "receiver")
+        beside.visits(f"visit_{name}", none=n_visits) for name in ("after", "sender", "receiver")
     )
-    join = shifted("visit_join", visit_base, none=n_visits + 1)
-    is_p2p, is_side = marked("visit_is_p2p"), marked("visit_is_side")
+    join = beside.visits("visit_join", none=n_visits + 1)
+    is_p2p, is_side = beside.marks("visit_is_p2p"), beside.marks("visit_is_side")
     at = np.flatnonzero(is_p2p)
     messages = Messages(
         at, n_visits, operator[at], rank[at], sender[at], receiver[at],
-        marked("visit_is_send")[at], marked("visit_is_receive")[at],
+        beside.marks("visit_is_send")[at], beside.marks("visit_is_receive")[at],
     )  # fmt: skip
     own, waits = np.full(n_visits, np.nan), np.zeros(n_visits, bool)
     transfer, own[at], waits[at] = message_times(
-        messages, rank, joined("visit_elapse_us"), joined("operator_transfer_us")
+        messages, rank, beside.numbers("visit_elapse_us"), beside.numbers("operator_transfer_us")
     )
     n_operators = len(transfer)
     cell = number_of_step * np.int32(len(ranks)) + rank
-    by_operator = shifted("visit_by_operator", visit_base, none=0)
+    by_operator = beside.visits("visit_by_operator", none=0)
     order = replay_order(
         Visits(operator, by_operator, cell, after, join, sender, receiver, own, is_side, is_p2p, waits),
         n_operators,
@@ -103,27 +137,19 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         after=after,
         sender=sender,
         receiver=receiver,
-        gap_us=np.nan_to_num(joined("visit_gap_us"), copy=False),
+        gap_us=np.nan_to_num(beside.numbers("visit_gap_us"), copy=False),
         is_side=is_side,
         is_p2p=is_p2p,
         waits_for_receiver=waits,
         transfer_us=transfer,
-        operator_step=np.repeat(np.arange(len(steps), dtype=np.int32), np.diff(operator_base)),
-        operator_group=renamed("operator_group", "groups", groups),
-        operator_type=renamed("operator_type", "types", types),
-        operator_place=joined("operator_place").astype(np.int32),
-        operator_bytes=joined("operator_bytes"),
+        operator_step=np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_operators_by_step),
+        operator_group=beside.named("operator_group", "groups", beside.groups),
+        operator_type=beside.named("operator_type", "types", beside.types),
+        operator_place=beside.numbers("operator_place").astype(np.int32),
+        operator_bytes=beside.numbers("operator_bytes"),
         operator_n_ranks=np.bincount(operator, minlength=n_operators),
-        groups=groups,
-        types=types,
-        measured_us=_measured(steps, ranks),
+        groups=beside.groups,
+        types=beside.types,
+        measured_us=beside.measured_us(),
         order=order,
     )
-
-
-def _measured(steps: Sequence[StepOperators], ranks: IntArray) -> FloatArray:
-    """Return each rank's step times by [step, rank] in µs; NaN where it has none."""
-    measured = np.full((len(steps), len(ranks)), np.nan)
-    for number, step in enumerate(steps):
-        measured[number, np.searchsorted(ranks, step.ranks)] = step.step_us
-    return measured
