@@ -31,6 +31,7 @@ PATTERNS = (
     ascend._INFO,
     ascend._DATABASE,
     ascend._QUEUES,
+    ascend._QUEUES_SUMMARY,
     *legacy.FILES.values(),
     *(pattern for _, pattern in prof._FILES.values()),
 )

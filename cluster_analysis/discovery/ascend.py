@@ -42,6 +42,7 @@ _TEXT_ROLES = ("step_trace", "communication", "matrix")
 _INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d{1,6}))?\.db$")
 _QUEUES = re.compile(r"^minddata_pipeline_raw(?:_\d+)?\.csv$")
+_QUEUES_SUMMARY = re.compile(r"^minddata_pipeline_summary(?:_\d+)?\.csv$")
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
 _WORKER = re.compile(r"^(?P<worker>(?P<host>.+)_\d+)_\d{14,17}_ascend_(?:pt|ms)$")
 #: What MindSpore itself names a capture (`rank-3_…_ascend_ms`) or the directory around it.
@@ -62,9 +63,10 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         )
     names = sorted(entry.name for entry in os.scandir(output) if is_file(entry))
     files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
-    queues = sorted(name for name in names if _QUEUES.match(name))
-    if queues:
-        files["minddata_pipeline"] = output / queues[-1]
+    for role, pattern in (("minddata_pipeline", _QUEUES), ("minddata_summary", _QUEUES_SUMMARY)):
+        matching = [name for name in names if pattern.match(name)]
+        if matching:
+            files[role] = output / matching[-1]
     databases = [match for match in map(_DATABASE.match, names) if match]
     of_this_rank = [one for one in databases if one.group(2) and int(one.group(2)) in said.values()]
     database = next(iter([*of_this_rank, *databases]), None)

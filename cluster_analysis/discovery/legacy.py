@@ -25,6 +25,7 @@ FILES = {
     "r1_memory": re.compile(r"^memory_usage_summary_(\d{1,6})\.json$"),
     "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d{1,6})\.csv$"),
     "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d{1,6})\.csv$"),
+    "minddata_summary": re.compile(r"^minddata_pipeline_summary_(\d{1,6})\.csv$"),
 }
 
 _MAIN = frozenset({"r1_step_trace", "r1_hccl", "r1_cluster_analyse"})

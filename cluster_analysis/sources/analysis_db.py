@@ -17,17 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis import schema
-from cluster_analysis.sources import database_columns, names, numbers
+from cluster_analysis.sources import database_columns, measured, names, numbers
 from cluster_analysis.sources.communication_json import CommunicationTables
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_samples import sampled_links
 from cluster_analysis.sources.matrix_json import describe_links
-from cluster_analysis.sources.negative import (
-    MEASURED_COLLECTIVES,
-    MEASURED_LINKS,
-    MEASURED_STEPS,
-    without_negative,
-)
 from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.sqlite import Database, StepTime, open_database, step_at
@@ -79,9 +73,11 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, len(rows), pa.int32())}
     columns["step"] = database_columns.steps(given[0], remark)
     for name, values in zip(_STEP_COLUMNS, given[1:], strict=True):
-        columns[name] = database_columns.floats(values, remark)
+        columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
     table = pa.table(columns, schema=schema.STEPS)
-    table = without_negative(table.filter(pc.is_valid(table["step"])), MEASURED_STEPS, remark)
+    table = measured.without_negative(
+        table.filter(pc.is_valid(table["step"])), measured.MEASURED_STEPS, remark
+    )
     return without_repeated_steps(table, remark)
 
 
@@ -212,6 +208,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     # The shortest text that names this float is what the text export writes; it is turned to ns exactly.
     starts = [repr(value) if isinstance(value, float) else str(value) for value in given[4]]
     start_ns, n_bad = numbers.to_ns(pa.array(starts, pa.string()))
+    n_bad += given[4].count(None)
     if n_bad:
         remark(left_out(n_bad, "start time stamp", "without a number"))
     columns: dict[str, pa.Array] = {
@@ -230,7 +227,8 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         "start_ns": start_ns,
     }
     for position, name in enumerate(_TIME_COLUMNS, start=5):
-        columns[name] = pc.multiply(database_columns.floats(given[position], remark), numbers.US_PER_MS)
+        values = database_columns.floats(given[position], remark, are_needed=name == "elapse_us")
+        columns[name] = pc.multiply(values, numbers.US_PER_MS)
     position = 5 + len(_TIME_COLUMNS)
     for name in TRANSPORTS:
         sizes, times = (
@@ -241,7 +239,9 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
         position += 2
     table = pa.table(columns, schema=schema.COLLECTIVES)
-    return without_negative(table.filter(pc.is_valid(table["step"])), MEASURED_COLLECTIVES, remark)
+    return measured.without_negative(
+        table.filter(pc.is_valid(table["step"])), measured.MEASURED_COLLECTIVES, remark
+    )
 
 
 def _read_packets(
@@ -326,6 +326,7 @@ def read_db_matrix(
     named = pa.array([str(name) if name else None for name in given[9]], pa.string())
     groups, op_types, variants, op_names = describe_links(keys, named)
     alone = names.point_to_point(op_types).to_pylist()
+    sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in given[5:7])
     columns = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
         "step": database_columns.steps(given[7], remark),
@@ -339,9 +340,11 @@ def read_db_matrix(
         "src_rank": pa.nulls(len(rows), pa.int32()),
         "dst_rank": pa.nulls(len(rows), pa.int32()),
         "transport": numbers.encoded([None if value is None else str(value) for value in given[4]]),
-        "size_bytes": pc.multiply(database_columns.floats(given[5], remark), numbers.BYTES_PER_MB),
-        "time_us": pc.multiply(database_columns.floats(given[6], remark), numbers.US_PER_MS),
+        "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
+        "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }
     table = pa.table(columns, schema=schema.LINKS)
-    table = without_negative(table.filter(pc.is_valid(table["step"])), MEASURED_LINKS, remark)
+    table = measured.without_negative(
+        table.filter(pc.is_valid(table["step"])), measured.MEASURED_LINKS, remark
+    )
     return sampled_links(table) if is_mindspore else table

@@ -29,9 +29,14 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
 from cluster_analysis.sources.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.communication_spans import operator_spans
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.json_text import read_with_offset
-from cluster_analysis.sources.negative import MEASURED_COLLECTIVES, without_negative
+from cluster_analysis.sources.measured import (
+    MEASURED_COLLECTIVES,
+    NEEDED_COLLECTIVES,
+    tell_missing,
+    without_negative,
+)
 from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 
 
@@ -172,9 +177,7 @@ class _Rows:
         op_names, groups = names.split_keys(pa.array(self._keys, pa.string()))
         op_types = names.operations(op_names)
         lines = pa.array(self._starts, pa.string())
-        starts, n_bad = numbers.to_ns(pc.split_pattern(lines, "\n").flatten())
-        if n_bad:
-            remark(left_out(n_bad, "start time stamp", f"of {len(self._keys)}, without a number"))
+        starts, _ = numbers.to_ns(pc.split_pattern(lines, "\n").flatten())
         counts = [count for _, _, count in self._places]
         filed_p2p = np.repeat(np.array([is_p2p for _, is_p2p, _ in self._places], bool), counts)
         columns: dict[str, pa.Array] = {
@@ -196,7 +199,9 @@ class _Rows:
         for at, name in enumerate(TRANSPORTS):
             columns[f"{name.lower()}_bytes"] = _scaled(megabytes[:, at], numbers.BYTES_PER_MB)
             columns[f"{name.lower()}_us"] = _scaled(milliseconds[:, at], numbers.US_PER_MS)
-        return without_negative(pa.table(columns, schema=schema.COLLECTIVES), MEASURED_COLLECTIVES, remark)
+        table = pa.table(columns, schema=schema.COLLECTIVES)
+        tell_missing(table, NEEDED_COLLECTIVES, remark)
+        return without_negative(table, MEASURED_COLLECTIVES, remark)
 
     def packets(self, rank: int, groups: pa.DictionaryArray, remark: Remark) -> pa.Table:
         """Return PACKETS of what was added; `groups` names each operator's group."""

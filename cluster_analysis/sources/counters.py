@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -50,20 +50,24 @@ def read_memory_record(path: Path, remark: Remark) -> list[Counter]:
         BadFileError: nothing of the file can be used; so do all readers below.
     """
     columns = {
-        "Total Allocated(MB)": "memory_peak_allocated_bytes",
-        "Total Reserved(MB)": "memory_peak_reserved_bytes",
+        "Total Allocated(MB)": ("memory_peak_allocated_bytes", _MIB),
+        "Total Reserved(MB)": ("memory_peak_reserved_bytes", _MIB),
     }
-    return _peaks(path, "Component", columns, _MIB, remark)
+    return _peaks(path, "Component", columns, remark)
 
 
 def read_module_memory(path: Path, remark: Remark) -> list[Counter]:
     """Return the peaks of npu_module_mem.csv."""
-    return _peaks(path, "Component", {"Total Reserved(MB)": "module_peak_reserved_bytes"}, _MIB, remark)
+    columns = {
+        "Total Reserved(MB)": ("module_peak_reserved_bytes", _MIB),
+        "Total Reserved(KB)": ("module_peak_reserved_bytes", _KIB),
+    }
+    return _peaks(path, "Component", columns, remark)
 
 
 def read_operator_memory(path: Path, remark: Remark) -> list[Counter]:
     """Return the largest allocation of each operator in operator_memory.csv."""
-    return _peaks(path, "Name", {"Size(KB)": "operator_memory_largest_bytes"}, _KIB, remark)
+    return _peaks(path, "Name", {"Size(KB)": ("operator_memory_largest_bytes", _KIB)}, remark)
 
 
 def read_dataset(path: Path, remark: Remark) -> list[Counter]:
@@ -98,6 +102,21 @@ def read_minddata_pipeline(path: Path, remark: Remark) -> list[Counter]:
     return [
         ("input_queue_usage_share", f"{op_id} {op_type}", share)
         for (op_id, op_type), share in zip(names, shares.to_pylist(), strict=True)
+    ]
+
+
+def read_minddata_summary(path: Path, remark: Remark) -> list[Counter]:
+    """Return the same from minddata_pipeline_summary_*.csv, which has it in percent."""
+    text = read_columns(path, ("op_ids", "op_names", "queue_utilization_pct"), remark)
+    if text.num_columns < 3:
+        raise BadFileError("it lacks one of the columns op_ids, op_names, queue_utilization_pct")
+    percents, n_bad = numbers.to_float64(text["queue_utilization_pct"])
+    if n_bad:
+        remark(left_out(n_bad, "cell", "without a number"))
+    names = zip(text["op_ids"].to_pylist(), text["op_names"].to_pylist(), strict=True)
+    return [
+        ("input_queue_usage_share", f"{op_id} {name}", _scaled(percent, 1 / _PERCENT))
+        for (op_id, name), percent in zip(names, percents.to_pylist(), strict=True)
     ]
 
 
@@ -139,12 +158,13 @@ def read_memory_usage(path: Path, _: Remark) -> list[Counter]:
     ]
 
 
-def _peaks(path: Path, label: str, metrics: dict[str, str], unit: float, remark: Remark) -> list[Counter]:
-    text = read_columns(path, (label, *metrics), remark)
-    if label not in text.column_names:
-        raise BadFileError(f"it has no column {label}")
+def _peaks(path: Path, label: str, columns: Mapping[str, tuple[str, float]], remark: Remark) -> list[Counter]:
+    """Return the largest value of each label; `columns` says the metric and the unit of each column."""
+    text = read_columns(path, (label, *columns), remark)
+    if label not in text.column_names or text.num_columns < 2:
+        raise BadFileError(f"it lacks the column {label}, or all of {', '.join(columns)}")
     counters: list[Counter] = []
-    for column, metric in metrics.items():
+    for column, (metric, unit) in columns.items():
         if column not in text.column_names:
             continue
         values, n_bad = numbers.to_float64(text[column])

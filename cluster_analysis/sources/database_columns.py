@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark, left_out
@@ -29,12 +30,17 @@ def steps(values: Sequence[Any], remark: Remark) -> pa.Array:
     return pa.array(known, pa.int64())
 
 
-def floats(values: Sequence[Any], remark: Remark) -> pa.Array:
-    """Return numbers as float64; text and infinities become null and are counted."""
+def with_step(table: pa.Table) -> pa.Table:
+    """Return the rows whose step is known."""
+    return table.filter(pc.is_valid(table["step"]))
+
+
+def floats(values: Sequence[Any], remark: Remark, *, are_needed: bool = False) -> pa.Array:
+    """Return numbers as float64; text and infinities become null and are counted, empty cells if needed."""
     numeric = [
         float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values
     ]
-    n_bad = sum(number is None and value is not None for number, value in zip(numeric, values, strict=True))
+    n_bad = numeric.count(None) - (0 if are_needed else list(values).count(None))
     if n_bad:
         remark(left_out(n_bad, "value", "that is no number"))
     return pa.array(numeric, pa.float64())

@@ -22,7 +22,12 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_levels import Level, levels_by_step, whole_steps
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.json_text import read_bytes
-from cluster_analysis.sources.negative import MEASURED_LINKS, without_negative
+from cluster_analysis.sources.measured import (
+    MEASURED_LINKS,
+    NEEDED_LINKS,
+    tell_missing,
+    without_negative,
+)
 
 #: Variant of an entry that is one operator, not a sample or a sum.
 OPERATOR_VARIANT = "op"
@@ -130,7 +135,9 @@ class _Rows:
             "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
             "time_us": pc.multiply(times, numbers.US_PER_MS),
         }
-        return without_negative(pa.table(columns, schema=schema.LINKS), MEASURED_LINKS, self._remark)
+        table = pa.table(columns, schema=schema.LINKS)
+        tell_missing(table, NEEDED_LINKS, self._remark)
+        return without_negative(table, MEASURED_LINKS, self._remark)
 
     def _parsed(self, name: str) -> tuple[int, int] | None:
         if name not in self._known_ends:

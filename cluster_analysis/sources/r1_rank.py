@@ -56,7 +56,13 @@ def read_r1_rank(reading: Reading) -> RankTables:
     figures = [
         *(reading.first(("r1_flops", counters.read_flops)) or []),
         *(reading.first(("r1_memory", counters.read_memory_usage)) or []),
-        *(reading.first(("minddata_pipeline", counters.read_minddata_pipeline)) or []),
+        *(
+            reading.first(
+                ("minddata_pipeline", counters.read_minddata_pipeline),
+                ("minddata_summary", counters.read_minddata_summary),
+            )
+            or []
+        ),
     ]
     return RankTables(
         rank=rank,

@@ -144,11 +144,14 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("npu_module_mem", counters.read_module_memory),
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
-        ("minddata_pipeline", counters.read_minddata_pipeline),
         ("profiler_db", read_task_counters),
     ):
         found += reading.first((role, read)) or []
-    return found
+    queues = reading.first(
+        ("minddata_pipeline", counters.read_minddata_pipeline),
+        ("minddata_summary", counters.read_minddata_summary),
+    )
+    return found + (queues or [])
 
 
 def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:

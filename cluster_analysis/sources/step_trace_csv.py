@@ -14,7 +14,7 @@ from cluster_analysis import schema
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.csv_text import read_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.negative import MEASURED_STEPS, without_negative
+from cluster_analysis.sources.measured import MEASURED_STEPS, NEEDED_STEPS, without_negative
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 
 #: Column of the file for each column of STEPS.
@@ -54,6 +54,7 @@ def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
             columns[name] = pa.nulls(text.num_rows, pa.float64())
             continue
         columns[name], n_bad = numbers.to_float64(text[column])
+        n_bad = columns[name].null_count if name in NEEDED_STEPS else n_bad
         if n_bad:
             remark(left_out(n_bad, "cell", f"of column {column} without a number"))
     table = pa.table(columns, schema=schema.STEPS)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.model import RankTables
+from cluster_analysis.sources.counters import read_module_memory
+from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 from tests.analysis.sources.test_databases import database_capture, profiler_db
@@ -171,3 +173,29 @@ def test_a_file_of_another_kind_under_the_name_is_one_problem(tmp_path: Path, st
     tables = read(tmp_path, **{stem: "a,b\n1,2\n"})
     assert [problem.file for problem in tables.problems] == [f"{stem}.csv"]
     assert tables.collectives.num_rows == 3
+
+
+def test_module_memory_is_read_in_either_unit(tmp_path: Path) -> None:
+    found = []
+    for unit, value in (("MB", "0.5"), ("KB", "512")):
+        path = tmp_path / f"{unit}.csv"
+        path.write_text(f"Component,Timestamp(us),Total Reserved({unit}),Device\nSLOG,1\t,{value},NPU:0\n")
+        found.append(read_module_memory(path, pytest.fail))
+    assert found[0] == found[1] == [("module_peak_reserved_bytes", "SLOG", 524288.0)]
+
+
+def test_memory_in_a_unit_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "npu_module_mem.csv"
+    path.write_text("Component,Total Reserved(TB)\nSLOG,1\n")
+    with pytest.raises(BadFileError, match="it lacks the column Component, or all of"):
+        read_module_memory(path, print)
+
+
+def test_the_summary_of_the_input_pipeline_stands_in_for_its_raw_file(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    summary = capture / OUTPUT / "minddata_pipeline_summary_0.csv"
+    summary.write_text("op_ids,op_names,pipeline_ops,queue_utilization_pct\n0,Queue,x,\n1,Batch,x,75.0\n")
+    shares = read_rank(source_of(capture)).counters.to_pylist()
+    assert [(row["metric"], row["label"], row["value"]) for row in shares] == [
+        ("input_queue_usage_share", "1 Batch", 0.75)
+    ]

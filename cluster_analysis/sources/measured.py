@@ -1,11 +1,24 @@
-"""Times and sizes below 0: a damaged digit that became a sign. They are never used."""
+"""What was measured is there and not below 0; where it is not, the file is damaged, and that is told."""
 
 from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import Remark, left_out
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Columns of a table that every row must have: what the rows and the columns are in a sentence."""
+
+    rows: str
+    what: str
+    columns: tuple[str, ...]
+
 
 #: Of each table the columns that are measured. What is a difference may be below 0: free, idle and stage
 #: time, overlap, and what is left without receiving.
@@ -18,6 +31,10 @@ MEASURED_COLLECTIVES = (
     "synchronization_us",
     *(f"{name}_{unit}" for name in ("hccs", "rdma", "pcie", "sio") for unit in ("bytes", "us")),
 )
+#: What steps, operators and links are not judged without.
+NEEDED_COLLECTIVES = Needed("operators", "start or length", ("start_ns", "elapse_us"))
+NEEDED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "free_us")
+NEEDED_LINKS = Needed("links", "size or time", ("size_bytes", "time_us"))
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
 
@@ -36,3 +53,13 @@ def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) 
     if n_bad:
         remark(left_out(n_bad, "value", "below 0"))
     return table
+
+
+def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
+    """Tell `remark` how many rows lack something that is needed."""
+    if not any(table[name].null_count for name in needed.columns):
+        return
+    lacking = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
+    n_lacking = pc.sum(lacking).as_py()
+    verb, its = ("lacks", "its") if n_lacking == 1 else ("lack", "their")
+    remark(f"{n_lacking} of {table.num_rows} {needed.rows} {verb} {its} {needed.what}")

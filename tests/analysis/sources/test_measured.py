@@ -81,3 +81,49 @@ def test_differences_may_be_below_0(tmp_path: Path) -> None:
     assert tables.problems == ()
     assert tables.steps["free_us"].to_pylist() == [-1.5]
     assert -500.0 in tables.collectives["idle_us"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "reason"),
+    [
+        ("communication.json", "Elapse Time(ms)", "3 of 3 operators lack their start or length"),
+        ("communication.json", "Start Timestamp(us)", "3 of 3 operators lack their start or length"),
+        ("communication_matrix.json", "Transit Time(ms)", "3 of 3 links lack their size or time"),
+        ("communication_matrix.json", "Transit Size(MB)", "3 of 3 links lack their size or time"),
+    ],
+)
+def test_a_value_that_a_text_does_not_hold_is_told(tmp_path: Path, file: str, key: str, reason: str) -> None:
+    capture = write_capture(tmp_path, 0)
+    path = capture / OUTPUT / file
+    path.write_text(path.read_text().replace(key, key.lower()))
+    assert reason in [problem.reason for problem in read_rank(source_of(capture)).problems]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("StepTraceTime SET computing = NULL", "left out: 1 value that is no number"),
+        ("CommAnalyzerTime SET elapse_time = NULL WHERE rowid = 1", "left out: 1 value that is no number"),
+        (
+            "CommAnalyzerTime SET start_timestamp = NULL WHERE rowid = 1",
+            "left out: 1 start time stamp without a number",
+        ),
+        ("CommAnalyzerMatrix SET transit_time = NULL WHERE rowid = 1", "left out: 1 value that is no number"),
+    ],
+)
+def test_a_value_that_a_database_does_not_hold_is_told(tmp_path: Path, damage: str, reason: str) -> None:
+    output = tmp_path / "rank0_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    write_info(output.parent, 0)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    with sqlite3.connect(output / "analysis.db") as base:
+        base.execute(f"UPDATE {damage}")
+    base.close()
+    tables = read_rank(source_of(output.parent))
+    assert [problem.reason for problem in tables.problems] == [reason]
+
+
+def test_an_empty_step_time_is_told(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0, steps=step_csv({"50": ("", *STEP_ROW[1:])}))  # type: ignore[dict-item]
+    (problem,) = read_rank(source_of(capture)).problems
+    assert problem.reason == "left out: 1 cell of column Computing without a number"
