@@ -66,7 +66,7 @@ def ratio(numerator: float, denominator: float) -> float:
 def ratios(numerators: FloatArray, denominators: FloatArray) -> FloatArray:
     """Return `ratio` of each pair."""
     scale = 10.0**_RATIO_DIGITS
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         scaled = numerators / denominators * scale
         whole = np.rint(scaled)
         is_sure = (np.abs(scaled) < _SURE) & (np.abs(np.abs(scaled - whole) - 0.5) > _TIE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.insight.naming import op_key, op_keys
@@ -24,6 +24,7 @@ def test_only_names_that_insight_refuses_are_changed() -> None:
 
 
 @settings(deadline=None)
+@example([(1.0, 5e-324)])
 @given(st.lists(st.tuples(numbers, numbers), max_size=30))
 def test_many_ratios_are_rounded_as_each_one_is(pairs: list[tuple[float, float]]) -> None:
     one, other = (np.array([pair[side] for pair in pairs], np.float64) for side in (0, 1))
