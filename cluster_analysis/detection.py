@@ -321,6 +321,8 @@ def _finding(
     if cost is None and view.graph is None and saving.bound_us is not None:
         cost = saving.bound_us
         summary += " The cost is an upper bound: there are no operators to replay."
+    elif cost is None and is_known and saving.bound_us is not None:
+        summary += " Its steps cannot be replayed well enough to quote a cost."
     weight = cost if cost is not None else saving.bound_us
     seen_us = seen_in_its_steps(view, suspect)
     if cost is not None and seen_us > _HIDDEN * cost:

@@ -25,6 +25,8 @@ _BATCH = 8
 #: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
 _GOOD_ERROR = 0.05
 _GOOD_SHARE = 0.5
+#: Share of a suspect's excess that must lie in steps whose replay is good.
+_TELLING_SHARE = 0.1
 #: Suspects that are repaired one after the other; the rest costs less than these.
 _GREEDY = 4
 
@@ -70,9 +72,13 @@ class WhatIf:
         graph = self._graph
         if graph is None or self.replay is None or self.replay.error_share > refuse_above:
             return [Saving(None, None, bound_us=_bound(self._view, one)) for one in suspects]
-        alone = self._saved(graph, [[one] for one in suspects])
-        cumulative, added = self._greedy(graph, suspects, alone)
-        return [Saving(*one) for one in zip(alone, cumulative, added, strict=True)]
+        found = self._saved(graph, [[one] for one in suspects])
+        alone = [0.0 if np.isnan(saved) else saved for saved in found]
+        together = zip(*self._greedy(graph, suspects, alone), strict=True)
+        return [
+            Saving(None, None, bound_us=_bound(self._view, one)) if np.isnan(saved) else Saving(saved, *rest)
+            for one, saved, rest in zip(suspects, found, together, strict=True)
+        ]
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.
@@ -88,7 +94,8 @@ class WhatIf:
             excess = np.zeros(metric_excess_us.shape)
             excess[rank] = np.maximum(metric_excess_us[rank], 0.0)
             suspects.append(_placebo(self._view, rank, excess))
-        return max(0.0, *self._saved(self._graph, [[one] for one in suspects]))
+        saved = self._saved(self._graph, [[one] for one in suspects])
+        return max(0.0, float(np.nan_to_num(saved).max()))
 
     def chain(self, suspect: Suspect, subject: str) -> tuple[str, ...]:
         """Return sentences on who waits because of a suspect, directly and down the line."""
@@ -117,7 +124,10 @@ class WhatIf:
         return saved
 
     def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
-        """Mean over all steps; a step that cannot be replayed saves what its excess does in the others."""
+        """Mean over all steps; a step that cannot be replayed saves what its excess does in the others.
+
+        NaN where next to nothing of the excess lies in the others: they cannot tell.
+        """
         good = np.ones(len(by_step), bool) if self.replay is None else self.replay.is_good
         is_event = any(one.link_factor is not None and one.pattern != "persistent" for one in suspects)
         if good.all() or is_event:  # a retransmission is what its own step shows
@@ -128,7 +138,9 @@ class WhatIf:
                 [one.excess_us.max(axis=0) for one in suspects if one.excess_us is not None], axis=0
             )
         known = float(excess[good].sum())
-        return float(by_step[good].sum() / known * excess.mean()) if known > 0 else 0.0
+        if known > _TELLING_SHARE * excess.sum():
+            return float(by_step[good].sum() / known * excess.mean())
+        return float("nan") if excess.any() else 0.0
 
     def _greedy(
         self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
@@ -143,7 +155,7 @@ class WhatIf:
         left, fixed, best = order[:_GREEDY], list[Suspect](), 0.0
         while left:
             gains = (
-                self._saved(graph, [[*fixed, suspects[i]] for i in left])
+                np.nan_to_num(self._saved(graph, [[*fixed, suspects[i]] for i in left])).tolist()
                 if fixed
                 else [alone[i] for i in left]
             )

@@ -156,3 +156,10 @@ def test_sends_in_a_busy_network_do_not_wait_for_their_receivers() -> None:
     busy = np.arange(40) % 10 == 0
     assert is_eager(np.where(busy, 700.0, transfer), np.where(busy, 1900.0, 1200.0))
     assert is_eager(np.where(busy, 700.0, transfer), np.full(40, 5.0))
+
+
+def test_a_fault_in_steps_that_cannot_be_replayed_is_an_alarm_without_a_cost() -> None:
+    spec = JobSpec(tp=1, pp=1, dp=32, steps=12, dp_mode="zero3", healthy=Healthy(silicon_sigma=0.006))
+    (finding,) = judged(spec, "slow_rank:1.4@24,pattern=intermittent,duty=0.4", seed=9005).alarms
+    assert (finding.ranks, finding.pattern, finding.cost_ms_per_step) == ((24,), "intermittent", None)
+    assert "cannot be replayed well enough to quote a cost" in finding.summary
