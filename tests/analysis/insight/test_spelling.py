@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.insight.naming import op_key, op_keys
@@ -23,7 +23,7 @@ def test_only_names_that_insight_refuses_are_changed() -> None:
     assert keys[:3] == ["hcom_send__1_0_1@17", "a_b@17", "alone@unknown"]
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example([(1.0, 5e-324)])
 @given(st.lists(st.tuples(numbers, numbers), max_size=30))
 def test_many_ratios_are_rounded_as_each_one_is(pairs: list[tuple[float, float]]) -> None:
