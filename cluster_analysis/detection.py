@@ -31,6 +31,7 @@ from cluster_analysis.findings import (
 )
 from cluster_analysis.gates import finding_of
 from cluster_analysis.model import Topology
+from cluster_analysis.open_questions import can_judge, open_questions, what_is_missing
 from cluster_analysis.schema import LINK_SUMMARY, empty
 from cluster_analysis.stats import group_medians, median
 from cluster_analysis.thresholds import Thresholds
@@ -106,12 +107,12 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     )
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
-    notes += _what_is_missing(view, evidence)
+    notes += what_is_missing(view, evidence)
     verdict: Verdict = "degraded" if any(_is_alarm(one) for one in findings) else "healthy"
-    open_question = _open_question(findings, len(view.steps), limits, step_us / 1e3)
-    if verdict == "healthy" and (open_question or not _can_judge(view, limits)):
+    questions = open_questions(view, evidence, findings, limits)
+    if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
-    notes += open_question
+    notes += questions
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,
@@ -255,45 +256,3 @@ def _surest(suspects: list[Suspect]) -> list[Suspect]:
         if one.key not in best or (one.is_alarm and not best[one.key].is_alarm):
             best[one.key] = one
     return list(best.values())
-
-
-def _open_question(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[str]:
-    """With one or two steps: a note on what is so dear that "healthy" would say too much."""
-    if n_steps >= limits.min_steps_confident:
-        return []
-    least_ms = limits.open_cost_share * step_ms
-    dear = [
-        one.id for one in findings if one.kind in FAULT_KINDS and (one.cost_ms_per_step or 0.0) >= least_ms
-    ]
-    if not dear:
-        return []
-    return [
-        f"{', '.join(dear)}: {'a fault' if len(dear) == 1 else 'faults'} or a moment, and dear: profile again"
-    ]
-
-
-def _can_judge(view: JobView, limits: Thresholds) -> bool:
-    counts = np.bincount(np.maximum(view.role, 0))
-    return bool(counts.max(initial=0) > limits.min_peers)
-
-
-def _what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
-    notes = []
-    if view.graph is None:
-        notes.append("no communication operators: costs are bounds from step totals, links are not judged")
-    elif not evidence.links.num_rows:
-        notes.append("no communication matrix: links are judged by groups only, where there are three alike")
-    missing = view.expected_ranks - len(view.ranks)
-    if missing > 0:
-        verb = "was" if len(view.ranks) == 1 else "were"
-        who = "the one that is missing" if missing == 1 else f"among the {missing} that are missing"
-        notes.append(
-            f"{len(view.ranks)} of {view.expected_ranks} ranks {verb} read: "
-            f"whom the others waited for may be {who}"
-        )
-    if len(view.steps) < 3:
-        notes.append(
-            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told "
-            "from a fault; profile 5 steps or more"
-        )
-    return notes

@@ -1,0 +1,84 @@
+"""What could not be told: what was not there, and what is too dear to call the job healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cluster_analysis.detectors.absent import wait_for_absent
+from cluster_analysis.detectors.view import JobView
+from cluster_analysis.detectors.wording import milliseconds, percent
+from cluster_analysis.evidence import JobEvidence
+from cluster_analysis.findings import FAULT_KINDS, Finding
+from cluster_analysis.thresholds import Thresholds
+
+#: Ranks of a note that are listed.
+_N_NAMED = 8
+
+
+def can_judge(view: JobView, limits: Thresholds) -> bool:
+    """Whether any role has ranks enough to compare them."""
+    counts = np.bincount(np.maximum(view.role, 0))
+    return bool(counts.max(initial=0) > limits.min_peers)
+
+
+def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
+    """Notes on what was not there to be looked at."""
+    notes = []
+    if view.graph is None:
+        notes.append("no communication operators: costs are bounds from step totals, links are not judged")
+    elif not evidence.links.num_rows:
+        notes.append("no communication matrix: links are judged by groups only, where there are three alike")
+    missing = view.expected_ranks - len(view.ranks)
+    if missing > 0:
+        verb = "was" if len(view.ranks) == 1 else "were"
+        who = "the one that is missing" if missing == 1 else f"among the {missing} that are missing"
+        notes.append(
+            f"{len(view.ranks)} of {view.expected_ranks} ranks {verb} read: "
+            f"whom the others waited for may be {who}"
+        )
+    if len(view.steps) < 3:
+        notes.append(
+            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told "
+            "from a fault; profile 5 steps or more"
+        )
+    return notes
+
+
+def open_questions(
+    view: JobView, evidence: JobEvidence, findings: Sequence[Finding], limits: Thresholds
+) -> list[str]:
+    """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
+    questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
+    if all(one.severity == "info" for one in findings):  # else the alarms say where the time went
+        questions += _waits_for_absent(view, evidence, limits)
+    return questions
+
+
+def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[str]:
+    if n_steps >= limits.min_steps_confident:
+        return []
+    least_ms = limits.open_cost_share * step_ms
+    moments = [one for one in findings if one.severity == "info" and one.kind in FAULT_KINDS]
+    dear = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
+    if not dear:
+        return []
+    return [
+        f"{', '.join(dear)}: {'a fault' if len(dear) == 1 else 'faults'} or a moment, and dear: profile again"
+    ]
+
+
+def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[str]:
+    read = frozenset(view.rank_ids(list(range(len(view.ranks)))))
+    wait = wait_for_absent(evidence.matched, view.topology, read, len(view.steps))
+    if wait is None or not wait.us_per_step >= limits.open_cost_share * view.mean_step_us:
+        return []
+    whom = f"rank{'s' if len(wait.ranks) > 1 else ''} {', '.join(map(str, wait.ranks[:_N_NAMED]))}"
+    if len(wait.ranks) > _N_NAMED:
+        whom += f" and {len(wait.ranks) - _N_NAMED} more"
+    return [
+        f"{percent(wait.us_per_step / view.mean_step_us)} of the mean step went into waiting for ranks "
+        f"without files, or for the network: {milliseconds(wait.step_us)} in step {wait.step} for {whom}; "
+        "collect them too"
+    ]
