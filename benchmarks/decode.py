@@ -24,10 +24,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_analysis.lean_imports import keep_pandas_out
+from cluster_analysis.memory import return_large_blocks
 from cluster_analysis.sources.communication_json import CommunicationTables, read_communication
 
 MB = 1e6
-N_ROUNDS = 15
+N_ROUNDS = 40
 GROUPS = 8
 GROWN_BYTES = 2_000_000
 STEPS = 5
@@ -42,7 +43,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--memory-of", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
+    # As the command does before it reads.
     keep_pandas_out()
+    return_large_blocks()
     if arguments.memory_of:
         print(peak_bytes_above_start(arguments.memory_of))
         return 0
