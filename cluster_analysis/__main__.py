@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from cluster_analysis.cli import main
@@ -11,7 +12,9 @@ from cluster_analysis.lean_imports import keep_no_spare_memory
 def run() -> None:
     """Run the command with the arguments of this process and exit with its code."""
     keep_no_spare_memory()
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    gc.freeze()  # Python looks through everything for garbage once more before it ends
+    sys.exit(code)
 
 
 if __name__ == "__main__":
