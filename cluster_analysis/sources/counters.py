@@ -92,31 +92,25 @@ def read_dataset(path: Path, remark: Remark) -> list[Counter]:
 
 def read_minddata_pipeline(path: Path, remark: Remark) -> list[Counter]:
     """Return how full the queue behind each operation was on average, 0 to 1; the last one has no queue."""
-    text = read_columns(path, ("op_id", "op_type", "output_queue_usage_rate"), remark)
-    if text.num_columns < 3:
-        raise BadFileError("it lacks one of the columns op_id, op_type, output_queue_usage_rate")
-    shares, n_bad = numbers.to_float64(text["output_queue_usage_rate"])
-    if n_bad:
-        remark(left_out(n_bad, "cell", "without a number"))
-    names = zip(text["op_id"].to_pylist(), text["op_type"].to_pylist(), strict=True)
-    return [
-        ("input_queue_usage_share", f"{op_id} {op_type}", share)
-        for (op_id, op_type), share in zip(names, shares.to_pylist(), strict=True)
-    ]
+    return _queue_usage(path, ("op_id", "op_type", "output_queue_usage_rate"), 1.0, remark)
 
 
 def read_minddata_summary(path: Path, remark: Remark) -> list[Counter]:
     """Return the same from minddata_pipeline_summary_*.csv, which has it in percent."""
-    text = read_columns(path, ("op_ids", "op_names", "queue_utilization_pct"), remark)
-    if text.num_columns < 3:
-        raise BadFileError("it lacks one of the columns op_ids, op_names, queue_utilization_pct")
-    percents, n_bad = numbers.to_float64(text["queue_utilization_pct"])
+    return _queue_usage(path, ("op_ids", "op_names", "queue_utilization_pct"), 1 / _PERCENT, remark)
+
+
+def _queue_usage(path: Path, columns: tuple[str, str, str], factor: float, remark: Remark) -> list[Counter]:
+    text = read_columns(path, columns, remark)
+    if text.num_columns < len(columns):
+        raise BadFileError(f"it lacks one of the columns {', '.join(columns)}")
+    shares, n_bad = numbers.to_float64(text[columns[2]])
     if n_bad:
         remark(left_out(n_bad, "cell", "without a number"))
-    names = zip(text["op_ids"].to_pylist(), text["op_names"].to_pylist(), strict=True)
+    op_ids, names = (text[column].to_pylist() for column in columns[:2])
     return [
-        ("input_queue_usage_share", f"{op_id} {name}", _scaled(percent, 1 / _PERCENT))
-        for (op_id, name), percent in zip(names, percents.to_pylist(), strict=True)
+        ("input_queue_usage_share", f"{op_id} {name}", _scaled(share, factor))
+        for op_id, name, share in zip(op_ids, names, shares.to_pylist(), strict=True)
     ]
 
 

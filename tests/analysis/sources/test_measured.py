@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.model import RankTables
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.sources.builders import (
     LINKS,
@@ -20,6 +21,18 @@ from tests.analysis.sources.builders import (
     write_capture,
     write_info,
 )
+
+
+def tables_of_damaged_database(tmp_path: Path, damage: str) -> RankTables:
+    """Read a rank's analysis.db after `UPDATE damage`."""
+    output = tmp_path / "rank0_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    write_info(output.parent, 0)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
+    with sqlite3.connect(output / "analysis.db") as base:
+        base.execute(f"UPDATE {damage}")
+    base.close()
+    return read_rank(source_of(output.parent))
 
 
 @pytest.mark.parametrize(
@@ -57,14 +70,7 @@ def test_a_value_below_0_in_a_text_is_null_and_told(
 def test_a_value_below_0_in_a_database_is_null_and_told(
     tmp_path: Path, damage: str, table: str, column: str
 ) -> None:
-    output = tmp_path / "rank0_ascend_pt" / OUTPUT
-    output.mkdir(parents=True)
-    write_info(output.parent, 0)
-    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
-    with sqlite3.connect(output / "analysis.db") as base:
-        base.execute(f"UPDATE {damage}")
-    base.close()
-    tables = read_rank(source_of(output.parent))
+    tables = tables_of_damaged_database(tmp_path, damage)
     assert [problem.reason for problem in tables.problems] == ["left out: 1 value below 0"]
     assert getattr(tables, table)[column].null_count == 1
 
@@ -112,14 +118,7 @@ def test_a_value_that_a_text_does_not_hold_is_told(tmp_path: Path, file: str, ke
     ],
 )
 def test_a_value_that_a_database_does_not_hold_is_told(tmp_path: Path, damage: str, reason: str) -> None:
-    output = tmp_path / "rank0_ascend_pt" / OUTPUT
-    output.mkdir(parents=True)
-    write_info(output.parent, 0)
-    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
-    with sqlite3.connect(output / "analysis.db") as base:
-        base.execute(f"UPDATE {damage}")
-    base.close()
-    tables = read_rank(source_of(output.parent))
+    tables = tables_of_damaged_database(tmp_path, damage)
     assert [problem.reason for problem in tables.problems] == [reason]
 
 
