@@ -8,7 +8,7 @@ import threading
 
 import paramiko
 
-from cluster_collect.by_paramiko.errors import ERRORS, translated
+from cluster_collect.by_paramiko.errors import ERRORS, closed, translated
 from cluster_collect.by_paramiko.files import ParamikoFiles
 from cluster_collect.faults import HostError
 from cluster_collect.ssh_errors import no_commands, no_way_to_files
@@ -58,7 +58,7 @@ class ParamikoConnection:
         for command in self._commands:
             command.forget()
         for transport in reversed(self._opened):
-            await in_thread(transport.close)
+            await closed(transport.close)
 
 
 class ParamikoCommand:
@@ -104,7 +104,7 @@ class ParamikoCommand:
     async def close(self) -> None:
         """End it if it still runs."""
         self.forget()
-        await in_thread(self._channel.close)
+        await closed(self._channel.close)
         await asyncio.wait((self._ended,))
 
     def forget(self) -> None:

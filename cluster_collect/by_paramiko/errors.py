@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 import paramiko
 
 from cluster_collect.faults import HostError, RemoteFailureError
 from cluster_collect.ssh_errors import behind_jump_host, login_refused, lost, no_agreement, system_error
+from cluster_collect.threads import in_thread
 
 #: What paramiko's calls raise.
 ERRORS = (OSError, EOFError, paramiko.SSHException)
+
+
+async def closed(close: Callable[[], None]) -> None:
+    """Close something; paramiko may complain that on a lost connection there is nothing to end."""
+    with contextlib.suppress(*ERRORS):
+        await in_thread(close)
 
 
 def translated_sftp(error: Exception) -> HostError:

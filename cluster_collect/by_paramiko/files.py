@@ -8,7 +8,7 @@ from typing import Any
 
 import paramiko
 
-from cluster_collect.by_paramiko.errors import ERRORS, translated_sftp
+from cluster_collect.by_paramiko.errors import ERRORS, closed, translated_sftp
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, RemoteFailureError
 from cluster_collect.local_transport import kind_letter
@@ -92,7 +92,7 @@ class ParamikoFiles:
 
     async def close(self) -> None:
         """End SFTP."""
-        await in_thread(self._client.close)
+        await closed(self._client.close)
 
 
 def _entry(path: bytes, attributes: paramiko.SFTPAttributes) -> RemoteEntry:
