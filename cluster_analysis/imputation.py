@@ -20,7 +20,7 @@ import numpy as np
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.model import Topology
-from cluster_analysis.sorting import combined, stable_order
+from cluster_analysis.sorting import combined, half_octaves, stable_order
 from cluster_analysis.stats import medians_by
 from cluster_run.ids import Rank
 
@@ -131,7 +131,7 @@ def _usual_transfer(calls: Calls, first: IntArray, transfer_us: FloatArray) -> F
         first: a call of each operator (O,).
         transfer_us: shortest elapse of each operator (O,); NaN where members are lacking.
     """
-    size = np.rint(2 * np.log2(np.maximum(calls.size_bytes[first], 1.0))).astype(np.int64)
+    size = half_octaves(calls.size_bytes[first])
     _, code = combined(calls.group[first], calls.kind[first], size)
     usual = np.full(int(code.max()) + 1, np.nan)
     known = np.isfinite(transfer_us)

@@ -8,13 +8,10 @@ import numpy as np
 
 from cluster_analysis.detectors.absent import wait_for_absent
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.detectors.wording import milliseconds, percent
+from cluster_analysis.detectors.wording import listed_ranks, milliseconds, percent
 from cluster_analysis.evidence import JobEvidence
 from cluster_analysis.findings import FAULT_KINDS, Finding
 from cluster_analysis.thresholds import Thresholds
-
-#: Ranks of a note that are listed.
-_N_NAMED = 8
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
@@ -74,11 +71,8 @@ def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) 
     wait = wait_for_absent(evidence.matched, view.topology, read, len(view.steps))
     if wait is None or not wait.us_per_step >= limits.open_cost_share * view.mean_step_us:
         return []
-    whom = f"rank{'s' if len(wait.ranks) > 1 else ''} {', '.join(map(str, wait.ranks[:_N_NAMED]))}"
-    if len(wait.ranks) > _N_NAMED:
-        whom += f" and {len(wait.ranks) - _N_NAMED} more"
     return [
         f"{percent(wait.us_per_step / view.mean_step_us)} of the mean step went into waiting for ranks "
-        f"without files, or for the network: {milliseconds(wait.step_us)} in step {wait.step} for {whom}; "
-        "collect them too"
+        f"without files, or for the network: {milliseconds(wait.step_us)} in step {wait.step} for "
+        f"{listed_ranks(wait.ranks)}; collect them too"
     ]

@@ -20,7 +20,7 @@ from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
-from cluster_analysis.sorting import begins, combined, stable_order
+from cluster_analysis.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.stats import sigma
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
@@ -151,7 +151,7 @@ def _without_absent(
     short = collective & (n_present < n_expected)
     if not short.any():
         return transfer_us
-    size = np.rint(2 * np.log2(np.maximum(calls.size_bytes[first], 1.0))).astype(np.int64)
+    size = half_octaves(calls.size_bytes[first])
     _, code = combined(calls.kind[first], size, n_expected)
     result = transfer_us.copy()
     for one in np.unique(code[short]):

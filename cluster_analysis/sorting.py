@@ -19,6 +19,11 @@ _MAX_DIGITS = 3
 _MOST_SPARE = 8
 
 
+def half_octaves(sizes: FloatArray) -> IntArray:
+    """Number sizes by half-octaves: within one of them the time of a transfer is proportional to its size."""
+    return np.asarray(np.rint(2 * np.log2(np.maximum(sizes, 1.0))), np.int32)
+
+
 def stable_order(codes: IntArray) -> IntArray:
     """Return the stable order of integers from 0, what `argsort(kind="stable")` does; best below 2^32."""
     if not (codes[1:] < codes[:-1]).any():

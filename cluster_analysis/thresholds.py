@@ -39,7 +39,7 @@ class Thresholds:
     #: Contention makes a transfer up to 1.7 times as long for a moment. More than this it hardly ever adds: a
     #: single observation says something.
     contention_effect: float = 1.0
-    #: The same for a group's operators, where there is no matrix: they show the slowest of their links only.
+    #: Smallest effect of a group's operators, where there is no matrix: they show the slowest link only.
     group_effect: float = 0.25
     #: Links that contention makes slow by luck, of all that a job has: more must not be among the slow ones.
     links_by_luck: float = 5.0
@@ -57,9 +57,9 @@ class Thresholds:
     single_step_device_effect: float = 0.2
     #: What is not confirmed in them, and costs this share of the step, leaves the question open.
     open_cost_share: float = 0.05
-    #: The same where experts could be the reason: their load reaches half of the gaps.
+    #: Share of a suspect's time that must be slow where experts could be the reason: their load reaches half.
     everywhere_share: float = 0.85
-    #: And where the gaps of experts are known and left out; data of unequal length still scatter the others.
+    #: The same where the gaps of experts are known and left out; unequal data still scatter the others.
     everywhere_else_share: float = 0.7
     #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.
     own_share: float = 0.5

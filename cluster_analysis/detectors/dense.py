@@ -29,8 +29,7 @@ class DensePart:
     """The part of the steps that is outside of experts.
 
     `computing_us` (R, S) is computed there, NaN where a rank's all-to-alls do not come in pairs and where it
-    paused. `gaps` are
-    the gaps of the job, zero inside of experts and NaN where that cannot be told.
+    paused. `gaps` are the gaps of the job, zero inside of experts and NaN where that cannot be told.
     """
 
     computing_us: FloatArray

@@ -33,7 +33,7 @@ def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -
 
 def _is_slow_throughout(view: JobView, suspect: Suspect, limits: Thresholds) -> bool:
     rank = np.searchsorted(view.ranks, suspect.ranks[:1])
-    peers = np.flatnonzero((view.role == view.role[rank[0]]) & (np.arange(len(view.ranks)) != rank[0]))
+    peers = view.peers_of(int(rank[0]))
     lost = None if view.gaps is None else view.gaps.lost_us(rank, peers)
     every_step = np.ones(len(view.steps), bool)
     if view.gaps is None or lost is None or concentration(lost, every_step) > limits.single_gap_share:

@@ -6,27 +6,24 @@ says as much as can be told: two ranks, or a rank, a host or a pair of hosts whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from cluster_analysis.detectors.link_suspects import message_ends
-from cluster_analysis.detectors.links import luck_of
+from cluster_analysis.detectors.links import HEALTHY_QUANTILE, SMALL_BYTES, luck_of
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.detectors.wording import percent
+from cluster_analysis.detectors.wording import listed_ranks, percent
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence, FaultKind, Link
 from cluster_analysis.replay import Graph
-from cluster_analysis.sorting import combined
+from cluster_analysis.sorting import combined, half_octaves
 from cluster_analysis.stats import medians_by, sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import HostId, Rank
 
-#: Below this an operator's time is latency, whatever the bandwidth.
-_SMALL_BYTES = 100e3
-_HEALTHY_QUANTILE = 0.3
 #: Teams of one class that are needed for a reference.
 _FEWEST = 3
 _REASON = "Without communication_matrix.json the link itself cannot be told."
@@ -118,13 +115,13 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> Floa
     """
     crosses = np.array([len({host_of.get(Rank(rank)) for rank in one}) > 1 for one in teams.members], bool)
     known = np.flatnonzero(
-        (teams.of_operator >= 0) & (graph.operator_bytes >= _SMALL_BYTES) & (graph.transfer_us > 0)
+        (teams.of_operator >= 0) & (graph.operator_bytes >= SMALL_BYTES) & (graph.transfer_us > 0)
     )
     excess = np.full(len(graph.transfer_us), np.nan)
     if not len(known):
         return excess
     team = teams.of_operator[known]
-    octave = np.rint(2 * np.log2(graph.operator_bytes[known])).astype(np.int64)
+    octave = half_octaves(graph.operator_bytes[known])
     n_classes, kind = combined(
         graph.operator_type[known], octave, graph.operator_n_ranks[known], crosses[team].astype(np.int64)
     )
@@ -133,7 +130,7 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> Floa
         inside = np.flatnonzero(kind == code)
         levels = medians_by(slowness[inside], np.unique(team[inside], return_inverse=True)[1])
         if len(levels) >= _FEWEST:
-            excess[known[inside]] = slowness[inside] - np.quantile(levels, _HEALTHY_QUANTILE)
+            excess[known[inside]] = slowness[inside] - np.quantile(levels, HEALTHY_QUANTILE)
     return excess
 
 
@@ -191,13 +188,8 @@ def _common_place(view: JobView, teams: _Teams, slow: IntArray) -> _Place:
     if len(hosts) == 2 and len(members) > 1:
         sentence = f"Every operator between hosts {hosts[0]} and {hosts[1]} takes"
         return _Place("slow_host_pair", "-".join(hosts), (), tuple(hosts), (), sentence)
-    listed = _listed(members[0]) if len(members) == 1 else f"{len(members)} groups"
+    listed = listed_ranks(members[0]) if len(members) == 1 else f"{len(members)} groups"
     sentence = f"Communication among {listed} takes"
     return _Place(
         "slow_link", f"{everybody[0]}-{everybody[-1]}", everybody, at, (), sentence, is_narrow=False
     )
-
-
-def _listed(ranks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    return f"ranks {shown}" if len(ranks) <= 8 else f"ranks {shown} and {len(ranks) - 8} more"

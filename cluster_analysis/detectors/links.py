@@ -16,15 +16,15 @@ from cluster_analysis.calls import codes, numbers
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
-from cluster_analysis.sorting import begins, distinct, first_positions, stable_order
+from cluster_analysis.sorting import begins, distinct, first_positions, half_octaves, stable_order
 from cluster_analysis.stats import benjamini_hochberg, binomial_tail, student_tail
 from cluster_analysis.thresholds import Thresholds
 
 #: Below this an operator's time is latency, whatever the bandwidth.
-_SMALL_BYTES = 100e3
+SMALL_BYTES = 100e3
 #: What observations are made of.
 _OBSERVED = ["step", "op_type", "variant", "src_rank", "dst_rank", "transport", "size_bytes", "time_us"]
-_HEALTHY_QUANTILE = 0.3
+HEALTHY_QUANTILE = 0.3
 _DEVICES_PER_BOARD = 4
 #: Share of a healthy link's observations that are slow for a moment, at least.
 _CONTENTION = 0.03
@@ -93,7 +93,7 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     keep = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
     # Small messages are all latency: they say nothing on bandwidth, and a slow link looks healthy in them.
-    large = keep & (size >= _SMALL_BYTES)
+    large = keep & (size >= SMALL_BYTES)
     rows = np.flatnonzero(large if large.any() else keep)
     step = np.asarray(table["step"].to_numpy(), np.int64)
     src, dst = (np.asarray(table[name].to_numpy(), np.int32)[rows] for name in ("src_rank", "dst_rank"))
@@ -101,9 +101,8 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     # The fastest, the middle and the slowest operator of a kind are one where a step has a single one.
     first = _is_first((step[rows], kind[rows], pair), time[rows])
     rows, src, dst, pair = rows[first], src[first], dst[first], pair[first]
-    # Half-octave buckets: in one of them time is proportional to size.
     transport, kind, size, time = transport[rows], kind[rows], size[rows], time[rows]
-    bucket = np.rint(2 * np.log2(np.maximum(size, 1.0))).astype(np.int32)
+    bucket = half_octaves(size)
     # Servers of two boards have two classes of links under one name: within a board, and between them.
     board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
     excess = _excess(pair, (transport, kind, bucket, board), np.log(time / size))
@@ -154,7 +153,7 @@ def _excess(pair: IntArray, classes: tuple[IntArray, ...], slowness: FloatArray)
     own = _medians(slowness, link_of)
     first = first_positions(link_of)
     link_class = class_of[first]
-    reference = _quantiles_by(own, link_class, int(class_of.max(initial=-1)) + 1, _HEALTHY_QUANTILE)
+    reference = _quantiles_by(own, link_class, int(class_of.max(initial=-1)) + 1, HEALTHY_QUANTILE)
     n_links = np.bincount(link_class, minlength=len(reference))
     reference[n_links < 3] = np.nan
     return slowness - reference[class_of]
@@ -227,7 +226,7 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         n_peers[inside] = len(inside) - 1
         bulk = level[inside]
         # Scatter from the fast side only: the slow side may be the fault.
-        centre, low = np.quantile(bulk, [_HEALTHY_QUANTILE, _LOW_QUANTILE])
+        centre, low = np.quantile(bulk, [HEALTHY_QUANTILE, _LOW_QUANTILE])
         scale = max(float(centre - low) / _QUANTILE_SIGMAS, limits.floor_link)
         spread[inside] = scale
         p[inside] = student_tail((bulk - centre) / scale, max(4, len(inside) - 2))

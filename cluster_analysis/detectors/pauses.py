@@ -54,7 +54,7 @@ def paused_ranks(
 def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
     if view.gaps is None:
         return True
-    peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
+    peers = view.peers_of(rank)
     lost = view.gaps.lost_us(np.array([rank]), peers)
     return lost is None or concentration(lost, active) >= _ONE_GAP
 

@@ -17,7 +17,7 @@ from cluster_analysis.detectors.wording import milliseconds
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.findings import Evidence, Link
 from cluster_analysis.replay import Graph
-from cluster_analysis.sorting import combined, stable_order
+from cluster_analysis.sorting import combined, half_octaves, stable_order
 from cluster_analysis.stats import leave_one_out, median, sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
@@ -118,7 +118,7 @@ def _usual_transfer(graph: Graph) -> FloatArray:
 
     NaN with fewer than two others: one of two lasts longer, and nobody knows whether that is usual.
     """
-    size = np.rint(2 * np.log2(np.maximum(graph.operator_bytes, 1.0))).astype(np.int64)
+    size = half_octaves(graph.operator_bytes)
     _, code = combined(graph.operator_type, size, graph.operator_n_ranks)
     usual = np.full(len(code), np.nan)
     order = stable_order(code)

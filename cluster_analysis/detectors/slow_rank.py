@@ -162,7 +162,7 @@ def _suspect(
         own, where_steps = np.maximum(line, 0.0), line > 0
     excess[rank] = metric.removable(own, time)
     host = int(view.host[rank])
-    peers = np.flatnonzero((view.role == view.role[rank]) & (np.arange(len(view.ranks)) != rank))
+    peers = view.peers_of(rank)
     inside = where_steps if where_steps.any() else np.ones(n_steps, bool)
     own_us = float(median(metric.time_us[rank][inside]))
     peers_us = own_us - float(median(excess[rank][inside]))

@@ -67,6 +67,12 @@ class JobView:
         """Global ranks at positions."""
         return tuple(Rank(int(self.ranks[position])) for position in positions)
 
+    def peers_of(self, position: int) -> IntArray:
+        """Positions of the other ranks that do the same work."""
+        same = self.role == self.role[position]
+        same[position] = False
+        return np.flatnonzero(same)
+
     def role_name(self, role: int) -> str:
         """How to call a role in a sentence."""
         if not self.has_roles:

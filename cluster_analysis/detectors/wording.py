@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cluster_analysis.detectors.metrics import Metric
 from cluster_analysis.findings import Cause, Pattern
 from cluster_run.ids import Rank, format_number_ranges
 
+#: Ranks that are listed by number.
+_N_LISTED = 8
 _PATTERN_WORDS: dict[Pattern, str] = {
     "persistent": "in every step",
     "intermittent": "in some steps",
     "transient": "in one step",
     "trend": "more and more from step to step",
 }
+
+
+def listed_ranks(ranks: Sequence[int]) -> str:
+    """Ranks by number, the first few of many: rank 15; ranks 4, 5; ranks 0, 1, … and 24 more."""
+    shown = ", ".join(map(str, ranks[:_N_LISTED]))
+    more = f" and {len(ranks) - _N_LISTED} more" if len(ranks) > _N_LISTED else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
 
 
 def percent(share: float) -> str:

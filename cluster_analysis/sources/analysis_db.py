@@ -75,9 +75,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     for name, values in zip(_STEP_COLUMNS, given[1:], strict=True):
         columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
     table = pa.table(columns, schema=schema.STEPS)
-    table = measured.without_negative(
-        table.filter(pc.is_valid(table["step"])), measured.MEASURED_STEPS, remark
-    )
+    table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_STEPS, remark)
     return without_repeated_steps(table, remark)
 
 
@@ -239,9 +237,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
         position += 2
     table = pa.table(columns, schema=schema.COLLECTIVES)
-    return measured.without_negative(
-        table.filter(pc.is_valid(table["step"])), measured.MEASURED_COLLECTIVES, remark
-    )
+    return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
 
 
 def _read_packets(
@@ -344,7 +340,5 @@ def read_db_matrix(
         "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }
     table = pa.table(columns, schema=schema.LINKS)
-    table = measured.without_negative(
-        table.filter(pc.is_valid(table["step"])), measured.MEASURED_LINKS, remark
-    )
+    table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_LINKS, remark)
     return sampled_links(table) if is_mindspore else table
