@@ -10,7 +10,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory
 from tests.analysis.sources.builders import LINKS, OPS, op_json, write_capture
-from tests.analysis.sources.test_databases import profiler_db
+from tests.analysis.sources.hand_made_databases import profiler_db
 
 
 def write_prof(root: Path, device: int, rank: int = -1, host: str = "35", *, exported: bool = True) -> Path:

@@ -15,7 +15,7 @@ from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory, write_r1
 from tests.analysis.discovery.test_prof import write_prof
 from tests.analysis.sources.builders import OUTPUT, write_capture, write_info
-from tests.analysis.sources.test_databases import profiler_db
+from tests.analysis.sources.hand_made_databases import profiler_db
 
 
 def metadata(rank: object, *places: tuple[int, list[int]]) -> dict[str, object]:

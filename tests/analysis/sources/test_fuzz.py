@@ -24,7 +24,7 @@ from tests.analysis.sources.builders import (
     write_analysis_db,
     write_info,
 )
-from tests.analysis.sources.test_databases import profiler_db
+from tests.analysis.sources.hand_made_databases import profiler_db
 from tests.analysis.sources.test_r1 import AVERAGE, OPERATORS, STEP_1, STEP_2, hccl, trace
 
 FUZZ = settings(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.sources.builders import GROUP, LinkRow, Op, source_of, write_analysis_db
-from tests.analysis.sources.test_databases import BEGIN, NS, database_capture, profiler_db
+from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db
 
 
 def links_of(

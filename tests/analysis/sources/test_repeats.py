@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from tests.analysis.sources.builders import GROUP, LINKS, OPS, STEP_ROW, LinkRow, Op, write_analysis_db
-from tests.analysis.sources.test_databases import BEGIN, NS, database_capture, read
+from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, read
 from tests.analysis.sources.test_r1 import HEAD
 from tests.analysis.sources.test_r1 import read as read_r1
 

@@ -28,7 +28,7 @@ from tests.analysis.sources.builders import (
     write_capture,
     write_info,
 )
-from tests.analysis.sources.test_databases import BEGIN, NS, database_capture, profiler_db
+from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db
 from tests.analysis.sources.test_r1 import OPERATORS, STEP_1, STEP_2, hccl, trace
 from tests.analysis.sources.test_r1 import read as read_r1
 
