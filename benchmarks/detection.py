@@ -129,7 +129,7 @@ def judge_job(work: tuple[str, int, int]) -> Outcome:
     evidence = evidence_of(job, where)
     detection = detect(evidence, where)
     named = [rule(evidence, where) for rule in RULES.values()]
-    alarms = [one for one in detection.findings if one.severity != "info"]
+    alarms = [one for one in detection.findings if one.is_alarm]
     replay = detection.replay.get("error_share")
     if number < 0:
         line = f"ALARM {mode} {seed} {[one.summary for one in alarms]}" if alarms else ""

@@ -106,9 +106,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         ]
     )
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
-    findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
+    findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
     notes += what_is_missing(view, evidence)
-    verdict: Verdict = "degraded" if any(_is_alarm(one) for one in findings) else "healthy"
+    verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
     questions = open_questions(view, evidence, findings, limits)
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
@@ -158,7 +158,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
     """Say of the dearest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
     dearest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
-    chosen = [one.id for one in dearest if _is_alarm(one) and one.kind in FAULT_KINDS][:_N_CHAINS]
+    chosen = [one.id for one in dearest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
     return [
         replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
         if one.id in chosen
@@ -180,17 +180,13 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
 
     Of the rest of one or two steps only what is dear: moments are many, and these must be looked at again.
     """
-    rest = [one for one in findings if one.severity == "info" and one.kind in FAULT_KINDS]
+    rest = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
     rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
     unknown = [one.id for one in rest if one.cost_ms_per_step is None]
     least_ms = 0.0 if n_steps >= limits.min_steps_confident else limits.sure_cost_share * step_ms
     kept = [one.id for one in rest if (one.cost_ms_per_step or 0.0) >= least_ms][: limits.max_info]
     dropped = {one.id for one in rest} - {*unknown, *kept}
     return [one for one in findings if one.id not in dropped]
-
-
-def _is_alarm(finding: Finding) -> bool:
-    return finding.severity != "info"
 
 
 def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[str]]:

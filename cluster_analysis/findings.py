@@ -85,6 +85,11 @@ class Finding:
     next_check: str
     chain: tuple[str, ...] = ()
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether somebody should act on it; the others are for information."""
+        return self.severity != "info"
+
 
 @dataclass(frozen=True)
 class RunInfo:

@@ -48,7 +48,7 @@ def open_questions(
 ) -> list[str]:
     """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
-    if all(one.severity == "info" for one in findings):  # else the alarms say where the time went
+    if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
         questions += _waits_for_absent(view, evidence, limits)
     return questions
 
@@ -57,7 +57,7 @@ def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step
     if n_steps >= limits.min_steps_confident:
         return []
     least_ms = limits.open_cost_share * step_ms
-    moments = [one for one in findings if one.severity == "info" and one.kind in FAULT_KINDS]
+    moments = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
     dear = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
     if not dear:
         return []

@@ -24,6 +24,7 @@ FAILURES: Mapping[str, str] = {
     "files-unstable": "some files were still being written; the result names them",
     "remote-failure": "a program or a file operation on the host failed",
     "hostile-data": "the host sent what it must not send; nothing more was taken from it",
+    "unexpected": "a mistake of ours; the result names the place in the program",
 }
 
 

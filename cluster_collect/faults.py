@@ -12,7 +12,8 @@ ClusterError
 │   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
 │   ├── NoProfilerRootError     the profiler root is missing or unreadable
 │   ├── RemoteFailureError      a command on the host failed
-│   └── HostileDataError        the host sent what it must not send
+│   ├── HostileDataError        the host sent what it must not send
+│   └── UnexpectedError         a mistake of ours, met at this host
 ├── DiskFullError             this machine: stops everything, resumable
 ├── RunLockedError            another collection works in the run directory
 └── UnwritableError           this machine: the run directory cannot be written
@@ -21,6 +22,8 @@ ClusterError
 from __future__ import annotations
 
 import errno
+import traceback
+from pathlib import Path
 from typing import ClassVar
 
 from cluster_run.errors import ClusterError, InputError
@@ -105,6 +108,12 @@ class HostileDataError(HostError):
     failure = "hostile-data"
 
 
+class UnexpectedError(HostError):
+    """Something that nobody foresaw went wrong: a mistake of ours. It names where, and none of the values."""
+
+    failure = "unexpected"
+
+
 class DiskFullError(ClusterError):
     """No room left on this machine; what was stored stays, a second call goes on."""
 
@@ -115,6 +124,27 @@ class RunLockedError(ClusterError):
 
 class UnwritableError(InputError):
     """The run directory cannot be written."""
+
+
+def as_host_error(error: Exception) -> HostError:
+    """Return what ended the work on one host as that host's failure.
+
+    Raises:
+        ClusterError: this machine is at fault, which ends the work on all hosts.
+    """
+    if isinstance(error, HostError):
+        return error
+    if isinstance(error, OSError):
+        error = local_error(error, str(error.filename or "this machine")) or error
+    if isinstance(error, ClusterError):
+        raise error
+    # Not its message: nobody knows what values are in there.
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    places = [f" at {Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in last]
+    return UnexpectedError(
+        f"an unforeseen {type(error).__name__}{''.join(places)}",
+        "please report this as a mistake of ours; the other hosts go on",
+    )
 
 
 def local_error(error: OSError, path: str) -> ClusterError | None:

@@ -14,7 +14,7 @@ from cluster_collect.bounds import Bounds, TransferSlot
 from cluster_collect.collisions import merge_identical
 from cluster_collect.decompress import Codec
 from cluster_collect.entries import RemoteEntry, unchanged
-from cluster_collect.faults import HostError, NoShellError
+from cluster_collect.faults import HostError, NoShellError, as_host_error
 from cluster_collect.host_stream import HostSource
 from cluster_collect.intake import Intake
 from cluster_collect.journal import Journal
@@ -90,8 +90,8 @@ class HostCollection:
         self._shared.watch.host_started(self._spec.host)
         try:
             await self._attempts()
-        except HostError as error:
-            self._findings.error = error
+        except Exception as error:
+            self._findings.error = as_host_error(error)
         kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
         outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s)
         if outcome.state == "complete":

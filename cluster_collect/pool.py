@@ -13,7 +13,7 @@ from typing import TypeVar
 from cluster_collect.bandwidth import BandwidthCap
 from cluster_collect.bounds import Bounds
 from cluster_collect.dialers import Dialers
-from cluster_collect.faults import HostError
+from cluster_collect.faults import as_host_error
 from cluster_collect.host import HostCollection, Shared
 from cluster_collect.journal import Journal
 from cluster_collect.lock import locked
@@ -106,13 +106,10 @@ async def _look(
             watch.host_started(spec.host)
             try:
                 told = await question(dialers.of(spec), spec, options)
-            except HostError as error:
+            except Exception as error:
+                why = as_host_error(error)
                 told = answer(
-                    spec.host,
-                    spec.server_id,
-                    reason=error.message,
-                    advice=error.advice,
-                    failure=error.failure,
+                    spec.host, spec.server_id, reason=why.message, advice=why.advice, failure=why.failure
                 )
             watch.host_finished(_looked_at(told))
             return told

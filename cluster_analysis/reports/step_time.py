@@ -42,7 +42,7 @@ class StepPart:
 
 def blamed(document: FindingsDocument) -> Finding | None:
     """Return the dearest finding that blames ranks and is an alarm."""
-    alarms = (one for one in document.findings if one.severity != "info" and one.ranks)
+    alarms = (one for one in document.findings if one.is_alarm and one.ranks)
     return next((one for one in alarms if one.kind in ("slow_rank", "slow_host")), None)
 
 

@@ -93,7 +93,7 @@ def _print_next_checks(result: AnalysisResult, console: Console) -> None:
     first, *rest = result.document.findings
     console.print()
     console.print(Text.assemble(("Next: ", "bold"), wording.plain(first.next_check)))
-    alarms = [finding for finding in rest if finding.severity != "info"]
+    alarms = [finding for finding in rest if finding.is_alarm]
     checks = list(
         dict.fromkeys(finding.next_check for finding in alarms if finding.next_check != first.next_check)
     )

@@ -50,9 +50,7 @@ def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]
 
 def build_chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[Waiting]]:
     """Return for each finding that blames ranks and costs time who waited for them, nearest level first."""
-    findings = [
-        one for one in result.document.findings if one.kind in _BLAMES_RANKS and one.severity != "info"
-    ]
+    findings = [one for one in result.document.findings if one.kind in _BLAMES_RANKS and one.is_alarm]
     blamed = {one.id: one.ranks for one in findings}
     if not blamed:
         return {}

@@ -45,7 +45,7 @@ class Judged:
     @property
     def alarms(self) -> tuple[Finding, ...]:
         """Findings that are more than information."""
-        return tuple(one for one in self.detection.findings if one.severity != "info")
+        return tuple(one for one in self.detection.findings if one.is_alarm)
 
     def of_kind(self, kind: str) -> tuple[Finding, ...]:
         """Findings of one kind."""

@@ -54,5 +54,5 @@ def test_a_culprit_whose_cost_cannot_be_quoted_is_an_alarm_all_the_same() -> Non
     assert found.replay["error_share"] > 0.05
     (finding,) = [one for one in found.findings if one.kind == "slow_rank"]
     assert finding.cost_ms_per_step is None
-    assert finding.severity != "info"
+    assert finding.is_alarm
     assert found.verdict == "degraded"

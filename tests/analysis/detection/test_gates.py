@@ -94,7 +94,7 @@ def test_links_are_not_held_against_what_mending_a_rank_saves() -> None:
     result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_nic:6@{SLOW}")
     assert result.detection.replay["placebo_ms"] > 0.0
     found = detect(result.evidence, result.topology, Thresholds(placebo_factor=1e9))
-    alarms = [one.id for one in found.findings if one.severity != "info"]
+    alarms = [one.id for one in found.findings if one.is_alarm]
     assert alarms == [one.id for one in result.alarms] != []
 
 
@@ -126,7 +126,7 @@ def test_with_few_hosts_one_must_be_slow_as_steadily_as_a_machine_is(
     others = [[0.0, 0.01, 0.0, 0.0, 0.0], [-0.01, -0.01, 0.03, -0.01, 0.0], [0.0, -0.03, -0.1, -0.17, -0.04]]
     computing = peers_agree(32, 5) * np.exp(np.repeat([*others, last], 8, axis=0))
     found = judged_by_computing(computing, where).findings
-    assert [one.hosts for one in found if one.severity != "info"] == ([("4",)] if is_alarm else [])
+    assert [one.hosts for one in found if one.is_alarm] == ([("4",)] if is_alarm else [])
 
 
 @pytest.mark.parametrize(("scatter", "is_named"), [(0.002, True), (0.02, False)])

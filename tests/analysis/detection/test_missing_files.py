@@ -39,13 +39,13 @@ def judged_without_operators_of(rank: int) -> Detection:
 @pytest.mark.parametrize("cut", [5, 12], ids=["its mate", "the next stage"])
 def test_a_cost_stands_when_the_operators_of_another_rank_are_missing(cut: int) -> None:
     whole = judged(SMALL, SLOW, seed=5)
-    (finding,) = (one for one in judged_without_operators_of(cut).findings if one.severity != "info")
+    (finding,) = (one for one in judged_without_operators_of(cut).findings if one.is_alarm)
     assert finding.id == "slow_rank-4"
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.02)
 
 
 def test_no_cost_is_quoted_when_the_operators_of_the_slow_rank_itself_are_missing() -> None:
-    (finding,) = (one for one in judged_without_operators_of(4).findings if one.severity != "info")
+    (finding,) = (one for one in judged_without_operators_of(4).findings if one.is_alarm)
     assert finding.id == "slow_rank-4"
     assert finding.cost_ms_per_step is None
 

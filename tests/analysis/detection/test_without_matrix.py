@@ -21,7 +21,7 @@ def without_matrix(result: Judged) -> Detection:
 
 
 def alarms(detection: Detection) -> list[Finding]:
-    return [one for one in detection.findings if one.severity != "info"]
+    return [one for one in detection.findings if one.is_alarm]
 
 
 @pytest.mark.parametrize(

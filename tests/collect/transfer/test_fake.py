@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.bounds import Bounds
+from cluster_collect.dialers import Dialers
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import (
+    DiskFullError,
     HostError,
     HostileDataError,
     HostKeyError,
@@ -25,6 +29,7 @@ from cluster_collect.faults import (
 )
 from cluster_collect.host import HostCollection, Shared
 from cluster_collect.journal import Journal
+from cluster_collect.pool import collect, plan
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store import RunWriter
 from cluster_collect.transport import Receive, RunningCommand
@@ -41,7 +46,7 @@ class FakeFiles:
     """A host in memory. Each read first takes an error from `trouble`, if there is one."""
 
     content: dict[bytes, bytes]
-    trouble: list[HostError]
+    trouble: list[Exception]
 
     async def real_path(self, path: bytes) -> bytes:
         return b"/root"
@@ -73,8 +78,8 @@ class FakeFiles:
 class FakeDialer:
     """Hands out connections without a shell; each dial first takes an error from `refusals`."""
 
-    refusals: Sequence[HostError] = ()
-    trouble: Sequence[HostError] = ()
+    refusals: Sequence[Exception] = ()
+    trouble: Sequence[Exception] = ()
     n_dialled: int = 0
     n_open: int = 0
     files: FakeFiles = field(init=False)
@@ -157,6 +162,33 @@ def test_what_will_not_change_is_tried_once(tmp_path: Path, error: HostError) ->
     dialer = FakeDialer(refusals=[error])
     assert outcome_of(dialer, tmp_path).state == "failed"
     assert dialer.n_dialled == 1
+
+
+def test_what_nobody_foresaw_costs_one_host_and_names_the_place_without_values(tmp_path: Path) -> None:
+    dialer = FakeDialer(trouble=[ValueError("hunter2")])
+    outcome = outcome_of(dialer, tmp_path)
+    assert (outcome.state, outcome.failure, outcome.n_stored) == ("partial", "unexpected", 1)
+    assert re.fullmatch(r"an unforeseen ValueError at test_fake\.py:\d+ in read", outcome.reason)
+    assert "report" in outcome.advice
+    assert dialer.n_dialled == 1
+
+
+@pytest.mark.parametrize("error", [DiskFullError("full"), OSError(errno.ENOSPC, "no space")])
+def test_what_is_wrong_with_this_machine_ends_the_collection(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(DiskFullError):
+        outcome_of(FakeDialer(trouble=[error]), tmp_path)
+
+
+def test_other_hosts_are_collected_and_asked_beside_one_with_an_unforeseen_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialers = {"1": FakeDialer(refusals=[KeyError("a"), KeyError("b")]), "2": FakeDialer()}
+    monkeypatch.setattr(Dialers, "of", lambda _, spec: dialers[spec.host])
+    specs = [HostSpec(HostId(n), ServerId(f"s{n}"), address="fake", profiler_root="/root") for n in dialers]
+    plans = asyncio.run(plan(specs, OPTIONS, Recorder()))
+    assert [(one.failure, len(one.files)) for one in plans] == [("unexpected", 0), ("", 2)]
+    manifest = asyncio.run(collect(specs, tmp_path / "run", OPTIONS, None, Recorder()))
+    assert [(one.failure, one.n_stored) for one in manifest.hosts] == [("unexpected", 0), ("", 2)]
 
 
 def test_attempts_start_anew_when_a_file_has_come(tmp_path: Path) -> None:
