@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from cluster_analysis.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.findings import WARNING_COST_SHARE, Finding, Severity, severity_of
+from cluster_analysis.findings import (
+    CRITICAL_COST_SHARE,
+    WARNING_COST_SHARE,
+    Finding,
+    Severity,
+    severity_of,
+)
 from cluster_analysis.thresholds import Thresholds
 from cluster_analysis.whatif import Saving
 
@@ -36,7 +44,7 @@ def finding_of(
         summary += " Its steps cannot be replayed well enough to quote a cost."
     weight = cost if cost is not None else saving.bound_us
     seen_us = seen_in_its_steps(view, suspect)
-    if cost is not None and seen_us > _HIDDEN * cost:
+    if seen_us > _HIDDEN * (cost or 0.0):
         cost, weight = None, seen_us
         summary += " Its step lasted that much longer, which the replay does not explain: no cost is quoted."
     hidden = saving.after_others_us or 0.0
@@ -49,7 +57,9 @@ def finding_of(
     is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us
     is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
     is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
-    is_nature = (weight or 0.0) < limits.natural_cost_share * step_us and _is_natural(suspect, limits)
+    is_nature = _is_natural(
+        suspect, (weight or 0.0) / step_us if step_us > 0 else 0.0, len(view.ranks), limits
+    )
     if not suspect.is_alarm or not is_sure or is_luck or is_nature:
         severity = "info"
     return Finding(
@@ -72,10 +82,18 @@ def finding_of(
     )
 
 
-def _is_natural(suspect: Suspect, limits: Thresholds) -> bool:
-    """Whether a device is no slower than silicon is at times: one in a hundred lies a few percent behind."""
-    if (suspect.kind, suspect.cause, suspect.pattern) != ("slow_rank", "compute", "persistent"):
+def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thresholds) -> bool:
+    """Whether a device is no slower than silicon is at times: one in a hundred lies a few percent behind.
+
+    What is critical is worth a look even so.
+    """
+    is_device = (suspect.kind, suspect.cause, suspect.pattern) == ("slow_rank", "compute", "persistent")
+    if not is_device or cost_share >= CRITICAL_COST_SHARE:
         return False
     row = suspect.evidence[0]
-    nature = max(limits.natural_effect * row.peers_median, limits.natural_sigmas * row.peers_mad)
+    # Beyond this the slowest of all devices lies in fewer jobs than there may be false alarms.
+    rare = limits.natural_tail_share * n_ranks / limits.alarm_p_value
+    nature = limits.natural_tail * math.log(max(rare, 1.0)) * row.peers_median
+    if cost_share < limits.natural_cost_share:
+        nature = max(nature, limits.natural_effect * row.peers_median, limits.natural_sigmas * row.peers_mad)
     return row.value - row.peers_median < nature

@@ -81,6 +81,10 @@ class Thresholds:
     natural_effect: float = 0.08
     natural_sigmas: float = 6.0
     natural_cost_share: float = 0.015
+    #: So many devices have a long tail, and it is so long on average: the more ranks, the slower is the
+    #: slowest healthy one. Information below the cost of a critical finding.
+    natural_tail_share: float = 0.01
+    natural_tail: float = 0.01
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
     host_bound_share: float = 0.2

@@ -20,6 +20,8 @@ from cluster_analysis.stats import group_medians
 #: A pause sits in one place, not everywhere: with more idle time beyond its peers' than this share of its
 #: computing, nobody knows how much of a rank's gaps it computed.
 _MOST_PAUSE = 0.02
+#: Gaps that exceed a rank's local time by a larger share hold waiting for others.
+_MOST_WAITING = 0.05
 #: With less of its time outside of experts, that part of a job says little on the rest.
 _LEAST_SHARE = 0.1
 
@@ -28,8 +30,9 @@ _LEAST_SHARE = 0.1
 class DensePart:
     """The part of the steps that is outside of experts.
 
-    `computing_us` (R, S) is computed there, NaN where a rank's all-to-alls do not come in pairs and where it
-    paused. `gaps` are the gaps of the job, zero inside of experts and NaN where that cannot be told.
+    `computing_us` (R, S) is computed there, NaN where a rank's all-to-alls do not come in pairs, and where it
+    paused or its gaps hold waiting. `gaps` are the gaps of the job, zero inside of experts and NaN where that
+    cannot be told.
     """
 
     computing_us: FloatArray
@@ -84,6 +87,8 @@ def dense_part(
     computing[known] = np.where(is_paired[row] & (dense[row] > idle), dense[row] - idle, np.nan)
     outside = graph.gap_us.copy()
     outside[visits] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
+    local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
+    computing[known] = np.where(whole[row] > (1.0 + _MOST_WAITING) * local_us, np.nan, computing[known])
     is_paused = free_us - group_medians(free_us, role) > _MOST_PAUSE * computing_us
     computing = np.where(is_paused, np.nan, computing)
     return DensePart(computing, RoleGaps(ranks, replace(graph, gap_us=outside)))

@@ -34,8 +34,9 @@ class Deviation:
     """One metric of all ranks against their peers.
 
     `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
-    out; `raw` before that. `host_series` is for comparing hosts: the replica's share comes from other
-    stages only, so that a host that holds whole replicas is not explained away. `level` (R,) is the
+    out; `raw` before that. `host_series` is for comparing hosts: the replica's share, `host_shared`, comes
+    from other stages only, so that a host that holds whole replicas is not explained away, and is taken
+    from the deviation from the middle of the role's hosts. `level` (R,) is the
     series' median over steps minus that of the peers, `scale` what a healthy rank's level scatters
     by, `p_persistent` the test of the level. `step_sigma` (R,) is what a healthy rank's single step scatters
     by, `event_scale` (R, S) the same with what its peers show in that very step, and what lasts.
@@ -43,6 +44,7 @@ class Deviation:
 
     raw: FloatArray
     host_series: FloatArray
+    host_shared: FloatArray
     series: FloatArray
     level: FloatArray
     centre: FloatArray
@@ -60,12 +62,34 @@ def deviations(
 ) -> Deviation:
     """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
     raw = values - group_medians(values, view.role)
+    by_hosts = values - middle_of_hosts(values, view)
     if not use_replicas:
-        return _tested(raw, raw, view, floor, limits, raw=raw, host_series=raw, beta=0.0)
+        none = np.zeros(values.shape)
+        return _tested(raw, raw, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=none, beta=0.0)
     effect, beta = _data_effect(raw, view, elsewhere=False)
-    host_series = raw - _shared(raw, _data_effect(raw, view, elsewhere=True)[0])
+    host_shared = _shared(by_hosts, _data_effect(by_hosts, view, elsewhere=True)[0])
     series = raw - _shared(raw, effect)
-    return _tested(series, raw - effect, view, floor, limits, raw=raw, host_series=host_series, beta=beta)
+    return _tested(
+        series, raw - effect, view, floor, limits,
+        raw=raw, by_hosts=by_hosts, host_shared=host_shared, beta=beta,
+    )  # fmt: skip
+
+
+def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
+    """Median over the hosts of each rank's role of what their ranks have in the middle, (R, S).
+
+    Of two hosts the one with more ranks would be the median of all ranks, and never be slow. The median of
+    ranks where hosts are not known.
+    """
+    if (view.host < 0).any():
+        return group_medians(values, view.role)
+    pairs, pair = np.unique(np.stack([view.role, view.host]), axis=1, return_inverse=True)
+    first = np.unique(np.ravel(pair), return_index=True)[1]
+    of_hosts = group_medians(values, np.ravel(pair))[first]
+    result = np.full(values.shape, np.nan)
+    for role in np.unique(pairs[0]):
+        result[view.role == role] = median(of_hosts[pairs[0] == role], 0)
+    return result
 
 
 def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
@@ -83,12 +107,15 @@ def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thr
             series[inside] = values[inside] - others_median(values[inside])
     if not np.isfinite(series).any():
         return None
-    return _tested(series, series, view, floor, limits, raw=series, host_series=series, beta=0.0)
+    none = np.zeros(values.shape)
+    return _tested(
+        series, series, view, floor, limits, raw=series, by_hosts=series, host_shared=none, beta=0.0
+    )
 
 
 def _tested(
     series: FloatArray, whole: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
-    raw: FloatArray, host_series: FloatArray, beta: float,
+    raw: FloatArray, by_hosts: FloatArray, host_shared: FloatArray, beta: float,
 ) -> Deviation:  # fmt: skip
     """Test the level and the slope of each rank's series against those of its role.
 
@@ -126,8 +153,9 @@ def _tested(
         n_peers >= limits.min_peers, student_tail(z, np.maximum(4, df + 6.0 * (n_peers <= 16))), np.nan
     )
     return Deviation(
-        raw, host_series, series, level, centre, scale, n_peers, step_sigma, event_scale, p, trend, beta
-    )
+        raw, by_hosts - host_shared, host_shared, series, level, centre, scale, n_peers, step_sigma,
+        event_scale, p, trend, beta,
+    )  # fmt: skip
 
 
 def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[FloatArray, float]:
@@ -216,17 +244,16 @@ def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
         return np.asarray(series > np.maximum(_EVENT_SIGMAS * scale, least))
 
 
-def event_tails(series: FloatArray, scale: FloatArray, least: float) -> tuple[FloatArray, BoolArray]:
-    """P of as many events as each rank has, given how often the others have them; and the events (R, S)."""
-    events = events_of(series, scale, least)
-    n_ranks, n_steps = series.shape
+def event_tails(events: BoolArray) -> FloatArray:
+    """P of as many events (R, S) as each rank has, given how often the others have them (R,)."""
+    n_ranks, n_steps = events.shape
     count = events.sum(1)
     total = int(count.sum())
     p = np.ones(n_ranks)
     for rank in np.flatnonzero(count):
         others = (total - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(int(count[rank]), n_steps, others)
-    return p, events
+    return p
 
 
 def record_tails(

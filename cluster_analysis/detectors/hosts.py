@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cluster_analysis.detectors.deviation import Deviation
+from cluster_analysis.detectors.deviation import Deviation, middle_of_hosts
 from cluster_analysis.detectors.metrics import Metric
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
@@ -22,7 +22,6 @@ from cluster_analysis.stats import (
     MAD_EFFICIENCY,
     MAD_TO_SIGMA,
     MEDIAN_SE,
-    group_medians,
     median,
     medians_by,
     sigma,
@@ -81,7 +80,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             and one.tail <= limits.false_discovery_rate / len(hosts)
             and one.level >= metric.effect
             and _is_slow_itself(metric, level, one)
-            and _is_whole_host(view, metric, level, one, deviation.raw - values, limits)
+            and _is_whole_host(view, metric, level, one, deviation.host_shared, limits)
         ]
         if not slow:
             return found
@@ -111,7 +110,7 @@ def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
 
 def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntArray) -> list[int]:
     """Hosts that lie above the middle of their roles at all; most do not, and need no closer look."""
-    above = level - group_medians(level[:, None], view.role)[:, 0]
+    above = level - middle_of_hosts(level[:, None], view)[:, 0]
     inside = np.isin(view.host, hosts)
     by_host = medians_by(above[inside], view.host[inside])
     return [int(host) for host in hosts[np.nan_to_num(by_host) >= 0.3 * metric.effect]]

@@ -17,13 +17,15 @@ from cluster_analysis.detectors.wording import milliseconds
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
 from cluster_analysis.profile import concentration
-from cluster_analysis.stats import median
+from cluster_analysis.stats import group_medians, median
 from cluster_analysis.thresholds import Thresholds
 
 #: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
 _ONE_GAP = 0.6
 #: Two pauses as alike as this have one cause; the luck of two different ones rarely agrees so well.
 _ALIKE = 0.15
+#: Or all are this many times as long as any pause of another rank, and not more unequal than that.
+_BEYOND_OTHERS = 1.5
 
 
 def paused_ranks(
@@ -31,7 +33,8 @@ def paused_ranks(
 ) -> list[Suspect]:
     """Return ranks that pause again and again; `metric` is idle time, between operators or before them."""
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
-    events = events_of(series, deviation.event_scale, 2 * metric.effect)
+    events = events_of(series, deviation.event_scale, 2 * metric.effect) & is_idle_altogether(view, series)
+    farthest = _farthest_of_others(np.where(excluded[:, None], np.nan, series))
     found = []
     for rank in np.flatnonzero((events.sum(1) >= 2) & ~excluded):
         mine = events[rank]
@@ -39,8 +42,7 @@ def paused_ranks(
             continue
         if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
-        lengths = series[rank][mine]
-        alike = float(lengths.max() - lengths.min()) <= _ALIKE * float(lengths.mean())
+        alike = _is_alike(series[rank][mine], float(farthest[rank]))
         regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
@@ -49,6 +51,34 @@ def paused_ranks(
             continue
         found.append(_suspect(view, metric, series, rank=int(rank), events=mine, regular=regular))
     return found
+
+
+def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
+    """Steps in which a rank's idle time, wherever it lies, is longer than its peers' by half of `series`.
+
+    Where all ranks pause, one may do so before its first operator and its peers later. All (R, S).
+    """
+    idle = np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
+    more = idle - group_medians(idle, view.role)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(more >= 0.5 * series)
+
+
+def _farthest_of_others(series: FloatArray) -> FloatArray:
+    """The largest deviation that any other rank has in any step (R,)."""
+    largest = np.nan_to_num(np.nanmax(series, axis=1, initial=0.0))
+    order = np.argsort(-largest, kind="stable")
+    farthest = np.full(len(largest), largest[order[0]])
+    farthest[order[0]] = largest[order[1]] if len(order) > 1 else 0.0
+    return farthest
+
+
+def _is_alike(lengths_us: FloatArray, farthest_us: float) -> bool:
+    """Whether pauses are of one length; an accident may lengthen one of those that no other rank has."""
+    shortest, longest = float(lengths_us.min()), float(lengths_us.max())
+    if longest - shortest <= _ALIKE * float(lengths_us.mean()):
+        return True
+    return shortest >= max(_BEYOND_OTHERS * farthest_us, longest / _BEYOND_OTHERS)
 
 
 def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:

@@ -11,14 +11,15 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_analysis.calls import codes, numbers
+from cluster_analysis.detectors.link_events import link_events
+from cluster_analysis.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
-from cluster_analysis.detectors.wording import milliseconds
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
-from cluster_analysis.findings import Evidence, Link
+from cluster_analysis.findings import Link
 from cluster_analysis.replay import Graph
 from cluster_analysis.sorting import combined, half_octaves, stable_order
-from cluster_analysis.stats import leave_one_out, median, sigma
+from cluster_analysis.stats import leave_one_out, median
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
 
@@ -31,7 +32,23 @@ _MOST_AT_ONCE = 2
 
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    """Return one suspect a group in which an operator lasted far too long."""
+    """Return one suspect a group in which an operator, or a link's own entry, lasted far too long."""
+    events = link_events(evidence.links, limits)
+    eventful = {step for _, step in events}
+    found: list[Suspect] = []
+    covered: set[tuple[str, int]] = set()
+    for group, one in _by_operators(evidence, view, limits):
+        steps = {int(view.steps[position]) for position in one.step_positions}
+        keys = {(group, step) for step in steps}
+        # What lasted as long in the same step elsewhere has waited for the link that shows the event.
+        if keys & events.keys() or not steps <= eventful:
+            found.append(one)
+            covered |= keys
+    return found + [suspect_of_link(view, event) for key, event in events.items() if key not in covered]
+
+
+def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[tuple[str, Suspect]]:
+    """Groups an operator of which lasted far longer than the like of it on all its ranks."""
     graph = view.graph
     if graph is None:
         return []
@@ -54,20 +71,20 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
     # In several groups at once it is no lost packet: all of them waited for the same.
     is_common = len(np.unique(graph.operator_group[hit & waited])) > 1
-    found: list[tuple[Suspect, bool]] = []
+    found: list[tuple[str, Suspect, bool]] = []
     for group in np.unique(graph.operator_group[hit]):
+        name = graph.groups[group]
         operators = np.flatnonzero(hit & (graph.operator_group == group))
         links, is_shown = _group_links(
-            evidence, graph.groups[group], {view.steps[step] for step in graph.operator_step[operators]}
+            evidence, name, {view.steps[step] for step in graph.operator_step[operators]}
         )
         if waited[operators].all() and (is_common or not is_shown):
             continue
-        if links or _crosses_hosts(view, graph.groups[group]):
-            found.append((_suspect(view, graph, operators, usual, links), is_shown))
+        found.append((name, suspect_of_operators(view, graph, operators, usual, links), is_shown))
     if len(found) > _MOST_AT_ONCE:
         # So many waits are for something else, unless a link's own time shows the event.
-        return [replace(one, confidence="medium") for one, is_shown in found if is_shown]
-    return [one for one, _ in found]
+        return [(name, replace(one, confidence="medium")) for name, one, is_shown in found if is_shown]
+    return [(name, one) for name, one, _ in found]
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
@@ -87,14 +104,6 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
     longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
     row = suspect.evidence[0]
     return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
-
-
-def _crosses_hosts(view: JobView, group: str) -> bool:
-    """Whether a group uses the network between hosts, where packets get lost; True if unknown."""
-    hosts = view.topology.hosts
-    members = view.topology.groups[group].ranks if group in view.topology.groups else ()
-    found = {hosts.get(rank) for rank in members}
-    return not hosts or len(found) > 1
 
 
 def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
@@ -154,44 +163,3 @@ def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[tu
         rows_hit = np.flatnonzero(is_rdma if is_rdma.any() else ~is_rdma).tolist()
     found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
     return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found), is_shown
-
-
-def _suspect(
-    view: JobView, graph: Graph, operators: IntArray, usual: FloatArray, links: tuple[Link, ...]
-) -> Suspect:
-    factor = np.ones(len(graph.transfer_us))
-    factor[operators] = np.minimum(usual[operators] / np.maximum(graph.transfer_us[operators], 1e-3), 1.0)
-    members = np.isin(graph.operator, operators)
-    ranks = sorted({int(rank) for rank in graph.ranks[np.unique(graph.rank[members])]})
-    steps = sorted(set(graph.operator_step[operators].tolist()))
-    worst = int(operators[np.argmax(graph.transfer_us[operators])])
-    kind = graph.types[graph.operator_type[worst]]
-    spread = float(np.nan_to_num(sigma(graph.transfer_us[graph.operator_type == graph.operator_type[worst]])))
-    one_link = len(links) == 1
-    where = (
-        f"from rank {links[0].src} to rank {links[0].dst}"
-        if one_link
-        else f"among ranks {ranks[0]} to {ranks[-1]}"
-    )
-    name = f"{links[0].src}-{links[0].dst}" if one_link else f"{ranks[0]}-{ranks[-1]}"
-    return Suspect(
-        key=f"retransmission-{name}",
-        kind="retransmission",
-        ranks=tuple(Rank(rank) for rank in ranks),
-        hosts=(),
-        cause="bandwidth",
-        pattern="transient" if len(steps) == 1 else "intermittent",
-        step_positions=tuple(steps),
-        evidence=(
-            Evidence("transfer_us", float(graph.transfer_us[worst]), float(usual[worst]), spread,
-                     int((graph.operator_type == graph.operator_type[worst]).sum()) - 1),
-        ),
-        summary=(
-            f"{len(operators)} {kind} {where} took {milliseconds(float(graph.transfer_us[worst]))} "
-            f"instead of {milliseconds(float(usual[worst]))}: packets were probably lost and sent again."
-        ),
-        next_check="Look at the RoCE counters (retransmissions, drops) of these NICs and their switch ports.",
-        links=links,
-        link_factor=factor,
-        is_alarm=True,
-    )  # fmt: skip

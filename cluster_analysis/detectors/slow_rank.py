@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster_analysis.detectors.deviation import Deviation, event_tails, record_tails
+from cluster_analysis.detectors.deviation import Deviation, event_tails, events_of, record_tails
 from cluster_analysis.detectors.metrics import Metric
+from cluster_analysis.detectors.pauses import is_idle_altogether
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import local_next_check, rank_summary, when
@@ -119,7 +120,10 @@ def _intermittent(
     """Ranks that are slow in some steps (R,), these steps (R, S), and P of as many in a healthy rank (R,)."""
     n_steps = series.shape[1]
     least = limits.event_effect if metric.is_log else 2 * metric.effect
-    tail, events = event_tails(series, deviation.event_scale, least)
+    events = events_of(series, deviation.event_scale, least)
+    if not metric.is_log:
+        events &= is_idle_altogether(view, series)
+    tail = event_tails(events)
     if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(tail), bool), events, tail
     enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)

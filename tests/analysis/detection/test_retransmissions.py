@@ -72,8 +72,11 @@ def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> Non
     assert "among ranks 0 to 3" in finding.summary
 
 
-def test_inside_one_host_no_packets_are_lost() -> None:
-    assert sent_again(5, 2, n_hosts=1) == []
+def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> None:
+    (finding,) = sent_again(5, 2, n_hosts=1)
+    assert finding.severity == "critical"
+    assert "inside the host" in finding.summary
+    assert "packets" not in finding.summary + finding.next_check
 
 
 def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:

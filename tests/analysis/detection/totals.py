@@ -54,6 +54,17 @@ def evidence_of_computing(
     )
 
 
+def evidence_of_idle(
+    computing_us: FloatArray, free_us: FloatArray, preparing_us: FloatArray, where: Topology
+) -> JobEvidence:
+    """The same with idle time between operators and before the first one, all (ranks, steps)."""
+    evidence = evidence_of_computing(computing_us, where, free_us)
+    table = evidence.step_table
+    at = table.schema.get_field_index("preparing_us")
+    preparing = pa.array(preparing_us[np.asarray(table["rank"]), np.asarray(table["step"])])
+    return replace(evidence, step_table=table.set_column(at, table.schema.field(at), preparing))
+
+
 def judged_by_computing(computing_us: FloatArray, where: Topology) -> Detection:
     """Judge a job by its computing times alone."""
     return detect(evidence_of_computing(computing_us, where), where)

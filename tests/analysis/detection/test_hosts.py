@@ -1,0 +1,45 @@
+"""Slow hosts beside a single peer host, not all of whose ranks were read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_analysis.detectors.deviation import middle_of_hosts
+from cluster_analysis.detectors.view import JobView, build_view
+from cluster_analysis.simulation.api import Healthy, JobSpec
+from cluster_run.ids import HostId, Rank
+from tests.analysis.detection.jobs import judged
+from tests.analysis.detection.totals import evidence_of_computing, on_hosts, peers_agree
+
+#: Two stages of two hosts; of the hosts of the first stage one lacks a rank, or the other one.
+TWO_A_STAGE = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
+SLOW_HOST = HostId("2")
+
+
+@pytest.mark.parametrize("missing", [4, 12])
+@pytest.mark.parametrize("fault", ["slow_host:1.1@2,cause=compute", "slow_host:1.05@2"])
+def test_a_slow_host_is_named_whichever_of_two_hosts_lacks_a_rank(fault: str, missing: int) -> None:
+    case = judged(replace(TWO_A_STAGE, healthy=Healthy(missing_ranks=(missing,))), fault)
+    assert [(one.kind, one.hosts) for one in case.alarms] == [("slow_host", (SLOW_HOST,))]
+
+
+def view_of(sizes: tuple[int, ...], *, knows_hosts: bool = True) -> JobView:
+    """A job of one role on hosts of so many ranks."""
+    where = on_hosts(sum(sizes), sum(sizes))
+    hosts = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    named = {Rank(rank): HostId(str(host)) for rank, host in enumerate(hosts)} if knows_hosts else {}
+    return build_view(evidence_of_computing(peers_agree(sum(sizes), 3), where), replace(where, hosts=named))
+
+
+def test_the_middle_of_two_hosts_lies_between_them_however_many_ranks_each_has() -> None:
+    values = np.repeat([0.0, 10.0], [3, 5])[:, None] * np.ones(2)
+    assert middle_of_hosts(values, view_of((3, 5))) == pytest.approx(np.full((8, 2), 5.0))
+
+
+def test_where_hosts_are_not_known_the_middle_is_that_of_all_ranks() -> None:
+    values = np.repeat([0.0, 10.0], [3, 5])[:, None]
+    view = view_of((3, 5), knows_hosts=False)
+    assert middle_of_hosts(values, view) == pytest.approx(np.full((8, 1), 10.0))

@@ -1,0 +1,63 @@
+"""Which pauses are a rank's own, and which are the job's or an accident."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster_analysis.detection import detect
+from cluster_analysis.evidence import FloatArray
+from cluster_analysis.findings import Finding
+from tests.analysis.detection.totals import evidence_of_idle, on_hosts, peers_agree
+
+N_RANKS, N_STEPS = 16, 8
+RANK = 9
+WHERE = on_hosts(N_RANKS, 8)
+
+
+def alarms_of(free_us: FloatArray, preparing_us: FloatArray) -> list[Finding]:
+    """Alarms of a healthy job with this idle time, (ranks, steps)."""
+    computing = peers_agree(N_RANKS, free_us.shape[1], share=0.5)
+    found = detect(evidence_of_idle(computing, free_us, preparing_us, WHERE), WHERE)
+    return [one for one in found.findings if one.is_alarm]
+
+
+def idle(n_steps: int = N_STEPS, usual_us: float = 10e3) -> FloatArray:
+    """Idle times of ranks that differ a little."""
+    return np.asarray(usual_us * np.random.default_rng(5).uniform(0.9, 1.1, (N_RANKS, n_steps)))
+
+
+def test_a_rank_that_pauses_before_its_first_operator_where_all_others_do_so_later_is_as_the_others() -> None:
+    free, preparing = idle(), idle(usual_us=2e3)
+    collecting = [2, 6]
+    free[:, collecting] += 60e3
+    free[RANK, collecting] -= 60e3
+    preparing[RANK, collecting] += 60e3
+    assert alarms_of(free, preparing) == []
+
+
+def test_a_rank_that_pauses_where_no_other_does_is_named() -> None:
+    free, preparing = idle(), idle(usual_us=2e3)
+    preparing[RANK, [2, 6]] += 60e3
+    (alarm,) = alarms_of(free, preparing)
+    assert (alarm.kind, alarm.ranks) == ("periodic_pause", (RANK,))
+
+
+@pytest.mark.parametrize(
+    ("lengths_ms", "another_ms", "is_named"),
+    [
+        pytest.param((200, 200), 0, True, id="of one length"),
+        pytest.param((250, 195), 0, True, id="an accident made one longer"),
+        pytest.param((250, 195), 100, True, id="another rank paused for half as long"),
+        pytest.param((250, 195), 150, False, id="another rank paused for nearly as long"),
+        pytest.param((400, 195), 0, False, id="nothing alike"),
+    ],
+)
+def test_two_pauses_are_a_rhythm_if_they_are_alike_or_nearly_so_and_like_no_other_ranks(
+    lengths_ms: tuple[float, float], another_ms: float, is_named: bool
+) -> None:
+    free, preparing = idle(5), idle(5, usual_us=2e3)
+    preparing[RANK, [1, 3]] += 1e3 * np.array(lengths_ms)
+    preparing[3, 2] += 1e3 * another_ms
+    named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
+    assert named == ([(RANK,)] if is_named else [])
