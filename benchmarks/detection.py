@@ -122,7 +122,7 @@ def judge_job(work: tuple[str, int, int]) -> Outcome:
     scenarios = [parse_scenario(FAULTS[number % len(FAULTS)])] if number >= 0 else []
     job = simulate(spec, scenarios, seed=seed)
     hidden = set(spec.healthy.missing_ranks)
-    if any(hidden & ranks_of(fault) for fault in job.faults):  # nobody finds what no file shows
+    if any(hidden & ranks_of(fault) for fault in job.faults) or is_unseen(job, hidden):
         spec = replace(spec, healthy=replace(spec.healthy, missing_ranks=()))
         job = simulate(spec, scenarios, seed=seed)
     where = topology(job)
@@ -237,6 +237,12 @@ def touches(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
 def ranks_of(fault: Fault) -> set[int]:
     """Ranks at which a fault of one rank or link sits."""
     return set(fault.ranks) | {rank for link in fault.links for rank in link}
+
+
+def is_unseen(job: SimulatedJob, hidden: set[int]) -> bool:
+    """Whether all links that a fault slows are in files that are missing: nobody finds what no file shows."""
+    used = truth(job).faults[0].used_links if job.faults else ()
+    return bool(used) and {source for source, _ in used} <= hidden
 
 
 def fault_ranks(fault: TrueFault) -> set[int]:

@@ -21,17 +21,20 @@ _TOLERANCE = 0.05
 _MOST_OFF = 0.25
 #: Share of a role's ranks and steps whose gaps hold least waiting: they show what is usual.
 _CALM = 0.25
+#: A rank that idles longer than its peers by this share of what its gaps hold too much has gaps of its own.
+_OWN_SHARE = 0.25
 #: Peers that it takes to say how long a gap is usually, and as many as are asked.
 _ENOUGH_PEERS = 3
 _MOST_PEERS = 32
 
 
-def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Graph:
+def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, role: IntArray) -> Graph:
     """Return the graph with gaps shortened towards their peers' where they exceed the rank's local time.
 
     Args:
         graph: the job's operators.
         local_us: µs that each of the graph's ranks spent outside operators, by step (R, S); NaN for unknown.
+        idle_us: the part of it in which nothing was computed (R, S).
         role: ranks that do the same work (R,), -1 for unknown.
     """
     n_steps = graph.n_steps
@@ -40,6 +43,8 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Gr
     in_cell = np.bincount(cell[main], graph.gap_us[main], local_us.size)
     total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
     over = _over(total, local_us, role)
+    if not main.all():
+        over[_idles_beside(idle_us, over, role)] = 0.0
     # What a second stream is said to have waited for may not outlast all that the rank did either.
     is_long = ~main & (graph.gap_us > (1.0 + _TOLERANCE) * local_us.ravel()[cell])
     is_off = over > 0
@@ -69,6 +74,16 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, role: IntArray) -> Gr
         if in_main > 0:
             gap[own] -= longer * min(1.0, float(over[rank, step]) / in_main)
     return replace(graph, gap_us=gap)
+
+
+def _idles_beside(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolArray:
+    """Ranks (R,) whose gaps are longer in most steps because they idle themselves.
+
+    Idle time beside communication on a second stream counts as communication: totals show a part of it only.
+    """
+    own = median(idle_us - group_medians(idle_us, role), 1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(own >= np.maximum(_OWN_SHARE * median(over, 1), 1e-9)) & (median(over, 1) > 0)
 
 
 def _usual(

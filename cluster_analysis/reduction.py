@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.absent_members import without_absent
 from cluster_analysis.alignment import clock_offsets
 from cluster_analysis.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
@@ -20,8 +21,7 @@ from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, pair_messages
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
-from cluster_analysis.sorting import begins, combined, half_octaves, stable_order
-from cluster_analysis.stats import sigma
+from cluster_analysis.sorting import begins, stable_order
 from cluster_analysis.streams import Sequence, sequence
 from cluster_run.ids import Rank, Step
 
@@ -31,11 +31,6 @@ _FREE_DATA = 0.25
 _OTHER_CALLS = 0.5
 #: The part of COLLECTIVES that a step's reduction reads.
 CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
-#: Transfers of one kind in one group scatter by less than this share of themselves.
-_STEADY = 0.1
-_ENOUGH_STEADY = 3
-#: Complete operators of a kind that it takes to say what a transfer usually lasts.
-_ENOUGH_COMPLETE = 2
 
 
 def reduce_step(
@@ -58,11 +53,11 @@ def reduce_step(
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
     offset_us = clock_offsets(calls, operator)
-    seen = _matched(calls, (operator, place), offset_us, own_steps, topology)
+    seen = _matched(calls, (operator, place), offset_us, own_steps, own_links, topology)
     whole = seen
     filled = with_missing_calls(calls, operator, offset_us, topology)
     if filled is not calls:
-        whole = _matched(filled, match_calls(filled), offset_us, own_steps, topology)
+        whole = _matched(filled, match_calls(filled), offset_us, own_steps, own_links, topology)
     names = own_collectives["op_name"]
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
@@ -116,6 +111,7 @@ def _matched(
     matches: tuple[IntArray, IntArray],
     offset_us: FloatArray,
     steps: pa.Table,
+    links: pa.Table,
     topology: Topology,
 ) -> _Matched:
     operator, place = matches
@@ -129,42 +125,12 @@ def _matched(
         calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
         data_is_free=_data_is_free(calls, data, shortest[operator], steps),
     )  # fmt: skip
-    transfer = _without_absent(
+    transfer = without_absent(
         calls, members[begin], np.diff(np.r_[begin, len(members)]),
-        _transfer(calls, operator, shortest, ends), topology,
+        _transfer(calls, operator, shortest, ends), topology, links,
     )  # fmt: skip
     wait = calls.elapse_us - transfer[operator]
     return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local)
-
-
-def _without_absent(
-    calls: Calls, first: IntArray, n_present: IntArray, transfer_us: FloatArray, topology: Topology
-) -> FloatArray:
-    """Transfers of collectives of which a member has no files: at most those of complete ones of their kind.
-
-    Where the last to come is absent, even the shortest elapse holds waiting.
-    """
-    sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
-    group_of = calls.group[first]
-    n_expected = np.array(sizes)[group_of]
-    collective = ~calls.is_point_to_point[first] & (n_expected > 1)
-    short = collective & (n_present < n_expected)
-    if not short.any():
-        return transfer_us
-    size = half_octaves(calls.size_bytes[first])
-    _, code = combined(calls.kind[first], size, n_expected)
-    result = transfer_us.copy()
-    for one in np.unique(code[short]):
-        complete = transfer_us[(code == one) & collective & ~short]
-        if len(complete) < _ENOUGH_COMPLETE:
-            continue
-        for group in np.unique(group_of[short & (code == one)]):
-            here = short & (code == one) & (group_of == group)
-            # Waiting scatters; what lasts equally long each time is a slow link's transfer.
-            own = transfer_us[here]
-            if len(own) < _ENOUGH_STEADY or sigma(own) > _STEADY * np.median(own):
-                result[here] = np.minimum(transfer_us[here], float(np.median(complete)))
-    return result
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:

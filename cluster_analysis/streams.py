@@ -72,6 +72,7 @@ def sequence(
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
     if is_side.any():
+        is_side &= ~_awaited_at_begin(calls, is_side, stage)
         after, join = _split(calls, is_side)
         _keep_likely_joins(calls, is_side, after, join, stage)
         _count_from_drain(calls, is_side, after, join, stage)
@@ -85,6 +86,26 @@ def sequence(
     )
     gap[queued] = 0.0
     return Sequence(after, join, gap, is_side)
+
+
+def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> BoolArray:
+    """The one side call before a rank's first main call that it had to wait for, as for the first weights.
+
+    So far there is one sequence: what a rank does before it is the begin of its step. Peers tell, as in
+    `_keep_likely_joins`. Behind two of them computing has begun meanwhile.
+    """
+    awaited = np.zeros(len(calls), bool)
+    main = np.flatnonzero(~is_side)
+    first = main[begins(calls.rank[main])]
+    first = first[np.searchsorted(calls.rank, calls.rank[first]) == first - 1]
+    for one in np.unique(stage[calls.rank[first]]).tolist():
+        here = first[stage[calls.rank[first]] == one]
+        start, end = calls.start_us[here], calls.end_us[here - 1]
+        if len(here) < _ENOUGH_PEERS or calls.is_send[here - 1].any() or (end > start + TOLERANCE_US).any():
+            continue
+        if _scatter(start - end) < _DRAIN_SCATTER * _scatter(start - calls.start_us[here - 1]):
+            awaited[here - 1] = True
+    return awaited
 
 
 def _overlap_others(calls: Calls, sends: BoolArray) -> bool:

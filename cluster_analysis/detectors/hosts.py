@@ -32,6 +32,8 @@ from cluster_analysis.thresholds import Thresholds
 #: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
 #: load, NUMA): no fault below.
 HOST_IDLE_SIGMA = 0.15
+#: What is idle in a usual step: all ranks may pause in half of them (garbage collection, checkpoints).
+_USUAL_STEPS = 0.25
 _PRIOR_DF = 14
 _TAIL_DF = 30
 #: Where the scatter from step to step is this large a part of the scale, its degrees of freedom count.
@@ -137,7 +139,8 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     scale = float(np.hypot(spread, metric.floor))
     if not metric.is_log:
         # One peer host is a host like this one: its own luck counts too. The luck is a factor, not a sum.
-        typical = max(float(np.nan_to_num(median(metric.values[peers]))), 1e-9)
+        by_step = np.nan_to_num(median(metric.values[peers], 0))
+        typical = max(float(np.quantile(by_step, _USUAL_STEPS)), 1e-9)
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
         n_free = len(peer_hosts) - 1

@@ -7,6 +7,9 @@ checkpoints).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import comb
+
 import numpy as np
 
 from cluster_analysis.detectors.deviation import Deviation, events_of
@@ -17,13 +20,18 @@ from cluster_analysis.detectors.wording import milliseconds
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
 from cluster_analysis.findings import Evidence
 from cluster_analysis.profile import concentration
-from cluster_analysis.stats import group_medians, median
+from cluster_analysis.stats import binomial_tail, group_medians, median
 from cluster_analysis.thresholds import Thresholds
 
 #: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
 _ONE_GAP = 0.6
 #: Two pauses as alike as this have one cause; the luck of two different ones rarely agrees so well.
 _ALIKE = 0.15
+#: Share of pairs of accidents that are.
+_ALIKE_BY_LUCK = 0.2
+#: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
+_USUAL_RATE = 0.004
+_USUAL_CELLS = 100
 #: Or all are this many times as long as any pause of another rank, and not more unequal than that.
 _BEYOND_OTHERS = 1.5
 
@@ -42,15 +50,38 @@ def paused_ranks(
             continue
         if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
-        alike = _is_alike(series[rank][mine], float(farthest[rank]))
+        is_one_length = _is_one_length(series[rank][mine])
+        alike = is_one_length or _is_like_no_other(series[rank][mine], float(farthest[rank]))
         regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
         # Late starts come from slow input too; only their rhythm makes them pauses.
         if metric.where == "head" and not (alike and regular):
             continue
-        found.append(_suspect(view, metric, series, rank=int(rank), events=mine, regular=regular))
+        luck = _luck(series, int(rank), mine, regular=regular, alike=is_one_length)
+        one = _suspect(view, metric, series, rank=int(rank), events=mine, regular=regular)
+        found.append(replace(one, p_value=luck))
     return found
+
+
+def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool, alike: bool) -> float:
+    """P that any rank has as many accidents in such a rhythm and as alike, at the rate of the others'.
+
+    An accident is half as long as the rank's shortest pause, or longer.
+    """
+    n_ranks, n_steps = series.shape
+    shortest = float(series[rank][mine].min())
+    others = np.delete(series, rank, axis=0)
+    accidents = float((others >= 0.5 * shortest).sum()) + 0.5
+    rate = (accidents + _USUAL_RATE * _USUAL_CELLS) / (np.isfinite(others).sum() + _USUAL_CELLS)
+    n_mine = int(mine.sum())
+    # Looked for in two places: before a step's first operator, and behind it.
+    luck = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
+    if regular:
+        rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
+        n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
+        luck *= n_regular / comb(n_steps, n_mine)
+    return float(min(1.0, luck * (_ALIKE_BY_LUCK if alike else 1.0)))
 
 
 def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
@@ -73,11 +104,13 @@ def _farthest_of_others(series: FloatArray) -> FloatArray:
     return farthest
 
 
-def _is_alike(lengths_us: FloatArray, farthest_us: float) -> bool:
-    """Whether pauses are of one length; an accident may lengthen one of those that no other rank has."""
+def _is_one_length(lengths_us: FloatArray) -> bool:
+    return float(np.ptp(lengths_us)) <= _ALIKE * float(lengths_us.mean())
+
+
+def _is_like_no_other(lengths_us: FloatArray, farthest_us: float) -> bool:
+    """Whether pauses are longer than any other rank's; then an accident may have lengthened one of them."""
     shortest, longest = float(lengths_us.min()), float(lengths_us.max())
-    if longest - shortest <= _ALIKE * float(lengths_us.mean()):
-        return True
     return shortest >= max(_BEYOND_OTHERS * farthest_us, longest / _BEYOND_OTHERS)
 
 

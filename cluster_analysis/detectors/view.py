@@ -104,7 +104,8 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     hosts = {rank: position[host] for rank, host in topology.hosts.items()}
     replica = _codes(ranks, dict(topology.dp_index))
     if graph is not None:
-        graph = _checked_gaps(graph, ranks, computing + free + np.nan_to_num(preparing), role)
+        idle = free + np.nan_to_num(preparing)
+        graph = _checked_gaps(graph, ranks, computing + idle, idle, role)
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
     dense = None
     if experts and graph is not None and graph.n_steps == len(steps):
@@ -135,15 +136,18 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     )
 
 
-def _checked_gaps(graph: Graph, ranks: IntArray, local_us: FloatArray, role: IntArray) -> Graph:
+def _checked_gaps(
+    graph: Graph, ranks: IntArray, local_us: FloatArray, idle_us: FloatArray, role: IntArray
+) -> Graph:
     """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
     if local_us.shape[1] != graph.n_steps:
         return graph
     known = np.isin(graph.ranks, ranks)
     row = np.searchsorted(ranks, graph.ranks[known])
-    local, role_of = np.full((len(graph.ranks), graph.n_steps), np.nan), np.full(len(graph.ranks), -1)
-    local[known], role_of[known] = local_us[row], role[row]
-    return with_possible_gaps(graph, local, role_of)
+    role_of = np.full(len(graph.ranks), -1)
+    local, idle = np.full((2, len(graph.ranks), graph.n_steps), np.nan)
+    local[known], idle[known], role_of[known] = local_us[row], idle_us[row], role[row]
+    return with_possible_gaps(graph, local, idle, role_of)
 
 
 def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:

@@ -1,4 +1,4 @@
-"""Slow hosts beside a single peer host, not all of whose ranks were read."""
+"""Slow hosts beside a single peer host not all of whose ranks were read, and where all ranks pause often."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ SLOW_HOST = HostId("2")
 def test_a_slow_host_is_named_whichever_of_two_hosts_lacks_a_rank(fault: str, missing: int) -> None:
     case = judged(replace(TWO_A_STAGE, healthy=Healthy(missing_ranks=(missing,))), fault)
     assert [(one.kind, one.hosts) for one in case.alarms] == [("slow_host", (SLOW_HOST,))]
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_a_host_that_starts_late_is_named_though_all_ranks_pause_before_half_of_the_steps(seed: int) -> None:
+    pauses = Healthy(gc_every=4, checkpoint_every=5)
+    spec = JobSpec(tp=1, pp=1, dp=32, steps=8, microbatches=8, healthy=pauses)
+    (alarm,) = judged(spec, "slow_host:1.05@2,cause=input", seed=seed).alarms
+    assert (alarm.kind, alarm.hosts, alarm.cause) == ("slow_host", (SLOW_HOST,), "input")
 
 
 def view_of(sizes: tuple[int, ...], *, knows_hosts: bool = True) -> JobView:

@@ -61,3 +61,15 @@ def test_two_pauses_are_a_rhythm_if_they_are_alike_or_nearly_so_and_like_no_othe
     preparing[3, 2] += 1e3 * another_ms
     named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
     assert named == ([(RANK,)] if is_named else [])
+
+
+@pytest.mark.parametrize(("n_accidents", "is_named"), [(0, True), (8, False)])
+def test_two_alike_pauses_are_an_accident_where_other_ranks_have_many(
+    n_accidents: int, is_named: bool
+) -> None:
+    free, preparing = idle(), idle(usual_us=2e3)
+    free[RANK, [1, 5]] += 90e3
+    others = np.delete(np.arange(N_RANKS), RANK)[:n_accidents]
+    free[others, np.arange(n_accidents) % N_STEPS] += 90e3
+    named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
+    assert named == ([(RANK,)] if is_named else [])

@@ -24,6 +24,25 @@ def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream
     assert cost == pytest.approx(case.true_cost_ms, rel=0.2)
 
 
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_late_host_is_dear_where_its_first_operator_gathers_weights_on_another_stream(seed: int) -> None:
+    spec = replace(SMALL, cp=2, dp_mode="zero3")
+    case = judged(spec, "slow_host:1.05@2,cause=input", seed=seed)
+    (alarm,) = case.alarms
+    assert (alarm.kind, alarm.hosts) == ("slow_host", ("2",))
+    assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_idle_host_has_a_cost_though_communication_on_another_stream_hides_half_of_it(seed: int) -> None:
+    case = judged(replace(SMALL, dp=8, dp_mode="zero3"), "slow_host:1.15@2", seed=seed)
+    (alarm,) = case.alarms
+    assert (alarm.kind, alarm.hosts) == ("slow_host", ("2",))
+    assert case.detection.replay["error_share"] < 0.01
+    assert alarm.cost_ms_per_step is not None
+    assert 0.4 * case.true_cost_ms < alarm.cost_ms_per_step < 1.1 * case.true_cost_ms
+
+
 @pytest.mark.parametrize("seed", [4, 5])
 def test_pause_is_dear_though_no_two_calls_show_that_parameters_move_on_another_stream(seed: int) -> None:
     spec = replace(
