@@ -57,11 +57,11 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
         links: rows of LINKS.
         limits: how long, and how many times as long as usual, an event is.
     """
+    if not (numbers(links["time_us"]) > limits.retransmission_us).any():
+        return {}
     table = links.select(_READ)
     table = table.filter(pc.invert(table["is_p2p"]))
     time = numbers(table["time_us"])
-    if not (time > limits.retransmission_us).any():
-        return {}
     variants, variant = codes(table["variant"])
     is_total = np.isin(variant, [i for i, name in enumerate(variants) if name == "total"])
     known = np.flatnonzero(is_total if is_total.all() else ~is_total)
