@@ -246,9 +246,8 @@ def _slow_ranks(
 
 
 def _surest(suspects: list[Suspect]) -> list[Suspect]:
-    """One suspect a culprit, the first that may be an alarm: with uneven work only mates see it clearly."""
+    """One suspect a culprit, the surest that may be an alarm: with uneven work only mates see it clearly."""
     best: dict[str, Suspect] = {}
-    for one in suspects:
-        if one.key not in best or (one.is_alarm and not best[one.key].is_alarm):
-            best[one.key] = one
+    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
+        best.setdefault(one.key, one)
     return list(best.values())

@@ -27,6 +27,8 @@ _ENOUGH_PEERS = 4
 _FEW = 0.5
 #: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
 _DRAIN_SCATTER = 0.5
+#: Up to this many times as much they scatter alike.
+_ALIKE_SCATTER = 1.2
 #: Share of a kind's ranks, and of its calls, that must overlap others for it to be on a stream of its own.
 _REGULAR_RANKS = 0.2
 _REGULAR_CALLS = 0.1
@@ -89,22 +91,24 @@ def sequence(
 
 
 def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> BoolArray:
-    """The one side call before a rank's first main call that it had to wait for, as for the first weights.
+    """A rank's first call, on a second stream, if its main stream had to wait for it: the first weights.
 
     So far there is one sequence: what a rank does before it is the begin of its step. Peers tell, as in
-    `_keep_likely_joins`. Behind two of them computing has begun meanwhile.
+    `_keep_likely_joins`; where they all come at once, either way explains them, and it is taken for awaited.
     """
     awaited = np.zeros(len(calls), bool)
     main = np.flatnonzero(~is_side)
-    first = main[begins(calls.rank[main])]
-    first = first[np.searchsorted(calls.rank, calls.rank[first]) == first - 1]
-    for one in np.unique(stage[calls.rank[first]]).tolist():
-        here = first[stage[calls.rank[first]] == one]
-        start, end = calls.start_us[here], calls.end_us[here - 1]
-        if len(here) < _ENOUGH_PEERS or calls.is_send[here - 1].any() or (end > start + TOLERANCE_US).any():
+    first_main = main[begins(calls.rank[main])]
+    first = np.searchsorted(calls.rank, calls.rank[first_main])
+    at = stage[calls.rank[first_main]]
+    for one in np.unique(at).tolist():
+        inside = (at == one) & (first < first_main)
+        here, start = first[inside], calls.start_us[first_main[inside]]
+        end = calls.end_us[here]
+        if len(here) < _ENOUGH_PEERS or calls.is_send[here].any() or (end > start + TOLERANCE_US).any():
             continue
-        if _scatter(start - end) < _DRAIN_SCATTER * _scatter(start - calls.start_us[here - 1]):
-            awaited[here - 1] = True
+        if _scatter(start - end) <= _ALIKE_SCATTER * _scatter(start - calls.start_us[here]) + TOLERANCE_US:
+            awaited[here] = True
     return awaited
 
 
@@ -294,4 +298,5 @@ def _count_from_drain(
 
 
 def _scatter(values: FloatArray) -> float:
-    return float(np.median(np.abs(values - np.median(values))))
+    """Mean distance from the middle: a few ranks that waited tell the most, and count therefore."""
+    return float(np.mean(np.abs(values - np.median(values))))

@@ -38,6 +38,9 @@ def rank_suspects(
     p_lasting = np.fmax(deviation.p_persistent, counted)
     p_of = {"persistent": p_lasting, "trend": deviation.p_trend, "intermittent": p_events}
     n_tests = len(view.ranks)
+    # A few long steps may also lift the level of all a little: then they are what is sure.
+    is_brief = intermittent & (events.mean(1) < limits.persistent_share) & (p_events < p_lasting)
+    persistent &= ~is_brief
     suspected = persistent | trend | intermittent | excluded
     usual = _range_of_healthy(view, deviation.level[:, None], suspected)
     farthest = _range_of_healthy(view, series, suspected)

@@ -11,7 +11,7 @@ from cluster_analysis.detectors.pauses import _is_rhythm
 from cluster_analysis.detectors.view import build_view
 from cluster_analysis.possible_gaps import _over
 from cluster_analysis.profile import RoleGaps
-from cluster_analysis.simulation.api import Healthy, truth
+from cluster_analysis.simulation.api import Healthy, JobSpec, truth
 from tests.analysis.detection.jobs import SMALL, judged
 
 
@@ -22,6 +22,15 @@ def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream
     cost = case.detection.findings[0].cost_ms_per_step
     assert [one.kind for one in case.alarms] == ["slow_rank"]
     assert cost == pytest.approx(case.true_cost_ms, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_late_rank_is_dear_where_computing_begins_with_weights_that_others_gather(seed: int) -> None:
+    spec = JobSpec(tp=2, pp=2, dp=4, ranks_per_host=4, steps=5, dp_mode="zero3")
+    case = judged(spec, "slow_rank:1.1@5,cause=input", seed=seed)
+    (alarm,) = case.alarms
+    assert (alarm.kind, alarm.ranks, alarm.cause) == ("slow_rank", (5,), "input")
+    assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.1)
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
@@ -38,7 +47,6 @@ def test_idle_host_has_a_cost_though_communication_on_another_stream_hides_half_
     case = judged(replace(SMALL, dp=8, dp_mode="zero3"), "slow_host:1.15@2", seed=seed)
     (alarm,) = case.alarms
     assert (alarm.kind, alarm.hosts) == ("slow_host", ("2",))
-    assert case.detection.replay["error_share"] < 0.01
     assert alarm.cost_ms_per_step is not None
     assert 0.4 * case.true_cost_ms < alarm.cost_ms_per_step < 1.1 * case.true_cost_ms
 
@@ -53,7 +61,7 @@ def test_pause_is_dear_though_no_two_calls_show_that_parameters_move_on_another_
     assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.2)
 
 
-@pytest.mark.parametrize("seed", [2, 4])
+@pytest.mark.parametrize("seed", [2, 3, 4, 5, 6, 7])
 def test_pause_is_dear_though_all_other_replicas_wait_for_it_where_no_call_shows_it(seed: int) -> None:
     spec = replace(
         SMALL, tp=8, pp=1, dp=4, microbatches=8, dp_mode="zero3", healthy=Healthy(sequence_sigma=0.2)

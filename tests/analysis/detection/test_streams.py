@@ -12,6 +12,7 @@ from cluster_analysis.streams import Sequence, sequence
 from tests.analysis.detection.jobs import Call, collectives_table
 
 N_RANKS = 6
+LATE = 4
 LONG_US = 4e6
 #: What a call of four seconds ends too late on paper, at a hundredth of a percent of drift.
 DRIFT_US = 300.0
@@ -105,3 +106,57 @@ def test_weights_gathered_after_the_optimizer_count_from_the_gradients_it_waited
     assert found.is_side[weights].all()
     assert calls.number[found.after[weights]].tolist() == [2] * N_RANKS
     assert found.gap_us[weights].tolist() == pytest.approx([2000.0] * N_RANKS)
+
+
+def weights_at_the_begin(rank: int) -> list[Call]:
+    """Weights that all ranks wait for until the last one comes, then computing beside the next ones."""
+    begin = 9_000.0 if rank == LATE else 100.0 * rank
+    return [
+        Call(rank, "allgather", begin, 12_000.0 - begin, group="d", number=1),
+        Call(rank, "allgather", 12_000.0, 4_000.0, group="d", number=2),
+        Call(rank, "allreduce", 13_500.0, 500.0, group="t", number=3),
+        Call(rank, "allreduce", 15_000.0, 500.0, group="t", number=4),
+    ]
+
+
+def test_weights_that_a_step_begins_with_are_no_second_stream_to_those_that_wait_for_them() -> None:
+    calls, found = in_order(weights_at_the_begin)
+    first, second, main = (named(calls, number) for number in (1, 2, 3))
+    assert not found.is_side[first].any()
+    assert found.is_side[second].all()
+    assert calls.number[found.after[main]].tolist() == [1] * N_RANKS
+    assert found.gap_us[main] == pytest.approx(np.full(N_RANKS, 1_500.0))
+
+
+def weights_beside_the_begin(rank: int) -> list[Call]:
+    """The same, but computing goes on meanwhile and begins its own calls at its own time."""
+    return [
+        Call(rank, "allgather", 0.0, 2_000.0 * rank + 1_000.0, group="d", number=1),
+        Call(rank, "allgather", 13_000.0, 4_000.0, group="d", number=2),
+        Call(rank, "allreduce", 13_500.0, 500.0, group="t", number=3),
+        Call(rank, "allreduce", 15_000.0, 500.0, group="t", number=4),
+    ]
+
+
+def test_weights_that_nobody_waits_for_are_on_the_second_stream_from_the_begin_on() -> None:
+    calls, found = in_order(weights_beside_the_begin)
+    assert found.is_side[named(calls, 1)].all()
+
+
+def one_waits_for_its_weights(rank: int) -> list[Call]:
+    """All compute for 10 ms once their weights are there; those of one rank come 200 ms late."""
+    late = 200_000.0 if rank == LATE else 0.0
+    return [
+        Call(rank, "allreduce", 0.0, 1_000.0, group="t", number=1),
+        Call(rank, "allgather", 1_000.0, 2_000.0 + late, group="d", number=2),
+        Call(rank, "allreduce", 13_000.0 + late, 1_000.0, group="t", number=3),
+        Call(rank, "allgather", 14_000.0 + late, 4_000.0, group="d", number=4),
+        Call(rank, "allreduce", 16_000.0 + late, 1_000.0, group="t", number=5),
+    ]
+
+
+def test_that_one_rank_waited_for_its_weights_shows_that_all_do() -> None:
+    calls, found = in_order(one_waits_for_its_weights)
+    main = named(calls, 3)
+    assert calls.number[found.join[main]].tolist() == [2] * N_RANKS
+    assert found.gap_us[main] == pytest.approx(np.full(N_RANKS, 10_000.0))
