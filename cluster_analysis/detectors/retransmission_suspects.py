@@ -92,7 +92,7 @@ def _is_inside(view: JobView, ranks: Sequence[Rank]) -> bool:
 
 def _why(view: JobView, ranks: Sequence[Rank]) -> str:
     if _is_inside(view, ranks):
-        return "a link inside the host stood still, or the host itself"
+        return "a link inside the host stood still, or the whole host did"
     return "packets were probably lost and sent again"
 
 

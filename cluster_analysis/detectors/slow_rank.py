@@ -17,6 +17,9 @@ from cluster_analysis.findings import Evidence, Pattern
 from cluster_analysis.stats import benjamini_hochberg, binomial_tail, median, theil_sen
 from cluster_analysis.thresholds import Thresholds
 
+#: Steps this many times as far out as the middle one are no part of what lasts.
+_FAR_ABOVE = 2.0
+
 
 def rank_suspects(
     view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
@@ -38,8 +41,9 @@ def rank_suspects(
     p_lasting = np.fmax(deviation.p_persistent, counted)
     p_of = {"persistent": p_lasting, "trend": deviation.p_trend, "intermittent": p_events}
     n_tests = len(view.ranks)
-    # A few long steps may also lift the level of all a little: then they are what is sure.
-    is_brief = intermittent & (events.mean(1) < limits.persistent_share) & (p_events < p_lasting)
+    # A few long steps lift the level of all a little; that they are long is what is sure then.
+    shortest = np.where(events, series, np.inf).min(axis=1)
+    is_brief = intermittent & (p_events < p_lasting) & (shortest >= _FAR_ABOVE * deviation.level)
     persistent &= ~is_brief
     suspected = persistent | trend | intermittent | excluded
     usual = _range_of_healthy(view, deviation.level[:, None], suspected)
