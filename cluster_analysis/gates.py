@@ -54,7 +54,8 @@ def finding_of(
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
-    is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us
+    # Accidents are dear too: of a pause the cost says nothing.
+    is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
     is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
     is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
     is_nature = _is_natural(

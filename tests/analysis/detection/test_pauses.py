@@ -48,7 +48,7 @@ def test_a_rank_that_pauses_where_no_other_does_is_named() -> None:
     [
         pytest.param((200, 200), 0, True, id="of one length"),
         pytest.param((250, 195), 0, True, id="an accident made one longer"),
-        pytest.param((250, 195), 100, True, id="another rank paused for half as long"),
+        pytest.param((250, 195), 90, True, id="another rank paused for less than half as long"),
         pytest.param((250, 195), 150, False, id="another rank paused for nearly as long"),
         pytest.param((400, 195), 0, False, id="nothing alike"),
     ],
