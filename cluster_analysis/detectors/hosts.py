@@ -32,8 +32,9 @@ from cluster_analysis.thresholds import Thresholds
 #: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
 #: load, NUMA): no fault below.
 HOST_IDLE_SIGMA = 0.15
-#: What is idle in a usual step: all ranks may pause in half of them (garbage collection, checkpoints).
-_USUAL_STEPS = 0.25
+#: All ranks may pause in half of the steps (garbage collection, checkpoints): where the middle is this many
+#: times the lower quartile of steps, that is what is usual.
+_PAUSED = 2.0
 _PRIOR_DF = 14
 _TAIL_DF = 30
 #: Where the scatter from step to step is this large a part of the scale, its degrees of freedom count.
@@ -139,8 +140,7 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     scale = float(np.hypot(spread, metric.floor))
     if not metric.is_log:
         # One peer host is a host like this one: its own luck counts too. The luck is a factor, not a sum.
-        by_step = np.nan_to_num(median(metric.values[peers], 0))
-        typical = max(float(np.quantile(by_step, _USUAL_STEPS)), 1e-9)
+        typical = max(_usual_us(metric.values[peers]), 1e-9)
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
         n_free = len(peer_hosts) - 1
@@ -153,6 +153,13 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     scale = max(scale, step_error)
     tail = float(student_tail(np.array([own / scale]), df)[0])
     return _Judged(host, inside, own, scale, tail, len(peer_hosts))
+
+
+def _usual_us(idle_us: FloatArray) -> float:
+    """Idle time (R, S) of a usual step."""
+    middle = float(np.nan_to_num(median(idle_us)))
+    calm = float(np.quantile(np.nan_to_num(median(idle_us, 0)), 0.25))
+    return calm if middle > _PAUSED * calm else middle
 
 
 def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
