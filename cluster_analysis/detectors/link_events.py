@@ -6,17 +6,18 @@ does not, as a record of it is lost, and tells it from those that only waited.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.calls import codes, numbers
-from cluster_analysis.evidence import IntArray
+from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.findings import Link
 from cluster_analysis.sorting import combined, half_octaves
-from cluster_analysis.stats import sigma
+from cluster_analysis.stats import medians_by, sigma
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import Rank
 
@@ -72,29 +73,28 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     groups, group = codes(table["group"])
     step = np.asarray(table["step"].to_numpy(), np.int64)
     src, dst = table["src_rank"].to_numpy(), table["dst_rank"].to_numpy()
+    usual = medians_by(time[known], like)
+    spread = cache(lambda one: float(np.nan_to_num(sigma(time[known][like == one]))))
+    count = np.bincount(like)
     events: dict[tuple[str, int], LinkEvent] = {}
     for row in sorted(_far_too_long(time[known], like, limits).tolist(), key=lambda at: -time[known[at]]):
-        here, others = int(known[row]), time[known][like == like[row]]
+        here = int(known[row])
         link = Link(Rank(int(src[here])), Rank(int(dst[here])), transports[transport[here]])
         key = groups[group[here]], int(step[here])
         first = events.get(key)
         if first is None:
+            one = int(like[row])
             events[key] = LinkEvent(
-                *key, (link,), types[kind[here]], float(time[here]), float(np.median(others)),
-                float(np.nan_to_num(sigma(others))), len(others) - 1,
+                *key, (link,), types[kind[here]], float(time[here]), float(usual[one]), spread(one),
+                int(count[one]) - 1,
             )  # fmt: skip
         elif link not in first.links:
-            events[key] = LinkEvent(**{**vars(first), "links": (*first.links, link)})
+            events[key] = replace(first, links=(*first.links, link))
     return events
 
 
-def _far_too_long(time_us: np.ndarray, like: IntArray, limits: Thresholds) -> IntArray:
+def _far_too_long(time_us: FloatArray, like: IntArray, limits: Thresholds) -> IntArray:
     """Rows (N,) that last far longer than the middle of those of their kind, of which there are enough."""
-    found = []
-    for row in np.flatnonzero(time_us > limits.retransmission_us):
-        same = time_us[like == like[row]]
-        usual = float(np.median(same))
-        is_long = time_us[row] > max(limits.retransmission_factor * usual, limits.retransmission_us + usual)
-        if is_long and len(same) > _ENOUGH_OTHERS:
-            found.append(int(row))
-    return np.array(found, np.int64)
+    usual = medians_by(time_us, like)[like]
+    least = np.maximum(limits.retransmission_factor * usual, limits.retransmission_us + usual)
+    return np.flatnonzero((time_us > least) & (np.bincount(like)[like] > _ENOUGH_OTHERS))

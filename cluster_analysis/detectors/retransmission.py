@@ -6,12 +6,13 @@ event, not a property of the link's bandwidth, which the other operators show to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.calls import codes, numbers
-from cluster_analysis.detectors.link_events import link_events
+from cluster_analysis.detectors.link_events import LinkEvent, link_events
 from cluster_analysis.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
 from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
@@ -29,6 +30,8 @@ _STANDS_OUT = 10.0
 _ENOUGH_OTHERS = 2
 #: Lost packets are rare: in more groups than this, something else may make operators long.
 _MOST_AT_ONCE = 2
+#: Links that alone show their events, as many as are named one by one.
+_MOST_LINKS = 8
 
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -44,7 +47,19 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
         if keys & events.keys() or not steps <= eventful:
             found.append(one)
             covered |= keys
-    return found + [suspect_of_link(view, event) for key, event in events.items() if key not in covered]
+    return found + _by_links(view, [event for key, event in events.items() if key not in covered])
+
+
+def _by_links(view: JobView, events: Sequence[LinkEvent]) -> list[Suspect]:
+    """One suspect a link that alone shows its events; of many links the first one says how many more."""
+    of_link: dict[Link, list[LinkEvent]] = {}
+    for event in events:
+        of_link.setdefault(event.links[0], []).append(event)
+    found = [suspect_of_link(view, of_link[link]) for link in list(of_link)[:_MOST_LINKS]]
+    if len(of_link) > len(found):
+        more = f" {len(of_link) - len(found)} more links have such transfers."
+        found[0] = replace(found[0], summary=found[0].summary + more)
+    return found
 
 
 def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[tuple[str, Suspect]]:

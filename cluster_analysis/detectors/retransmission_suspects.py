@@ -60,27 +60,33 @@ def suspect_of_operators(
     )  # fmt: skip
 
 
-def suspect_of_link(view: JobView, event: LinkEvent) -> Suspect:
-    """The suspect of an event that only links show: their operator cannot be replayed without it."""
-    first = event.links[0]
-    members = view.topology.groups[event.group].ranks if event.group in view.topology.groups else ()
-    ranks = tuple(sorted(members)) or (first.src, first.dst)
+def suspect_of_link(view: JobView, events: Sequence[LinkEvent]) -> Suspect:
+    """The suspect of a link's events, the longest first, that no operator shows: it cannot be replayed."""
+    longest = events[0]
+    link = longest.links[0]
+    groups = view.topology.groups
+    members = {rank for one in events if one.group in groups for rank in groups[one.group].ranks}
+    ranks = tuple(sorted(members)) or (link.src, link.dst)
+    steps = np.isin(view.steps, [one.step for one in events])
+    often = f", in {int(steps.sum())} steps" if steps.sum() > 1 else ""
     return Suspect(
-        key=f"retransmission-{first.src}-{first.dst}",
+        key=f"retransmission-{link.src}-{link.dst}",
         kind="retransmission",
         ranks=ranks,
         hosts=(),
         cause="bandwidth",
-        pattern="transient",
-        step_positions=tuple(np.flatnonzero(np.array(view.steps) == event.step).tolist()),
-        evidence=(Evidence("link_us", event.time_us, event.usual_us, event.spread_us, event.n_others),),
+        pattern="intermittent" if often else "transient",
+        step_positions=tuple(np.flatnonzero(steps).tolist()),
+        evidence=(
+            Evidence("link_us", longest.time_us, longest.usual_us, longest.spread_us, longest.n_others),
+        ),
         summary=(
-            f"A transfer from rank {first.src} to rank {first.dst} ({first.transport}, {event.op_type}) took "
-            f"{milliseconds(event.time_us)} instead of {milliseconds(event.usual_us)}: "
+            f"A transfer from rank {link.src} to rank {link.dst} ({link.transport}, {longest.op_type}) took "
+            f"{milliseconds(longest.time_us)} instead of {milliseconds(longest.usual_us)}{often}: "
             f"{_why(view, ranks)}."
         ),
         next_check=_next_check(view, ranks),
-        links=event.links,
+        links=tuple(dict.fromkeys(other for one in events for other in one.links)),
         is_alarm=True,
     )
 

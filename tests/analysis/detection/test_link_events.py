@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,8 +24,9 @@ HIT = Link(Rank(2), Rank(3), "RDMA")
 
 
 def entries(
-    *hits: tuple[int, int, float], n_steps: int = 5, variant: str = "top1", is_p2p: bool = False
-) -> pa.Table:
+    *hits: tuple[int, int, float], n_steps: int = 5, variant: str = "top1", is_p2p: bool = False,
+    pairs: Sequence[tuple[int, int]] = PAIRS,
+) -> pa.Table:  # fmt: skip
     """A ring's links in some steps; `hits` are (pair, step, µs more)."""
     more = {(pair, step): time_us for pair, step, time_us in hits}
     return pa.Table.from_pylist(
@@ -36,7 +38,7 @@ def entries(
                 "time_us": 1000.0 + more.get((pair, step), 0.0),
             }
             for step in range(n_steps)
-            for pair, (src, dst) in enumerate(PAIRS)
+            for pair, (src, dst) in enumerate(pairs)
         ],
         schema=LINKS,
     )  # fmt: skip
@@ -86,6 +88,27 @@ def test_without_operators_the_link_is_named_and_the_length_of_its_step_is_its_w
     assert finding.cost_ms_per_step is None
     assert found.step_ms is not None
     assert found.step_ms > STEP_US / 1e3
+
+
+def test_the_events_of_a_link_are_one_finding_in_as_many_steps() -> None:
+    where = on_hosts(4, 2)
+    evidence = evidence_of_computing(peers_agree(4, 30, share=0.5), where)
+    links = entries(*((2, step, LOST_US + step) for step in range(0, 30, 10)), n_steps=30)
+    found = detect(replace(evidence, links=links), where)
+    (finding,) = (one for one in found.findings if one.kind == "retransmission")
+    assert (finding.steps, finding.pattern) == ((0, 10, 20), "intermittent")
+    assert "in 3 steps" in finding.summary
+
+
+def test_of_many_links_eight_are_named_and_the_others_are_counted() -> None:
+    pairs = [(rank, (rank + 1) % 12) for rank in range(12)]
+    where = on_hosts(12, 2)
+    evidence = evidence_of_computing(peers_agree(12, 30, share=0.5), where)
+    hit = entries(*((rank, rank, LOST_US - rank) for rank in range(12)), n_steps=30, pairs=pairs)
+    found = detect(replace(evidence, links=hit), where)
+    named = [one for one in found.findings if one.kind == "retransmission"]
+    assert sorted(one.steps[0] for one in named) == list(range(8))
+    assert "4 more links" in min(named, key=lambda one: one.steps).summary
 
 
 def test_of_a_job_that_lost_records_the_link_is_named_and_not_who_waited_for_it() -> None:
