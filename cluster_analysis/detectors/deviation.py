@@ -14,6 +14,7 @@ from cluster_analysis.stats import (
     group_medians,
     leave_one_out,
     median,
+    medians_by,
     shrink,
     sigma,
     student_tail,
@@ -79,16 +80,15 @@ def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
     """Median over the hosts of each rank's role of what their ranks have in the middle, (R, S).
 
     Of two hosts the one with more ranks would be the median of all ranks, and never be slow. The median of
-    ranks where hosts are not known.
+    ranks where hosts are not known; NaN for ranks of unknown roles.
     """
     if (view.host < 0).any():
         return group_medians(values, view.role)
-    pairs, pair = np.unique(np.stack([view.role, view.host]), axis=1, return_inverse=True)
-    first = np.unique(np.ravel(pair), return_index=True)[1]
-    of_hosts = group_medians(values, np.ravel(pair))[first]
+    (role_of, _), pair = np.unique(np.stack([view.role, view.host]), axis=1, return_inverse=True)
+    of_hosts = medians_by(values, np.ravel(pair))
     result = np.full(values.shape, np.nan)
-    for role in np.unique(pairs[0]):
-        result[view.role == role] = median(of_hosts[pairs[0] == role], 0)
+    for role in np.unique(role_of[role_of >= 0]):
+        result[view.role == role] = median(of_hosts[role_of == role], 0)
     return result
 
 

@@ -51,3 +51,11 @@ def test_where_hosts_are_not_known_the_middle_is_that_of_all_ranks() -> None:
     values = np.repeat([0.0, 10.0], [3, 5])[:, None]
     view = view_of((3, 5), knows_hosts=False)
     assert middle_of_hosts(values, view) == pytest.approx(np.full((8, 1), 10.0))
+
+
+def test_ranks_of_unknown_roles_have_no_middle() -> None:
+    view = view_of((3, 5))
+    values = np.ones((8, 2))
+    role = np.where(np.arange(8) == 4, -1, view.role)
+    found = middle_of_hosts(values, replace(view, role=role))
+    assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [4]
