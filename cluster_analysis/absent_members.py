@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.calls import Calls, codes, numbers
+from cluster_analysis.calls import Calls, codes, is_sum, numbers
 from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.model import Topology
 from cluster_analysis.sorting import combined, half_octaves
@@ -70,8 +70,7 @@ def _slowest_link(links: pa.Table) -> dict[tuple[str, str], float]:
     """µs of the longest entry by group and kind of operator; sums over operators are left out."""
     groups, group = codes(links["group"])
     kinds, kind = codes(links["op_type"])
-    variants, variant = codes(links["variant"])
-    single = ~np.isin(variant, [i for i, name in enumerate(variants) if name == "total"])
+    single = ~is_sum(links["variant"])
     longest = np.zeros(len(groups) * len(kinds))
     time = numbers(links["time_us"])
     np.maximum.at(longest, (group.astype(np.int64) * len(kinds) + kind)[single], time[single])

@@ -149,6 +149,12 @@ def numbers(column: Any) -> FloatArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
 
 
+def is_sum(variant: Any) -> BoolArray:
+    """Whether rows of LINKS, told by their column `variant`, are sums over operators (N,)."""
+    names, code = codes(variant)
+    return np.asarray(np.isin(code, [number for number, name in enumerate(names) if name == "total"]))
+
+
 def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
     """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
     if column.null_count or not pa.types.is_dictionary(column.type):

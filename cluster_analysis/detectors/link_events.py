@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.calls import codes, numbers
-from cluster_analysis.evidence import FloatArray, IntArray
+from cluster_analysis.calls import codes, is_sum, numbers
 from cluster_analysis.findings import Link
 from cluster_analysis.sorting import combined, half_octaves
 from cluster_analysis.stats import medians_by, sigma
@@ -63,8 +62,7 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     table = links.select(_READ)
     table = table.filter(pc.invert(table["is_p2p"]))
     time = numbers(table["time_us"])
-    variants, variant = codes(table["variant"])
-    is_total = np.isin(variant, [i for i, name in enumerate(variants) if name == "total"])
+    is_total = is_sum(table["variant"])
     known = np.flatnonzero(is_total if is_total.all() else ~is_total)
     types, kind = codes(table["op_type"])
     transports, transport = codes(table["transport"])
@@ -73,11 +71,13 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     groups, group = codes(table["group"])
     step = np.asarray(table["step"].to_numpy(), np.int64)
     src, dst = table["src_rank"].to_numpy(), table["dst_rank"].to_numpy()
-    usual = medians_by(time[known], like)
+    usual, count = medians_by(time[known], like), np.bincount(like)
+    # Far longer than the middle of those of its kind, of which there are enough.
+    least = np.maximum(limits.retransmission_factor * usual, limits.retransmission_us + usual)
+    far = np.flatnonzero((time[known] > least[like]) & (count[like] > _ENOUGH_OTHERS))
     spread = cache(lambda one: float(np.nan_to_num(sigma(time[known][like == one]))))
-    count = np.bincount(like)
     events: dict[tuple[str, int], LinkEvent] = {}
-    for row in sorted(_far_too_long(time[known], like, limits).tolist(), key=lambda at: -time[known[at]]):
+    for row in sorted(far.tolist(), key=lambda at: -time[known[at]]):
         here = int(known[row])
         link = Link(Rank(int(src[here])), Rank(int(dst[here])), transports[transport[here]])
         key = groups[group[here]], int(step[here])
@@ -91,10 +91,3 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
         elif link not in first.links:
             events[key] = replace(first, links=(*first.links, link))
     return events
-
-
-def _far_too_long(time_us: FloatArray, like: IntArray, limits: Thresholds) -> IntArray:
-    """Rows (N,) that last far longer than the middle of those of their kind, of which there are enough."""
-    usual = medians_by(time_us, like)[like]
-    least = np.maximum(limits.retransmission_factor * usual, limits.retransmission_us + usual)
-    return np.flatnonzero((time_us > least) & (np.bincount(like)[like] > _ENOUGH_OTHERS))

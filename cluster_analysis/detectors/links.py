@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.calls import codes, numbers
+from cluster_analysis.calls import codes, is_sum, numbers
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import LINK_SUMMARY, empty
@@ -84,8 +84,7 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
         return None
     host_of = {int(rank): host for rank, host in topology.hosts.items()}
     device_of = {int(rank): int(device) for rank, device in topology.devices.items()}
-    variants, variant = codes(table["variant"])
-    is_total = np.isin(variant, [i for i, name in enumerate(variants) if name == "total"])
+    is_total = is_sum(table["variant"])
     if not is_total.all():
         table = table.filter(pa.array(~is_total))
     transports, transport = codes(table["transport"])
