@@ -19,6 +19,7 @@ from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOp
 from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
 from cluster_analysis.messages import Ends, pair_messages
+from cluster_analysis.missing_time import Exposed
 from cluster_analysis.model import Topology
 from cluster_analysis.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.sorting import begins, stable_order
@@ -55,7 +56,10 @@ def reduce_step(
     offset_us = clock_offsets(calls, operator)
     seen = _matched(calls, (operator, place), offset_us, own_steps, own_links, topology)
     whole = seen
-    filled = with_missing_calls(calls, operator, offset_us, topology)
+    filled = with_missing_calls(
+        calls, operator, offset_us, topology,
+        exposed=_exposed(seen, own_steps, topology), is_side=seen.local.is_side,
+    )  # fmt: skip
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), offset_us, own_steps, own_links, topology)
     names = own_collectives["op_name"]
@@ -286,15 +290,33 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     )
 
 
+def _exposed(seen: _Matched, steps: pa.Table, topology: Topology) -> Exposed | None:
+    """Communication that computing does not cover, by the totals and by the records; None without totals."""
+    calls = seen.calls
+    if not steps.num_rows:
+        return None
+    elapse = np.where(seen.local.is_side, 0.0, calls.elapse_us)
+    return Exposed(
+        total_us=_by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"])),
+        recorded_us=np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64),
+        alike=np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks]),
+    )
+
+
 def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:
     """Measured time of a rank's step: from its begin to the last device activity; NaN where unknown."""
-    total = np.full(len(ranks), np.nan)
     if not steps.num_rows:
-        return total
+        return np.full(len(ranks), np.nan)
     parts = [numbers(steps[name]) for name in ("computing_us", "communication_not_overlapped_us", "free_us")]
     value = np.sum(parts, axis=0) + np.nan_to_num(np.maximum(numbers(steps["preparing_us"]), 0.0))
+    return _by_rank(steps, ranks, value)
+
+
+def _by_rank(steps: pa.Table, ranks: IntArray, values: FloatArray) -> FloatArray:
+    """Values of the rows of a step's totals for each of `ranks`; NaN for a rank without one."""
+    found = np.full(len(ranks), np.nan)
     rank = steps["rank"].to_numpy()
     where = np.searchsorted(ranks, rank)
     known = (where < len(ranks)) & (ranks[np.minimum(where, len(ranks) - 1)] == rank)
-    total[where[known]] = value[known]
-    return total
+    found[where[known]] = values[known]
+    return found

@@ -1,14 +1,16 @@
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from cluster_analysis.alignment import clock_offsets
-from cluster_analysis.calls import calls_of
+from cluster_analysis.calls import Calls, calls_of
 from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
+from cluster_analysis.missing_time import Exposed
 from cluster_analysis.reduction import reduce_step
-from cluster_analysis.simulation.api import Healthy
+from cluster_analysis.simulation.api import Healthy, JobSpec
 from cluster_run.ids import Step
 from tests.analysis.detection.jobs import (
     NO_LINKS,
@@ -97,3 +99,86 @@ def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_trans
     operator, _ = match_calls(calls)
     filled = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
     assert filled.elapse_us[filled.rank == 0].tolist() == pytest.approx([100.0, 100.0, 100.0])
+
+
+def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) -> Calls:
+    """The calls of a step with the lacking ones, given what the totals say of each rank's communication."""
+    found = calls_of(collectives_table(calls))
+    operator, _ = match_calls(found)
+    where = small_topology({"g": tuple(range(6))}, stages=dict.fromkeys(range(6), 0))
+    exposed = None
+    if exposed_us is not None:
+        recorded = np.bincount(found.rank, found.elapse_us)
+        exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6, np.int64))
+    return with_missing_calls(
+        found, operator, clock_offsets(found, operator), where,
+        exposed=exposed, is_side=np.zeros(len(found), bool),
+    )  # fmt: skip
+
+
+def left_together(end_us: float, elapse_us: float, number: int, *, lost: frozenset[int]) -> list[Call]:
+    return [
+        Call(rank, "allreduce", end_us - elapse_us, elapse_us, number=number)
+        for rank in range(6)
+        if rank not in lost
+    ]
+
+
+def test_a_message_that_ends_within_the_jitter_of_a_lost_collective_stays_behind_it() -> None:
+    lost = frozenset({1})
+    rounds = [left_together(1000.0 * number, 300.0, number, lost=frozenset()) for number in (1, 2, 4, 5)]
+    calls = [*chain.from_iterable(rounds), *left_together(3010.0, 300.0, 3, lost=lost)]
+    calls += [Call(1, "receive", 3000.0, 5.0, group="p", number=1)]
+    found = filled_in(calls)
+    own = np.flatnonzero(found.rank == 1)
+    assert [found.types[kind] for kind in found.kind[own]] == [
+        *["allreduce"] * 3,
+        "receive",
+        *["allreduce"] * 2,
+    ]
+
+
+def test_two_calls_lost_in_a_row_come_one_after_the_other() -> None:
+    rounds = [
+        left_together(1000.0 * number, 300.0, number, lost=frozenset({2} if number in (2, 3) else ()))
+        for number in range(1, 6)
+    ]
+    found = filled_in(list(chain.from_iterable(rounds)))
+    own = np.flatnonzero(found.rank == 2)
+    assert len(own) == 5
+    assert (found.start_us[own][1:] >= found.end_us[own][:-1]).all()
+    assert found.start_us[own][1:] - found.end_us[own][:-1] == pytest.approx(700.0)
+
+
+@pytest.mark.parametrize("missing_us", [210.0, 620.0, 900.0], ids=["last", "as the others", "first"])
+def test_a_lost_call_lasts_as_long_as_the_totals_of_its_rank_say(missing_us: float) -> None:
+    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
+    calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
+    found = filled_in(
+        calls, exposed_us={rank: 200.0 + (missing_us if rank == 4 else 500.0) for rank in range(6)}
+    )
+    assert found.elapse_us[found.rank == 4].tolist() == pytest.approx([200.0, missing_us])
+
+
+def test_totals_that_no_rank_s_records_agree_with_move_nothing() -> None:
+    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
+    calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
+    uneven = {rank: 1000.0 * rank for rank in range(6)}
+    untold = filled_in(calls).elapse_us
+    assert filled_in(calls, exposed_us=uneven).elapse_us.tolist() == untold.tolist()
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did(seed: int) -> None:
+    spec = JobSpec(tp=4, pp=4, dp=4, vpp=2, steps=5, microbatches=8)
+    uneven = Healthy(stage_work=(1.1, 1.0, 1.0, 1.3), missing_records=0.05)
+    result = judged(replace(spec, healthy=uneven), seed=seed)
+    assert result.detection.replay["step_ms"] == pytest.approx(result.job.step_ms, rel=0.003)
+
+
+@pytest.mark.parametrize("seed", [7, 9, 11, 13])
+def test_a_lost_record_of_the_one_whom_all_wait_for_does_not_hide_its_cost(seed: int) -> None:
+    spec = JobSpec(tp=1, pp=1, dp=16, steps=5, healthy=Healthy(missing_records=0.1))
+    result = judged(spec, "slow_rank:1.2@9", seed=seed)
+    (finding,) = result.alarms
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.03)

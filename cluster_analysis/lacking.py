@@ -1,0 +1,21 @@
+"""A call that a rank's files lack, made up from those of other ranks: what `imputation` fills in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """One call to fill in: like `source` (a call of another rank), on this rank's clock, in µs.
+
+    `earliest_us` and `latest_us` are between which times it may have begun instead.
+    """
+
+    rank: int
+    group: int
+    source: int
+    start_us: float
+    end_us: float
+    earliest_us: float
+    latest_us: float
