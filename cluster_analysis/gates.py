@@ -94,7 +94,8 @@ def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thres
     row = suspect.evidence[0]
     # Beyond this the slowest of all devices lies in fewer jobs than there may be false alarms.
     rare = limits.natural_tail_share * n_ranks / limits.natural_p_value
-    nature = limits.natural_tail * math.log(max(rare, 1.0)) * row.peers_median
+    effect = max(limits.natural_effect, limits.natural_tail * math.log(max(rare, 1.0)))
+    nature = effect * row.peers_median
     if cost_share < limits.natural_cost_share:
-        nature = max(nature, limits.natural_effect * row.peers_median, limits.natural_sigmas * row.peers_mad)
+        nature = max(nature, limits.natural_sigmas * row.peers_mad)
     return row.value - row.peers_median < nature

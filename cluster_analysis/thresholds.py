@@ -75,15 +75,14 @@ class Thresholds:
     placebo_factor: float = 2.0
     #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
     range_factor: float = 2.0
-    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22), or by
-    #: this many times what those of the job scatter by, as tails are long: information below this share of
-    #: the step.
+    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
+    #: information below the cost of a critical finding. Below the share of the step that follows, the same
+    #: holds up to so many times what the job's devices scatter by, as tails are long.
     natural_effect: float = 0.08
     natural_sigmas: float = 6.0
     natural_cost_share: float = 0.015
     #: So many devices have a long tail, and it is so long on average: the more ranks, the slower is the
-    #: slowest healthy one. With this chance of it in a job, 300 healthy jobs are silent with 94 %.
-    #: Information below the cost of a critical finding.
+    #: slowest healthy one. This is the chance of it in a job.
     natural_tail_share: float = 0.01
     natural_tail: float = 0.01
     natural_p_value: float = 2e-4

@@ -36,8 +36,8 @@ class Saving:
     """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
 
     `after_others_us` is what it adds once the dearer ones are repaired: more than alone where it hides
-    behind one of them. `bound_us` is an upper bound from local times and transfers alone, where no
-    replay is to be trusted.
+    behind one of them. For a fault these are the dearer faults: work that is uneven by design stays.
+    `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
     """
 
     alone_us: float | None
@@ -74,10 +74,17 @@ class WhatIf:
             return [Saving(None, None, bound_us=_bound(self._view, one)) for one in suspects]
         found = self._saved(graph, [[one] for one in suspects])
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
-        together = zip(*self._greedy(graph, suspects, alone), strict=True)
+        cumulative, added = self._greedy(graph, suspects, alone)
+        faults = [i for i, one in enumerate(suspects) if one.is_alarm]
+        if len(faults) < len(suspects):  # uneven work stays, and what it hides is no fault's cost
+            _, among = self._greedy(graph, [suspects[i] for i in faults], [alone[i] for i in faults])
+            for i, us in zip(faults, among, strict=True):
+                added[i] = us
         return [
-            Saving(None, None, bound_us=_bound(self._view, one)) if np.isnan(saved) else Saving(saved, *rest)
-            for one, saved, rest in zip(suspects, found, together, strict=True)
+            Saving(None, None, bound_us=_bound(self._view, one))
+            if np.isnan(found[i])
+            else Saving(found[i], cumulative[i], added[i])
+            for i, one in enumerate(suspects)
         ]
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
@@ -208,7 +215,8 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
         if np.isfinite(error).any():
             good = _good_steps(error)
             quality = Replay(latest, good, float(median(error[good])))
-            choices.append((float(median(error[0])), one, quality, guess))
+            # The mean: that of most ranks is right either way, if only some ended late.
+            choices.append((float(np.nanmean(error[0])), one, quality, guess))
     if not choices:
         return graph, None, None
     _, chosen, replayed, lead = min(choices, key=lambda choice: choice[0])
