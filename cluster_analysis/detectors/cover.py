@@ -50,13 +50,13 @@ class Cover:
 
 
 def cover(
-    slow: frozenset[Pair], seen: frozenset[Pair], host_of: Mapping[int, int], *, is_remote: bool
+    slow: frozenset[Pair], seen: Mapping[Pair, str], host_of: Mapping[int, int], *, is_remote: bool
 ) -> list[Cover]:
     """Explain the slow directed links of one class of transport by as few parts as possible.
 
     Args:
         slow: (src, dst) that are slow.
-        seen: all (src, dst) that were observed, slow ones included.
+        seen: all (src, dst) that were observed, slow ones included, and their transports.
         host_of: host number of each rank.
         is_remote: whether the links leave hosts.
     """
@@ -74,7 +74,7 @@ def cover(
 
 def _hypotheses(
     left: set[Pair],
-    seen: frozenset[Pair],
+    seen: Mapping[Pair, str],
     slow: frozenset[Pair],
     host_of: Mapping[int, int],
     *,
@@ -88,17 +88,11 @@ def _hypotheses(
             ("link", (one, other), (), {p for p in seen if p in ((one, other), (other, one)) and p in slow})
         )
     for rank in ends:
-        out = {pair for pair in seen if pair[0] == rank}
-        into = {pair for pair in seen if pair[1] == rank}
-        if is_remote:
+        for carried in _carried(rank, seen):
+            out = {pair for pair in carried if pair[0] == rank}
+            into = {pair for pair in carried if pair[1] == rank}
             claims += [
-                ("nic", (rank,), (), out | into),
-                ("nic_tx", (rank,), (), out),
-                ("nic_rx", (rank,), (), into),
-            ]
-        else:
-            claims += [
-                ("port", (rank,), (), out | into),
+                ("nic" if is_remote else "port", (rank,), (), out | into),
                 ("nic_tx", (rank,), (), out),
                 ("nic_rx", (rank,), (), into),
             ]
@@ -120,6 +114,14 @@ def _hypotheses(
         separable = part == "link" or len(claimed) >= MIN_LINKS
         options.append((score, Cover(part, ranks, hosts_named, tuple(sorted(covered)), separable)))
     return options
+
+
+def _carried(rank: int, seen: Mapping[Pair, str]) -> list[set[Pair]]:
+    """A rank's links that may share a part: all of them, or those of one transport, with ports of its own."""
+    own = {pair for pair in seen if rank in pair}
+    transports = sorted({seen[pair] for pair in own})
+    by_transport = [{pair for pair in own if seen[pair] == one} for one in transports]
+    return [own, *by_transport] if len(transports) > 1 else [own]
 
 
 def _hosts(pair: Pair, host_of: Mapping[int, int]) -> tuple[int, int]:

@@ -26,12 +26,13 @@ def link_suspects(
     host_of |= {int(rank): view.hosts.index(host) for rank, host in view.topology.hosts.items()}
     found: list[Suspect] = []
     is_rdma = np.array([name.upper() == "RDMA" for name in table.transports])[table.transport]
-    for remote in (False, True):  # a port is broken in whatever it carries inside the host
+    for remote in (False, True):
         inside = np.flatnonzero((is_rdma == remote) & np.isfinite(table.level))
         inside = inside[np.argsort(table.slow[inside], kind="stable")]  # a slow entry of a pair comes last
         pairs = {(int(table.src[i]), int(table.dst[i])): int(i) for i in inside}
         slow = frozenset(pair for pair, i in pairs.items() if table.slow[i])
-        for part in cover(slow, frozenset(pairs), host_of, is_remote=remote):
+        carried = {pair: table.transports[int(table.transport[i])] for pair, i in pairs.items()}
+        for part in cover(slow, carried, host_of, is_remote=remote):
             transport = table.transports[int(table.transport[pairs[part.links[0]]])]
             found.append(_suspect(evidence, view, table, pairs, part=part, transport=transport))
     return found

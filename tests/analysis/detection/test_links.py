@@ -20,12 +20,13 @@ ALL = frozenset((one, other) for one in range(8) for other in range(8) if HOSTS[
 
 
 def explained(slow: Pairs, seen: Pairs = ALL, *, is_remote: bool = True) -> list[tuple[str, tuple[int, ...]]]:
-    return [(one.part, one.ranks or one.hosts) for one in cover(slow, seen, HOSTS, is_remote=is_remote)]
+    carried = dict.fromkeys(seen, "RDMA" if is_remote else "HCCS")
+    return [(one.part, one.ranks or one.hosts) for one in cover(slow, carried, HOSTS, is_remote=is_remote)]
 
 
 def test_one_slow_link_is_a_link_in_both_directions_or_one() -> None:
     assert explained(both_ways((0, 2))) == [("link", (0, 2))]
-    (found,) = cover(frozenset({(0, 2)}), ALL, HOSTS, is_remote=True)
+    (found,) = cover(frozenset({(0, 2)}), dict.fromkeys(ALL, "RDMA"), HOSTS, is_remote=True)
     assert found.links == ((0, 2),)
 
 
@@ -62,7 +63,16 @@ def test_two_broken_parts_are_two_findings() -> None:
 def test_all_links_of_a_rank_inside_its_host_are_its_port() -> None:
     inside = both_ways((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
     one_host = dict.fromkeys(range(4), 0)
-    found = cover(frozenset(pair for pair in inside if 1 in pair), inside, one_host, is_remote=False)
+    slow = frozenset(pair for pair in inside if 1 in pair)
+    found = cover(slow, dict.fromkeys(inside, "HCCS"), one_host, is_remote=False)
+    assert [(one.part, one.ranks) for one in found] == [("port", (1,))]
+
+
+def test_a_healthy_link_of_another_transport_does_not_acquit_a_rank_s_port() -> None:
+    inside = both_ways((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+    carried = dict.fromkeys(inside, "HCCS") | dict.fromkeys(both_ways((0, 1), (2, 3)), "SIO")
+    slow = frozenset(pair for pair in inside if 1 in pair and carried[pair] == "HCCS")
+    found = cover(slow, carried, dict.fromkeys(range(4), 0), is_remote=False)
     assert [(one.part, one.ranks) for one in found] == [("port", (1,))]
 
 
