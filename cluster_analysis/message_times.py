@@ -61,14 +61,15 @@ def message_times(
     exchanging = is_batch & has_receiver & has_sender
     one_way = is_batch & has_receiver & ~has_sender
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
-    # Both ends of a batch may have waited for third ranks: the shortest is then no transfer.
+    # Both ends of a batch with several partners may have waited for others: the shortest is then no transfer.
     # A receiver that finds its message there takes next to nothing, which is no transfer either.
     if is_batch.any():
         sends = is_batch & has_receiver
         usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
         now = transfer[operator[is_batch]]
         own_usual = np.maximum(_usual_of_pairs(now, messages, visit_rank, is_batch), 0.3 * usual)
-        now = np.where(now > 3.0 * own_usual, own_usual, now)
+        is_pair = wait_for_each_other(messages.visits, sender, receiver, n)[is_batch]
+        now = np.where((now > 3.0 * own_usual) & ~is_pair, own_usual, now)
         transfer[operator[is_batch]] = np.where(now < 0.3 * usual, usual, now)
         quick = is_batch & (lasted < 0.9 * transfer[operator])
         own[quick] = lasted[quick]
@@ -87,6 +88,22 @@ def message_times(
     alone = ~has_sender & ~has_receiver
     own[alone] = lasted[alone]
     return transfer, own, waits
+
+
+def wait_for_each_other(visits: IntArray, sender: IntArray, receiver: IntArray, n_visits: int) -> BoolArray:
+    """Whether a message's ends have one partner each, each other: no third rank holds them up (M,).
+
+    Args:
+        visits: the messages' visits, sorted.
+        sender: the visits that they receive from, `n_visits` for none.
+        receiver: the visits that receive from them, likewise.
+        n_visits: the number of all visits.
+    """
+    partner = np.where(receiver < n_visits, receiver, sender)
+    has_one = (partner < n_visits) & ((sender == n_visits) | (receiver == n_visits) | (sender == receiver))
+    only = np.full(n_visits + 1, n_visits, np.int64)
+    only[visits[has_one]] = partner[has_one]
+    return np.asarray(has_one & (only[partner] == visits), np.bool_)
 
 
 def _usual_of_pairs(

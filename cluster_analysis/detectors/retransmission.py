@@ -18,6 +18,7 @@ from cluster_analysis.detectors.suspects import Suspect
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray, JobEvidence
 from cluster_analysis.findings import Link
+from cluster_analysis.message_times import wait_for_each_other
 from cluster_analysis.replay import Graph
 from cluster_analysis.sorting import combined, half_octaves, stable_order
 from cluster_analysis.stats import leave_one_out, median
@@ -77,7 +78,7 @@ def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> l
     hit[single] = _is_lone_transfer(graph, single)
     # Sends that wait for their receivers are long for other reasons too: their links must show it.
     waited = np.zeros(len(hit), bool)
-    waited[graph.operator[graph.waits_for_receiver]] = True
+    waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
     if not hit.any():
         return []
     ends = _receives_of(graph, hit)
@@ -125,7 +126,18 @@ def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
     visit_of = np.full(len(graph.transfer_us), -1)
     visit_of[graph.operator] = np.arange(len(graph.operator))
     visits = visit_of[operators]
-    return np.asarray((graph.receiver[visits] < len(graph.rank)) & (graph.sender[visits] == len(graph.rank)))
+    n = len(graph.rank)
+    receiver, sender = graph.receiver[visits], graph.sender[visits]
+    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[visits]))
+
+
+def _is_batch_of_two(graph: Graph) -> BoolArray:
+    """Visits (V,) that send and receive at once, of ranks that wait for nobody but each other."""
+    at = np.flatnonzero(graph.is_p2p)
+    found = np.zeros(len(graph.rank), bool)
+    found[at] = wait_for_each_other(at, graph.sender[at], graph.receiver[at], len(graph.rank))
+    is_batch = np.array(["sendrecv" in name for name in graph.types], bool)
+    return np.asarray(found & is_batch[graph.operator_type[graph.operator]])
 
 
 def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:

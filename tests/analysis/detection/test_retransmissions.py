@@ -83,3 +83,58 @@ def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
     healthy = Healthy(gc_every=4, clock_sigma_ms=50.0, missing_ranks=(11, 27), uneven_counts=3)
     spec = JobSpec(tp=4, pp=4, dp=4, steps=8, p2p="rendezvous", healthy=healthy)
     assert judged(spec, "slow_uplink:2", seed=9050).of_kind("retransmission") == ()
+
+
+def exchanged(batch: list[tuple[int, int, int]], *, lost: int, late: int | None = None) -> list[Finding]:
+    """Four stages that exchange in turn, (number, one end, other end), work between each, and meet.
+
+    One exchange is sent again; or one stage comes four seconds late to it.
+    """
+    where = small_topology(
+        {"p": tuple(range(4)), "w": tuple(range(4))},
+        roles={"p": "pp", "w": "world"},
+        stages={rank: rank for rank in range(4)},
+    )
+    calls, steps = list[Call](), list[pa.Table]()
+    clock = np.zeros(4)
+    for step in range(5):
+        begin = clock.copy()
+        for number, one, other in batch:
+            clock[[one, other]] += 1000.0
+            if step == 2 and number == lost and late is not None:
+                clock[late] += LOST_US
+            ended = max(clock[one], clock[other]) + USUAL_US
+            if step == 2 and number == lost and late is None:
+                ended += LOST_US
+            for rank in (one, other):
+                calls.append(
+                    Call(rank, "batchsendrecv", clock[rank], ended - clock[rank], "p", number, step=step)
+                )
+                clock[rank] = ended
+        meet = float(clock.max()) + 100.0
+        calls += [
+            Call(rank, "allreduce", clock[rank], meet - clock[rank], "w", step, step=step)
+            for rank in range(4)
+        ]
+        clock[:] = meet
+        steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
+    parts = reduce_all(pa.concat_tables(steps), collectives_table(calls), NO_LINKS, where)
+    found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+    return [one for one in found.findings if one.kind == "retransmission"]
+
+
+#: Forwards through four stages and back: (number, one end, other end).
+TURNS = [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 2, 3), (5, 1, 2), (6, 0, 1)]
+
+
+@pytest.mark.parametrize("lost", [1, 3, 5])
+def test_an_exchange_that_took_seconds_was_sent_again(lost: int) -> None:
+    (finding,) = exchanged(TURNS, lost=lost)
+    _, one, other = TURNS[lost - 1]
+    assert finding.ranks == (one, other)
+    assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_exchanges_with_a_stage_that_came_seconds_late_were_not_sent_again(late: int) -> None:
+    assert exchanged(TURNS, lost=2, late=late) == []
