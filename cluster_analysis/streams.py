@@ -105,11 +105,18 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
         inside = (at == one) & (first < first_main)
         here, start = first[inside], calls.start_us[first_main[inside]]
         end = calls.end_us[here]
-        if len(here) < _ENOUGH_PEERS or calls.is_send[here].any() or (end > start + TOLERANCE_US).any():
+        if len(here) < _ENOUGH_PEERS or (end > start + TOLERANCE_US).any():
+            continue
+        if (calls.is_send[here] | _moves_gradients(calls)[here]).any():
             continue
         if _scatter(start - end) <= _ALIKE_SCATTER * _scatter(start - calls.start_us[here]) + TOLERANCE_US:
             awaited[here] = True
     return awaited
+
+
+def _moves_gradients(calls: Calls) -> BoolArray:
+    """Calls that add up what the ranks have computed: none of them has anything to send before."""
+    return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
 
 
 def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
@@ -121,13 +128,13 @@ def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
     """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
+    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    hit = _beside_messages(calls, ~known, rest & is_data[calls.group])
     begun_early = rest & (calls.start_us < _latest_end_before(calls, rest) - TOLERANCE_US)
-    if not begun_early.any():
+    if not begun_early.any() and not hit.any():
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
-    is_data = np.array([name in data_groups for name in calls.groups], bool)
-    hit = np.zeros(len(calls), bool)
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (
@@ -151,6 +158,17 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     enough[unit[is_data[calls.group]]] = True  # some gradients and weights overlap, the others do not
     regular = (ranks_hit >= _REGULAR_RANKS * ranks_with) & enough
     return np.asarray(regular[unit] & rest)
+
+
+def _beside_messages(calls: Calls, known_main: BoolArray, data: BoolArray) -> BoolArray:
+    """Data-parallel calls that begin during a message of the main stream, or during which one begins."""
+    message = known_main & calls.is_point_to_point
+    hit = data & (calls.start_us < _latest_end_before(calls, message) - TOLERANCE_US)
+    early = np.flatnonzero(message & (calls.start_us < _latest_end_before(calls, data) - TOLERANCE_US))
+    if len(early):
+        positions = np.flatnonzero(data)
+        hit[positions[np.searchsorted(positions, early) - 1]] = True
+    return hit
 
 
 def _ranks_of_groups(calls: Calls) -> IntArray:

@@ -160,3 +160,37 @@ def test_that_one_rank_waited_for_its_weights_shows_that_all_do() -> None:
     main = named(calls, 3)
     assert calls.number[found.join[main]].tolist() == [2] * N_RANKS
     assert found.gap_us[main] == pytest.approx(np.full(N_RANKS, 10_000.0))
+
+
+def gradients_beside_a_batch(rank: int) -> list[Call]:
+    """The last exchange with the next stage, and beside it the gradients; then all ranks meet."""
+    work = 1000.0 + 10.0 * rank
+    return [
+        Call(rank, "batchsendrecv", 0.0, 500.0, group="p", number=1),
+        Call(rank, "batchsendrecv", 500.0 + work, 500.0, group="p", number=2),
+        Call(rank, "reducescatter", 500.0 + work, 4000.0, group="d", number=3),
+        Call(rank, "allreduce", 4500.0 + work, 100.0, group="w", number=4),
+    ]
+
+
+def test_gradients_that_move_during_an_exchange_between_stages_are_on_a_second_stream() -> None:
+    calls, found = in_order(gradients_beside_a_batch)
+    assert calls.number[found.is_side].tolist() == [3] * N_RANKS
+    assert found.gap_us[named(calls, 2)].tolist() == pytest.approx(
+        [1000.0 + 10.0 * i for i in range(N_RANKS)]
+    )
+
+
+def gradients_of_all_computing(rank: int) -> list[Call]:
+    """Nothing but gradients, summed up beside the computing, and one call at the end that waits for them."""
+    late = 300.0 if rank == LATE else 0.0
+    return [
+        Call(rank, "allreduce", late, 1300.0 - late, group="d", number=1),
+        Call(rank, "allreduce", 1300.0, 1000.0, group="d", number=2),
+        Call(rank, "allreduce", 2000.0 + late, 500.0, group="w", number=3),
+    ]
+
+
+def test_gradients_are_never_what_a_step_begins_with() -> None:
+    calls, found = in_order(gradients_of_all_computing)
+    assert found.is_side[calls.number < 3].all()
