@@ -71,7 +71,9 @@ def assign_roles(
     }
     if not is_named:
         groups = {key: _doubted(group) for key, group in groups.items()}
-    stages = _stages(groups, members, uses)
+    rings = {key for key, group in groups.items() if group.role == "cp"}
+    messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
+    stages = _stages(groups, members, messages)
     tp_index, dp_index = _index_in(groups, "tp"), _index_in(groups, "dp")
     confidence: Confidence = "high" if is_named else "low"
     if not is_named and any((sizes.tp, sizes.pp, sizes.dp)):
@@ -81,7 +83,7 @@ def assign_roles(
     stages = {**by_size[0], **stages} if is_named else {**stages, **by_size[0]}
     tp_index = {**by_size[1], **tp_index} if is_named else {**tp_index, **by_size[1]}
     dp_index = {**by_size[2], **dp_index} if is_named else {**dp_index, **by_size[2]}
-    if not stages and sizes.pp <= 1 and not any(row["is_p2p"] for row in uses):
+    if not stages and sizes.pp <= 1 and not messages:
         stages = dict.fromkeys(ranks, 0)
     return Roles(
         groups, _completed(sizes, stages, tp_index, dp_index), stages, tp_index, dp_index, confidence
@@ -102,12 +104,13 @@ def infer_roles(
 ) -> dict[str, GroupRole]:
     """Guess roles from the operators of each group.
 
-    Point-to-point operators make a pipeline, all-to-all an expert group. Of the rest, groups over
+    Point-to-point operators make a pipeline, or a ring of context parallelism where everybody has as many;
+    all-to-all an expert group. Of the rest, groups over
     neighbouring ranks with clearly more operators than groups over distant ranks are tensor-parallel and
     the others data-parallel; where there is only one sort, nobody can tell. One group over all ranks is
     data-parallel when it is the only one.
     """
-    kinds = _kinds(uses)
+    kinds, rings = _kinds(uses), _rings(members, uses)
     everyone = set(ranks).union(*(one.ranks for one in members.values()))
     roles: dict[str, GroupRole] = {}
     candidates = []
@@ -117,7 +120,7 @@ def infer_roles(
         elif len(one.ranks) == len(everyone):
             roles[key] = "world"
         elif "p2p" in kinds.get(key, {}):
-            roles[key] = "pp"
+            roles[key] = "cp" if key in rings else "pp"
         elif any(kind.startswith("alltoall") for kind in kinds.get(key, {})):
             roles[key] = "ep"
         else:
@@ -145,6 +148,23 @@ def _kinds(uses: list[dict[str, object]]) -> dict[str, dict[str, int]]:
     return kinds
 
 
+def _rings(members: Mapping[str, Members], uses: list[dict[str, object]]) -> set[str]:
+    """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not."""
+    counts: dict[str, dict[Rank, dict[str, int]]] = {}
+    for row in uses:
+        if row["is_p2p"]:
+            of_rank = counts.setdefault(str(row["group"]), {}).setdefault(Rank(int(str(row["rank"]))), {})
+            of_rank[str(row["op_type"])] = of_rank.get(str(row["op_type"]), 0) + int(str(row["n_ops"]))
+    return {
+        key
+        for key, by_rank in counts.items()
+        if key in members
+        and len(members[key].ranks) > 2
+        and len(by_rank) == len(members[key].ranks)
+        and len({tuple(sorted(one.items())) for one in by_rank.values()}) == 1
+    }
+
+
 def _mean(counts: Mapping[str, float], keys: list[str]) -> float:
     return sum(counts[key] for key in keys) / len(keys)
 
@@ -164,7 +184,7 @@ def _doubted(group: Group) -> Group:
 
 
 def _stages(
-    groups: Mapping[str, Group], members: Mapping[str, Members], uses: list[dict[str, object]]
+    groups: Mapping[str, Group], members: Mapping[str, Members], messages: list[dict[str, object]]
 ) -> dict[Rank, int]:
     """Return the stage of each rank that a pipeline connects: its place in the chain, by rank."""
     edges: set[tuple[Rank, Rank]] = set()
@@ -172,7 +192,7 @@ def _stages(
         if group.role == "pp":
             edges |= {(left, right) for left, right in zip(group.ranks, group.ranks[1:], strict=False)}
     if not edges:
-        edges = _world_edges(members, uses)
+        edges = _world_edges(members, messages)
     neighbours: dict[Rank, set[Rank]] = {}
     for left, right in edges:
         neighbours.setdefault(left, set()).add(right)
@@ -185,13 +205,13 @@ def _stages(
     return stages
 
 
-def _world_edges(members: Mapping[str, Members], uses: list[dict[str, object]]) -> set[tuple[Rank, Rank]]:
+def _world_edges(members: Mapping[str, Members], messages: list[dict[str, object]]) -> set[tuple[Rank, Rank]]:
     """Return who sends to whom where a pipeline uses a group that is not its own: the links tell."""
     edges = set()
-    for row in uses:
+    for row in messages:
         one = members.get(str(row["group"]))
         peers = row["peers"]
-        if row["is_p2p"] and one and isinstance(peers, list):
+        if one and isinstance(peers, list):
             rank = Rank(int(str(row["rank"])))
             edges |= {(rank, one.ranks[peer]) for peer in peers if peer < len(one.ranks)}
     return {(left, right) for left, right in edges if left != right}

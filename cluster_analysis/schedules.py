@@ -1,7 +1,7 @@
-"""Pipeline schedules: which message each stage sends and receives in which order.
+"""Pipeline schedules and rings: which message each stage sends and receives in which order.
 
-Files name a send and its group, not the peer. Where a pipeline's group has more than two stages, the
-peers follow from the schedule. Candidates are the schedules that frameworks use; whoever asks checks them
+Files name a send and its group, not the peer. Where a group has more than two stages, the peers follow from
+the schedule. Candidates are the schedules that frameworks use; whoever asks checks them
 against the operators' times.
 """
 
@@ -42,13 +42,18 @@ class BatchCall:
 
 
 def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, ...]]:
-    """Yield schedules in which the first stage sends so many messages: 1F1B, GPipe, interleaved."""
+    """Yield schedules in which the first stage sends so many messages: 1F1B, GPipe, interleaved, and rings.
+
+    In a ring (context parallelism) everybody sends to the next one and receives from the one before.
+    """
     yield _schedule(n_stages, n_first_sends, 1, False)
     yield _schedule(n_stages, n_first_sends, 1, True)
     for chunks in range(2, 9):
         microbatches, rest = divmod(n_first_sends, 2 * chunks - 1)
         if not rest and microbatches and microbatches % n_stages == 0:
             yield _schedule(n_stages, microbatches, chunks, False)
+    for distance in (1, n_stages - 1):
+        yield _ring(n_stages, n_first_sends, distance)
 
 
 def batched(calls: StageCalls, *, same_peer: bool) -> tuple[BatchCall, ...]:
@@ -79,6 +84,19 @@ def single(calls: StageCalls) -> tuple[BatchCall, ...]:
         BatchCall((message,), ()) if is_send else BatchCall((), (message,))
         for message, is_send in zip(calls.messages, calls.is_send, strict=True)
     )
+
+
+@cache
+def _ring(n_stages: int, n_rounds: int, distance: int) -> tuple[StageCalls, ...]:
+    """Everybody sends to the one so far behind it."""
+    found = []
+    for stage in range(n_stages):
+        messages: list[Message] = []
+        for number in range(n_rounds):
+            messages.append((stage, (stage + distance) % n_stages, True, number, 0))
+            messages.append(((stage - distance) % n_stages, stage, True, number, 0))
+        found.append(StageCalls(tuple(messages), (True, False) * n_rounds))
+    return tuple(found)
 
 
 @cache

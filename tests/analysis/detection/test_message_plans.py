@@ -22,7 +22,7 @@ N_STAGES = 4
 N_BATCHES = 8
 TRANSFER_US = 200.0
 WORK_US = 5000.0
-ONE_F_ONE_B, GPIPE, *_ = candidates(N_STAGES, N_BATCHES)
+ONE_F_ONE_B, GPIPE, *_, RING, _ = candidates(N_STAGES, N_BATCHES)
 
 
 def played(
@@ -80,7 +80,7 @@ def true_ends(numbers: dict[Message, tuple[int, int]]) -> set[tuple[int, int, in
     return {(message[0], sent, message[1], received) for message, (sent, received) in numbers.items()}
 
 
-@pytest.mark.parametrize("schedule", [ONE_F_ONE_B, GPIPE], ids=["1F1B", "GPipe"])
+@pytest.mark.parametrize("schedule", [ONE_F_ONE_B, GPIPE, RING], ids=["1F1B", "GPipe", "ring"])
 def test_the_schedule_that_made_the_calls_is_found(schedule: tuple[StageCalls, ...]) -> None:
     made, numbers = played(schedule)
     calls, pipeline = by_stage(made)
@@ -117,6 +117,16 @@ def test_messages_that_contradict_clocks_that_collectives_connect_fit_no_schedul
     assert plan_of(calls, [pipeline], calls.origin_us) is None
     apart, pipeline = by_stage(own)
     assert plan_of(apart, [pipeline], apart.origin_us) is not None
+
+
+def test_in_a_ring_everybody_receives_from_the_one_before() -> None:
+    made, _ = played(RING)
+    calls = calls_of(collectives_table(made))
+    ends = pair_messages(calls, calls.origin_us, small_topology({"p": tuple(range(N_STAGES))}))
+    received = np.flatnonzero(calls.is_receive)
+    assert ends.n_unpaired == 0
+    senders = calls.rank[ends.sender[received]]
+    assert senders.tolist() == ((calls.rank[received] - 1) % N_STAGES).tolist()
 
 
 def test_calls_of_no_known_schedule_have_no_plan() -> None:

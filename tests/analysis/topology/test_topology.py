@@ -231,6 +231,24 @@ def test_a_chain_of_pairs_is_one_pipeline() -> None:
     assert topology.stages == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
+def of_messages(counts: tuple[int, ...]) -> Topology:
+    """Three groups of four ranks, in which ranks send and receive so often, and one over distant ranks."""
+    read = []
+    for rank in range(12):
+        n_calls = counts[rank % 4]
+        groups = [(group_id(1 + rank // 4), kind, n_calls) for kind in ("send", "receive")]
+        read.append(tables(rank, [*groups, (group_id(10 + rank % 4), "allreduce", 2)]))
+    return build(read)[0]
+
+
+def test_a_group_in_which_all_ranks_send_and_receive_as_often_is_a_ring_and_no_pipeline() -> None:
+    ring, pipeline = of_messages((6, 6, 6, 6)), of_messages((3, 6, 6, 3))
+    assert {ring.groups[group_id(number)].role for number in (1, 2, 3)} == {"cp"}
+    assert {pipeline.groups[group_id(number)].role for number in (1, 2, 3)} == {"pp"}
+    assert ring.stages == dict.fromkeys(range(12), 0)
+    assert pipeline.stages == {rank: rank % 4 for rank in range(12)}
+
+
 def test_one_group_over_all_ranks_is_data_parallel_when_it_is_the_only_one() -> None:
     topology, _ = build([tables(rank, [(group_id(1), "allreduce", 3)]) for rank in range(4)])
     assert topology.groups[group_id(1)].role == "dp"
