@@ -9,20 +9,31 @@ import numpy as np
 from cluster_analysis.detectors.absent import wait_for_absent
 from cluster_analysis.detectors.view import JobView
 from cluster_analysis.detectors.wording import listed_ranks, milliseconds, percent
-from cluster_analysis.evidence import JobEvidence
+from cluster_analysis.evidence import BoolArray, JobEvidence
 from cluster_analysis.findings import FAULT_KINDS, Finding
+from cluster_analysis.stats import median
 from cluster_analysis.thresholds import Thresholds
+
+#: A step in which some rank was late by this share of what all communicate for longer may be that rank's.
+_LATE_SHARE = 0.1
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
-    """Whether any role has ranks enough to compare them."""
-    counts = np.bincount(np.maximum(view.role, 0))
+    """Whether any role has ranks enough to compare them, with times that could be read."""
+    counts = np.bincount(np.maximum(view.role, 0)[_has_times(view)])
     return bool(counts.max(initial=0) > limits.min_peers)
+
+
+def _has_times(view: JobView) -> BoolArray:
+    known = np.isfinite(view.step_us) & np.isfinite(view.computing_us)
+    return np.asarray(known.any(axis=1))
 
 
 def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     """Notes on what was not there to be looked at."""
     notes = []
+    if not _has_times(view).any():
+        notes.append("no step times could be read: nothing can be said about this job")
     if view.graph is None:
         notes.append("no communication operators: costs are bounds from step totals, links are not judged")
     elif not evidence.links.num_rows:
@@ -49,7 +60,7 @@ def open_questions(
     """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
     if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
-        questions += _waits_for_absent(view, evidence, limits)
+        questions += _waits_for_absent(view, evidence, limits) or _long_steps(view, limits)
     return questions
 
 
@@ -75,4 +86,22 @@ def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) 
         f"{percent(wait.us_per_step / view.mean_step_us)} of the mean step went into waiting for ranks "
         f"without files, or for the network: {milliseconds(wait.step_us)} in step {wait.step} for "
         f"{listed_ranks(wait.ranks)}; collect them too"
+    ]
+
+
+def _long_steps(view: JobView, limits: Thresholds) -> list[str]:
+    """Steps in which all ranks communicate for longer than in others, though none of them was late."""
+    if len(view.steps) < limits.min_steps_confident:
+        return []
+    local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
+    with np.errstate(invalid="ignore"):
+        longer = np.fmin.reduce(view.communication_us - median(view.communication_us, 1)[:, None], axis=0)
+        later = np.fmax.reduce(local - median(local, 1)[:, None], axis=0)
+        unexplained = np.where(later < _LATE_SHARE * longer, np.nan_to_num(longer), 0.0)
+    if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
+        return []
+    worst = int(np.argmax(unexplained))
+    return [
+        f"all ranks communicate for {milliseconds(float(unexplained[worst]))} longer in step "
+        f"{view.steps[worst]} than usual, and no finding says why: look at the network at that time"
     ]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,6 +20,7 @@ from tests.analysis.detection.jobs import (
     small_topology,
     steps_table,
 )
+from tests.analysis.detection.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
 
 SMALL = JobSpec(tp=2, pp=1, dp=4, steps=3, microbatches=2)
 
@@ -75,3 +77,23 @@ def test_steps_that_only_some_ranks_have_are_named() -> None:
     parts = reduce_all(pa.concat_tables(totals), collectives_table([]), NO_LINKS, where)
     notes = merge_steps(parts, where, NO_OPERATORS, NO_PACKETS).notes
     assert "steps 2-3: not of all ranks; their other steps are compared" in notes
+
+
+def test_times_of_which_none_could_be_read_are_no_healthy_job() -> None:
+    evidence = evidence_of_computing(np.full((8, 4), np.nan), on_hosts(8, 8))
+    found = detect(evidence, on_hosts(8, 8))
+    assert found.verdict == "unknown"
+    assert any("no step times could be read" in note for note in found.notes)
+
+
+def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_question_open() -> None:
+    where = on_hosts(8, 8)
+    evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
+    table = evidence.step_table
+    at = table.schema.get_field_index("communication_us")
+    for longer_us, verdict in ((0.0, "healthy"), (STEP_US, "unknown")):
+        waited = pa.array(np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.4 * STEP_US)
+        held_up = replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited))
+        found = detect(held_up, where)
+        assert found.verdict == verdict
+        assert any("longer in step 2" in note for note in found.notes) == (verdict == "unknown")
