@@ -34,10 +34,10 @@ class StepOperators:
     local time before a visit is its gap, taken on the rank's own clock. `visit_after` is the visit
     (same rank) whose end the gap counts from, -1 for the begin of the step; a visit on a second (side)
     stream counts from the main stream's visit that had ended when it began. `visit_join` is a visit
-    that must have ended too, -1 for none. A point-to-point visit is an operator of its own;
-    `visit_sender` is the visit it receives from, `visit_receiver` the one that receives from it.
-    `visit_by_operator` are the visits of each operator side by side, by rank. `operator_place` counts the
-    operators of a group.
+    that must have ended too, -1 for none: before the gap, or behind it where the visit `waits_last`.
+    A point-to-point visit is an operator of its own; `visit_sender` is the visit it receives from,
+    `visit_receiver` the one that receives from it. `visit_by_operator` are the visits of each operator
+    side by side, by rank. `operator_place` counts the operators of a group.
 
     Shapes: (R,) ranks, (V,) visits, (O,) operators. Times in µs.
     """
@@ -57,6 +57,7 @@ class StepOperators:
     visit_is_receive: BoolArray
     visit_is_p2p: BoolArray
     visit_is_side: BoolArray
+    visit_waits_last: BoolArray
     operator_group: IntArray
     operator_type: IntArray
     operator_place: IntArray

@@ -124,7 +124,19 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     cell = number_of_step * np.int32(len(ranks)) + rank
     by_operator = beside.visits("visit_by_operator", none=0)
     order = replay_order(
-        Visits(operator, by_operator, cell, after, join, sender, receiver, own, is_side, is_p2p, waits),
+        Visits(
+            operator,
+            by_operator,
+            cell,
+            after,
+            join,
+            sender,
+            receiver,
+            own,
+            beside.marks("visit_waits_last"),
+            is_p2p,
+            waits,
+        ),
         n_operators,
         len(steps) * len(ranks),
     )

@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_analysis.calls import Calls
-from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.lacking_collectives import lacking_collectives
 from cluster_analysis.lacking_messages import lacking_messages
 from cluster_analysis.missing_time import Exposed, as_totals_say
 from cluster_analysis.model import Topology
+from cluster_analysis.streams import Sequence
 
 
 def with_missing_calls(
@@ -25,7 +26,7 @@ def with_missing_calls(
     topology: Topology,
     *,
     exposed: Exposed | None = None,
-    is_side: BoolArray | None = None,
+    local: Sequence | None = None,
 ) -> Calls:
     """Return the calls with the lacking ones filled in; the same object when none is lacking.
 
@@ -35,16 +36,16 @@ def with_missing_calls(
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, stages and replicas.
         exposed: what the ranks' communication must add up to, if that is known.
-        is_side: calls (V,) that run beside computing, and so do not count in it.
+        local: the streams of the calls; those of a second one do not count in it.
     """
     if not calls.has_clock:
         return calls
-    found = lacking_collectives(calls, operator, offset_us, topology)
+    found = lacking_collectives(calls, operator, offset_us, topology, local)
     found += lacking_messages(calls, operator, found, topology)
     if not found:
         return calls
-    if exposed is not None and is_side is not None:
-        found = as_totals_say(found, exposed, is_side)
+    if exposed is not None and local is not None:
+        found = as_totals_say(found, exposed, local.is_side)
     source = np.array([one.source for one in found])
     rank = np.concatenate([calls.rank, [one.rank for one in found]])
     start = np.concatenate([calls.start_us, [one.start_us for one in found]])

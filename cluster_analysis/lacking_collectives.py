@@ -12,25 +12,47 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.calls import Calls
-from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
+from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.lacking import Lacking
 from cluster_analysis.model import Topology
 from cluster_analysis.sorting import begins, combined, half_octaves, stable_order
-from cluster_analysis.stats import median, medians_by
+from cluster_analysis.streams import Sequence
+from cluster_analysis.usual_gaps import UsualGaps, medians_of_known
 from cluster_run.ids import Rank
 
 #: Times its usual transfer from which the shortest elapse of an operator holds waiting for a lacking rank.
 _WAITED = 3.0
-#: A gap this many times as long as usual in its place holds a pause, or another call that was lost.
-_UNUSUAL = 2.0
-#: Calls that run beside another one, at most.
-_BESIDE = 4
-#: Start and elapse are rounded: the next call may seem to begin so much before the end of the last.
-_ROUNDED_US = 1.0
+
+
+@dataclass(frozen=True)
+class _Holed:
+    """An operator that some members lack: the others' calls, when they left it, and what it takes, in µs.
+
+    `usual_us` is the transfer of complete ones, NaN if there are none; `shortest_us` the shortest elapse.
+    """
+
+    known: IntArray
+    ended_us: float
+    shortest_us: float
+    usual_us: float
+
+    @property
+    def needed_us(self) -> float:
+        """How long it takes by itself."""
+        return float(np.fmin(self.shortest_us, self.usual_us))
+
+    @property
+    def waited(self) -> bool:
+        """Whether all who are known waited for one who is not."""
+        return self.shortest_us > _WAITED * self.usual_us
 
 
 def lacking_collectives(
-    calls: Calls, operator: IntArray, offset_us: FloatArray, topology: Topology
+    calls: Calls,
+    operator: IntArray,
+    offset_us: FloatArray,
+    topology: Topology,
+    streams: Sequence | None = None,
 ) -> list[Lacking]:
     """Return the collectives that some members' files have and others' lack, in the order of their ends.
 
@@ -39,6 +61,7 @@ def lacking_collectives(
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, and stages.
+        streams: which calls are on a second stream, if that is known.
     """
     present = {int(rank): position for position, rank in enumerate(calls.ranks)}
     members = {
@@ -47,94 +70,95 @@ def lacking_collectives(
         if name in topology.groups
     }
     n_members = np.array([len(members.get(code, ())) for code in range(len(calls.groups))])
-    stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
-    usable = np.flatnonzero(~calls.is_point_to_point)
-    order = usable[stable_order(operator[usable])]
-    begin = np.flatnonzero(begins(operator[order])) if len(order) else np.empty(0, np.intp)
-    size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[order[begin]]]
-    holed = np.flatnonzero((size < wanted) & (2 * size >= wanted))
-    if not len(holed):
+    holed = _holed(calls, operator, offset_us, n_members)
+    if not holed:
         return []
-    transfer_us = np.minimum.reduceat(calls.elapse_us[order], begin)
-    usual_us = _usual_transfer(calls, order[begin], wanted, np.where(size < wanted, np.nan, transfer_us))
-    gaps = _Gaps.of(calls, operator, stage, n_members)
-    known = [order[begin[at] : begin[at] + size[at]] for at in holed]
-    ended_us = [float(np.median(calls.end_us[one] + offset_us[calls.rank[one]])) for one in known]
+    stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
+    gaps = UsualGaps.of(calls, operator, stage, n_members)
     found: list[Lacking] = []
-    filled_until_us: dict[int, float] = {}
-    for number in np.argsort(ended_us, kind="stable").tolist():
-        block, at = known[number], holed[number]
-        group = int(calls.group[block[0]])
-        needed = float(np.fmin(transfer_us[at], usual_us[at]))
-        for rank in sorted(set(members[group]) - set(calls.rank[block].tolist())):
-            before, end = _place(calls, rank, ended_us[number] - float(offset_us[rank]), needed)
-            before = max(before, filled_until_us.get(rank, -np.inf))
-            local = gaps.before(block, stage[calls.rank[block]] == stage[rank])
-            if transfer_us[at] > _WAITED * usual_us[at]:
-                start = max(end - needed, before)
-            elif np.isfinite(before) and np.isfinite(local):
-                start = min(before + local, max(end - needed, before))
-            else:
-                start = max(end - float(np.median(calls.elapse_us[block])), before)
-            latest = max(start, end - float(np.nan_to_num(usual_us[at])))
-            found.append(Lacking(rank, group, int(block[0]), start, end, min(before, start), latest))
-            filled_until_us[rank] = end
+    until_us: dict[int, float] = {}
+    for one in sorted(holed, key=lambda one: one.ended_us):
+        group = int(calls.group[one.known[0]])
+        for rank in sorted(set(members[group]) - set(calls.rank[one.known].tolist())):
+            left_us = one.ended_us - float(offset_us[rank])
+            is_alike = stage[calls.rank[one.known]] == stage[rank]
+            issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams)
+            if streams is not None and np.isfinite(issued_us):
+                found.append(_beside(calls, rank, one, left_us, issued_us=issued_us, streams=streams))
+                continue
+            local_us = gaps.before(one.known, is_alike)
+            after_us = until_us.get(rank, -np.inf)
+            found.append(_in_line(calls, rank, one, left_us, local_us=local_us, after_us=after_us))
+            until_us[rank] = found[-1].end_us
     return found
 
 
-@dataclass(frozen=True)
-class _Gaps:
-    """The local time before each call (V,) in µs, and what is usual before the like of it."""
-
-    own_us: FloatArray
-    usual_us: FloatArray
-
-    @classmethod
-    def of(cls, calls: Calls, operator: IntArray, stage: IntArray, n_members: IntArray) -> _Gaps:
-        """Take them of the step's calls; alike are the operators in the same place of a stage's groups."""
-        first = np.full(len(calls.groups), len(calls))
-        np.minimum.at(first, calls.group, operator)
-        own = _gaps(calls)
-        place = operator - first[calls.group]
-        _, code = combined(stage[calls.rank] + 1, calls.kind, place, n_members[calls.group])
-        return cls(own, _medians_of_known(code, own))
-
-    def before(self, block: IntArray, is_alike: BoolArray) -> float:
-        """Return the usual one before the calls of a block, of those alike if there are any; NaN: unknown."""
-        if not is_alike.any():
-            return float(median(self.usual_us[block]))
-        local, usual = float(median(self.own_us[block[is_alike]])), float(self.usual_us[block[is_alike][0]])
-        return usual if local > _UNUSUAL * usual else local
-
-
-def _gaps(calls: Calls) -> FloatArray:
-    """Time before each call since the rank's last call that had ended by then (V,); NaN where there is none.
-
-    Sends may run beside it.
-    """
-    gap = np.full(len(calls), np.nan)
-    for back in range(1, min(_BESIDE + 1, len(calls))):
-        since = calls.start_us[back:] - calls.end_us[:-back]
-        had_ended = (calls.rank[back:] == calls.rank[:-back]) & (since > -_ROUNDED_US)
-        gap[back:] = np.fmin(gap[back:], np.where(had_ended, np.maximum(since, 0.0), np.nan))
-    return gap
+def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray) -> list[_Holed]:
+    """Operators that half of their members have, and not all."""
+    usable = np.flatnonzero(~calls.is_point_to_point)
+    order = usable[stable_order(operator[usable])]
+    if not len(order):
+        return []
+    begin = np.flatnonzero(begins(operator[order]))
+    size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[order[begin]]]
+    chosen = np.flatnonzero((size < wanted) & (2 * size >= wanted))
+    if not len(chosen):
+        return []
+    shortest = np.minimum.reduceat(calls.elapse_us[order], begin)
+    usual = _usual_transfer(calls, order[begin], wanted, np.where(size < wanted, np.nan, shortest))
+    known = [order[begin[at] : begin[at] + size[at]] for at in chosen]
+    return [
+        _Holed(
+            block,
+            float(np.median(calls.end_us[block] + offset_us[calls.rank[block]])),
+            float(shortest[at]),
+            float(usual[at]),
+        )
+        for at, block in zip(chosen, known, strict=True)
+    ]
 
 
-def _place(calls: Calls, rank: int, end_us: float, needed_us: float) -> tuple[float, float]:
-    """Return when a rank ended what came before an operator that it lacks, and when it ended that, in µs.
+def _in_line(
+    calls: Calls, rank: int, one: _Holed, left_us: float, *, local_us: float, after_us: float
+) -> Lacking:
+    """The call of a rank that works before it, and waits in it.
 
-    What ended while the operator was under way came after it, whatever little the clocks are off by.
+    What began while the operator was under way came after it, whatever little the clocks are off by; what
+    began before and ended behind is of another stream.
 
     Args:
         calls: the step's calls.
         rank: its position.
-        end_us: when the others ended the operator, on the rank's clock.
-        needed_us: how long the operator takes.
+        one: the operator.
+        left_us: when the others ended it, on the rank's clock.
+        local_us: how long ranks usually work before it; NaN for unknown.
+        after_us: when the rank ended a call that is filled in before this one.
     """
     own = calls.rank == rank
-    is_before = calls.end_us[own] <= end_us - 0.5 * needed_us
-    before = float(calls.end_us[own][is_before].max(initial=-np.inf))
-    return before, min(end_us, float(calls.start_us[own][~is_before].min(initial=np.inf)))
+    starts, ends = calls.start_us[own], calls.end_us[own]
+    under_way_us = left_us - 0.5 * one.needed_us
+    before = max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us)
+    end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
+    if one.waited:
+        start = max(end - one.needed_us, before)
+    elif np.isfinite(before) and np.isfinite(local_us):
+        start = min(before + local_us, max(end - one.needed_us, before))
+    else:
+        start = max(end - float(np.median(calls.elapse_us[one.known])), before)
+    latest = max(start, end - float(np.nan_to_num(one.usual_us)))
+    return Lacking(
+        rank, int(calls.group[one.known[0]]), int(one.known[0]), start, end, min(before, start), latest
+    )
+
+
+def _beside(
+    calls: Calls, rank: int, one: _Holed, left_us: float, *, issued_us: float, streams: Sequence
+) -> Lacking:
+    """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
+    queue = (calls.rank == rank) & streams.is_side & ~calls.is_send
+    ended = calls.end_us[queue & (calls.end_us < left_us - 0.5 * one.needed_us)]
+    start = min(max(issued_us, float(ended.max(initial=-np.inf))), left_us - one.needed_us)
+    return Lacking(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 
 
 def _usual_transfer(
@@ -151,15 +175,5 @@ def _usual_transfer(
         transfer_us: shortest elapse of each operator (O,); NaN where members are lacking.
     """
     kind, size = calls.kind[first], half_octaves(calls.size_bytes[first])
-    own = _medians_of_known(combined(calls.group[first], kind, size)[1], transfer_us)
-    return np.where(np.isnan(own), _medians_of_known(combined(n_members, kind, size)[1], transfer_us), own)
-
-
-def _medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:
-    """Median of the finite values of each code, for every entry (N,); NaN where there is none."""
-    usual = np.full(int(code.max(initial=0)) + 1, np.nan)
-    known = np.isfinite(values)
-    if known.any():
-        present = np.unique(code[known])
-        usual[present] = medians_by(values[known], np.searchsorted(present, code[known]))
-    return np.asarray(usual[code])
+    own = medians_of_known(combined(calls.group[first], kind, size)[1], transfer_us)
+    return np.where(np.isnan(own), medians_of_known(combined(n_members, kind, size)[1], transfer_us), own)

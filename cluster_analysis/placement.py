@@ -72,7 +72,38 @@ def _taken(
     cell = graph.rank[visits] * graph.n_steps + graph.step[visits]
     total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
     taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
-    return np.minimum(taken, gap)
+    taken = np.minimum(taken, gap)
+    return taken + _taken_beside(graph, visits, taken, gap, is_head=suspect.where == "head")
+
+
+def _taken_beside(
+    graph: Graph, visits: IntArray, taken: FloatArray, gap: FloatArray, *, is_head: bool
+) -> FloatArray:
+    """What calls on a second stream are issued earlier by: their share of what the gap around them loses.
+
+    Args:
+        graph: the job's operators.
+        visits: the visits (N,) that are mended, sorted.
+        taken: what each of their gaps loses.
+        gap: how long these are.
+        is_head: all that is lost lies before the first call.
+    """
+    beside = np.zeros(len(visits))
+    side = np.flatnonzero(graph.is_side[visits] & (gap > 0))
+    if not len(side):
+        return beside
+    n = len(graph.rank)
+    cell = graph.step[visits] * np.int64(len(graph.ranks)) + graph.rank[visits]
+    before = np.where(graph.after[visits] < n, graph.after[visits], n + cell)
+    main = np.flatnonzero(~graph.is_side[visits])
+    order = main[np.argsort(before[main], kind="stable")]
+    at = np.searchsorted(before[order], before[side])
+    around = order[np.minimum(at, len(order) - 1)] if len(order) else side
+    has = (before[around] == before[side]) & ~graph.is_side[visits[around]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.ones(len(side)) if is_head else np.minimum(gap[side] / gap[around], 1.0)
+    beside[side] = np.where(has, np.minimum(np.nan_to_num(part) * taken[around], gap[side]), 0.0)
+    return beside
 
 
 def _excess_in_graph(view: JobView, graph: Graph, suspect: Suspect) -> FloatArray:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from cluster_analysis.absent_members import without_absent
 from cluster_analysis.alignment import clock_offsets
 from cluster_analysis.calls import COLUMNS, Calls, calls_of, numbers
+from cluster_analysis.drains import waited_us, with_issues
 from cluster_analysis.evidence import FloatArray, IntArray, StepEvidence, StepOperators
 from cluster_analysis.imputation import with_missing_calls
 from cluster_analysis.matching import match_calls
@@ -58,7 +59,7 @@ def reduce_step(
     whole = seen
     filled = with_missing_calls(
         calls, operator, offset_us, topology,
-        exposed=_exposed(seen, own_steps, topology), is_side=seen.local.is_side,
+        exposed=seen.exposed, local=seen.local,
     )  # fmt: skip
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), offset_us, own_steps, own_links, topology)
@@ -79,7 +80,8 @@ def reduce_step(
 class _Matched:
     """Everything known about the calls of a step, by call (V,) or by operator (O,).
 
-    `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on.
+    `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on. `waited_us`
+    (V,) is the part of the gap before a call in which its main stream waited for another one.
     """
 
     calls: Calls
@@ -91,6 +93,8 @@ class _Matched:
     wait_us: FloatArray
     ends: Ends
     local: Sequence
+    waited_us: FloatArray
+    exposed: Exposed
 
     @property
     def first(self) -> IntArray:
@@ -134,7 +138,9 @@ def _matched(
         _transfer(calls, operator, shortest, ends), topology, links,
     )  # fmt: skip
     wait = calls.elapse_us - transfer[operator]
-    return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local)
+    exposed = _exposed(calls, local, steps, stage)
+    waited = waited_us(calls, local, exposed.total_us - exposed.recorded_us)
+    return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local, waited, exposed)
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
@@ -243,7 +249,7 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
 def _rank_times(step: Step, seen: _Matched) -> pa.Table:
     n = len(seen.calls.ranks)
     rank = seen.calls.rank.astype(np.intp)
-    gap = np.where(seen.local.is_side, 0.0, seen.local.gap_us)
+    gap = np.where(seen.local.is_side, 0.0, np.maximum(seen.local.gap_us - seen.waited_us, 0.0))
     return pa.table(
         {
             "rank": pa.array(seen.calls.ranks),
@@ -262,8 +268,9 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     total = _step_time(steps, calls.ranks)
     head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
     gap = local.gap_us.copy()
-    leads = local.after < 0
+    leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
+    gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.alike)
     return StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, last_end),
@@ -280,6 +287,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         visit_is_receive=calls.is_receive,
         visit_is_p2p=calls.is_point_to_point,
         visit_is_side=local.is_side,
+        visit_waits_last=local.waits_last,
         operator_group=calls.group[first],
         operator_type=calls.kind[first],
         operator_place=seen.place[first],
@@ -290,17 +298,14 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     )
 
 
-def _exposed(seen: _Matched, steps: pa.Table, topology: Topology) -> Exposed | None:
-    """Communication that computing does not cover, by the totals and by the records; None without totals."""
-    calls = seen.calls
-    if not steps.num_rows:
-        return None
-    elapse = np.where(seen.local.is_side, 0.0, calls.elapse_us)
-    return Exposed(
-        total_us=_by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"])),
-        recorded_us=np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64),
-        alike=np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks]),
-    )
+def _exposed(calls: Calls, local: Sequence, steps: pa.Table, stage: IntArray) -> Exposed:
+    """Communication that computing does not cover, by the totals and by the records of the main streams."""
+    elapse = np.where(local.is_side, 0.0, calls.elapse_us)
+    total = np.full(len(calls.ranks), np.nan)
+    if steps.num_rows:
+        total = _by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"]))
+    recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
+    return Exposed(total, recorded, stage)
 
 
 def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:

@@ -181,7 +181,7 @@ def _blocks(
         return [(place[own], own) for own in inside]
 
     has_join = visits.join < n
-    joins, side_joins = cut(has_join & ~visits.is_side), cut(has_join & visits.is_side)
+    joins, side_joins = cut(has_join & ~visits.waits_last), cut(has_join & visits.waits_last)
     owns = cut(np.isfinite(visits.own_us) & visits.is_p2p)
     ends = [
         (visits.sender, cut(visits.sender < n)),
@@ -200,7 +200,7 @@ def _blocks(
                 at, visit = paired[number]
                 if len(at):
                     partner = other[visit]
-                    is_side, join = visits.is_side[partner], visits.join[partner]
+                    is_side, join = visits.waits_last[partner], visits.join[partner]
                     partners.append(
                         Partners(
                             at - start, place[partner], after[place[partner]],

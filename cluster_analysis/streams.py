@@ -8,25 +8,24 @@ when the main stream has got far enough; where the main stream waits for one, th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import BoolArray, FloatArray, IntArray
-from cluster_analysis.sorting import begins, distinct, searchsorted_within
+from cluster_analysis.sorting import begins, distinct
+from cluster_analysis.stream_joins import (
+    DRIFT,
+    ENOUGH_PEERS,
+    TOLERANCE_US,
+    begins_with,
+    count_from_drain,
+    keep_likely_joins,
+    running_maxima,
+    scatter,
+    split,
+)
 
-#: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
-TOLERANCE_US = 5.0
-#: A host's clock and its device's counter drift apart: long calls end that much later on paper.
-_DRIFT = 1e-4
-#: A side call that begins this soon after another one's end was queued behind it.
-_QUEUE_US = 100.0
-#: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
-_ENOUGH_PEERS = 4
-_FEW = 0.5
-#: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
-_DRAIN_SCATTER = 0.5
 #: Up to this many times as much they scatter alike.
 _ALIKE_SCATTER = 1.2
 #: Share of a kind's ranks, and of its calls, that must overlap others for it to be on a stream of its own.
@@ -39,13 +38,17 @@ class Sequence:
     """Local dependencies of calls, each (V,): positions of calls, -1 for none.
 
     `after` is the call that the gap counts from; `join` a call of the other stream that must have
-    ended too. `gap_us` is the local time from the later of the two, or from `after` on a side stream.
+    ended too. `gap_us` is the local time from the later of the two, or from `after` where the call
+    `waits_last`: once its rank is done with what lies between, as on a side stream. A side call that is
+    `queued` behind another one waited for that alone.
     """
 
     after: IntArray
     join: IntArray
     gap_us: FloatArray
     is_side: BoolArray
+    waits_last: BoolArray
+    is_queued: BoolArray
 
 
 def sequence(
@@ -65,7 +68,8 @@ def sequence(
     after: IntArray = np.where(begins(calls.rank), -1, np.arange(-1, n - 1, dtype=np.int32))
     join: IntArray = np.full(n, -1, np.int32)
     if not calls.has_clock:
-        return Sequence(after, join, np.full(n, np.nan), np.zeros(n, bool))
+        nothing = np.zeros(n, bool)
+        return Sequence(after, join, np.full(n, np.nan), nothing, nothing, nothing)
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
     if data_is_free:
@@ -73,28 +77,27 @@ def sequence(
         is_side = is_side | (is_data & ~calls.is_point_to_point)
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
+    waits_last = is_side
     if is_side.any():
         is_side &= ~_awaited_at_begin(calls, is_side, stage)
-        after, join = _split(calls, is_side)
-        _keep_likely_joins(calls, is_side, after, join, stage)
-        _count_from_drain(calls, is_side, after, join, stage)
+        after, join, ended = split(calls, is_side)
+        waits_last = is_side | keep_likely_joins(calls, is_side, (after, join, ended), stage)
+        count_from_drain(calls, is_side, after, join, stage)
     begun = np.where(after >= 0, calls.end_us[after], 0.0)
-    joined = np.where((join >= 0) & ~is_side, calls.end_us[join], -np.inf)
+    joined = np.where((join >= 0) & ~waits_last, calls.end_us[join], -np.inf)
     gap = calls.start_us - np.maximum(begun, joined)
     gap = np.where(after < 0, 0.0, np.maximum(gap, 0.0))
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
-    queued = (
-        is_side & (join >= 0) & (calls.start_us <= np.where(join >= 0, calls.end_us[join], 0.0) + _QUEUE_US)
-    )
+    queued = is_side & begins_with(calls, join)
     gap[queued] = 0.0
-    return Sequence(after, join, gap, is_side)
+    return Sequence(after, join, gap, is_side, waits_last, queued)
 
 
 def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> BoolArray:
     """A rank's first call, on a second stream, if its main stream had to wait for it: the first weights.
 
     So far there is one sequence: what a rank does before it is the begin of its step. Peers tell, as in
-    `_keep_likely_joins`; where they all come at once, either way explains them, and it is taken for awaited.
+    `keep_likely_joins`; where they all come at once, either way explains them, and it is taken for awaited.
     """
     awaited = np.zeros(len(calls), bool)
     main = np.flatnonzero(~is_side)
@@ -105,11 +108,11 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
         inside = (at == one) & (first < first_main)
         here, start = first[inside], calls.start_us[first_main[inside]]
         end = calls.end_us[here]
-        if len(here) < _ENOUGH_PEERS or (end > start + TOLERANCE_US).any():
+        if len(here) < ENOUGH_PEERS or (end > start + TOLERANCE_US).any():
             continue
         if (calls.is_send[here] | _moves_gradients(calls)[here]).any():
             continue
-        if _scatter(start - end) <= _ALIKE_SCATTER * _scatter(start - calls.start_us[here]) + TOLERANCE_US:
+        if scatter(start - end) <= _ALIKE_SCATTER * scatter(start - calls.start_us[here]) + TOLERANCE_US:
             awaited[here] = True
     return awaited
 
@@ -139,7 +142,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
         before = here - 1
         while before > 0 and not (
             rest[before]
-            and calls.end_us[before] - _DRIFT * calls.elapse_us[before] >= calls.start_us[here] + TOLERANCE_US
+            and calls.end_us[before] - DRIFT * calls.elapse_us[before] >= calls.start_us[here] + TOLERANCE_US
         ):
             before -= 1
         if calls.group[before] != calls.group[here]:
@@ -182,139 +185,7 @@ def _ranks_of_groups(calls: Calls) -> IntArray:
 
 def _latest_end_before(calls: Calls, among: BoolArray) -> FloatArray:
     """The latest end among a rank's earlier calls (V,), -inf where there is none."""
-    end = np.where(among, calls.end_us - _DRIFT * calls.elapse_us, -np.inf)
-    latest: FloatArray = np.r_[-np.inf, _running_maxima(end, calls.rank)[:-1]]
+    end = np.where(among, calls.end_us - DRIFT * calls.elapse_us, -np.inf)
+    latest: FloatArray = np.r_[-np.inf, running_maxima(end, calls.rank)[:-1]]
     latest[begins(calls.rank)] = -np.inf
     return latest
-
-
-def _running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
-    """The largest value of a rank so far; the ranks are sorted."""
-    found = np.empty_like(values)
-    bounds = np.r_[np.flatnonzero(begins(rank)), len(rank)]
-    for begin, end in pairwise(bounds.tolist()):
-        np.maximum.accumulate(values[begin:end], out=found[begin:end])
-    return found
-
-
-def _split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray]:
-    """Dependencies with two streams a rank."""
-    main, side = np.flatnonzero(~is_side), np.flatnonzero(is_side)
-    sends = calls.is_send[side]
-    after = np.full(len(calls), -1, np.int32)
-    join = np.full(len(calls), -1, np.int32)
-    _chain(calls, main, after)
-    for queue in (side[sends], side[~sends]):
-        _chain(calls, queue, join)
-    if len(main):
-        main_end = _running_maxima(calls.end_us[main] - _DRIFT * calls.elapse_us[main], calls.rank[main])
-        begin, end = _own_slices(calls, main, side)
-        begun = calls.start_us[side] + TOLERANCE_US
-        ended = searchsorted_within(main_end, begin, end, begun, side="right") - 1
-        after[side] = np.where(ended >= begin, main[np.maximum(ended, 0)], -1)
-        _join_drained(calls, main, side[~sends], join)
-    return after, join
-
-
-def _chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
-    """Say of the calls of a queue (sorted) which one of their rank stands before them in it."""
-    same = ~begins(calls.rank[queue])[1:]
-    before[queue[1:][same]] = queue[:-1][same]
-
-
-def _own_slices(calls: Calls, main: IntArray, side: IntArray) -> tuple[IntArray, IntArray]:
-    """For each side call, where the calls of its rank begin and end in `main`."""
-    bounds = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks) + 1))
-    return bounds[calls.rank[side]], bounds[calls.rank[side] + 1]
-
-
-def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray) -> None:
-    """Candidates: the latest side call that ended in the gap before a main call and began before it.
-
-    `_keep_likely_joins` decides which of them the main stream really waited for.
-    """
-    if not len(side):
-        return
-    start, end = calls.start_us[side], calls.end_us[side]
-    queued = ~begins(calls.rank[side])
-    queued[1:] &= start[1:] <= end[:-1] + _QUEUE_US
-    # A call that was queued behind another one had been issued by the begin of the run.
-    issued = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
-    # Each has ended when the first main call that begins later does, and when all others behind that do.
-    slices = _own_slices(calls, main, side)
-    next_main = searchsorted_within(calls.start_us[main] + TOLERANCE_US, *slices, end, side="left")
-    is_followed = next_main < slices[1]
-    latest = np.full(len(main), -1)
-    latest[next_main[is_followed]] = np.flatnonzero(is_followed)
-    latest = np.maximum.accumulate(latest)
-    follows = ~begins(calls.rank[main]) & (latest >= 0)
-    follows &= calls.rank[side[latest]] == calls.rank[main]
-    here = np.flatnonzero(follows)
-    chosen, before = latest[here], calls.end_us[main[here - 1]]
-    has = (end[chosen] > before) & (issued[chosen] <= before + _QUEUE_US)
-    join[main[here[has]]] = side[chosen[has]]
-
-
-def _keep_likely_joins(
-    calls: Calls, is_side: BoolArray, after: IntArray, join: IntArray, stage: IntArray
-) -> None:
-    """Drop joins that are a coincidence: computing went on while the side call ended.
-
-    Peers compute for the same time at the same place. Counted from where the computing really began,
-    the gaps of peers agree; counted from elsewhere they scatter as the waiting does.
-    """
-    main = np.flatnonzero(~is_side)
-    count = np.bincount(calls.rank[main], minlength=len(calls.ranks))
-    begin = np.r_[0, np.cumsum(count)[:-1]]
-    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
-        ranks = np.flatnonzero((stage == one) & (count == places))
-        if not places:
-            continue
-        visits = main[begin[ranks][:, None] + np.arange(places)]
-        has = join[visits] >= 0
-        used = np.flatnonzero(has.mean(axis=0) >= _FEW)
-        for place in np.flatnonzero(has.any(axis=0)):
-            here = visits[:, place]
-            if place in used and len(ranks) >= _ENOUGH_PEERS:
-                begun = np.where(after[here] >= 0, calls.end_us[after[here]], 0.0)
-                joined = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
-                from_main = calls.start_us[here] - begun
-                from_both = calls.start_us[here] - np.maximum(begun, joined)
-                keep = _scatter(from_both) < _scatter(from_main)
-            else:
-                keep = False
-            if not keep:
-                join[here] = -1
-
-
-def _count_from_drain(
-    calls: Calls, is_side: BoolArray, after: IntArray, join: IntArray, stage: IntArray
-) -> None:
-    """Let a side call count from the side call before it where the main stream had waited for that one.
-
-    An optimizer waits for its gradients and then gathers the weights on the same stream: the time between the
-    two is work, and that since the main stream's last call is mostly waiting. Peers tell, as in
-    `_keep_likely_joins`.
-    """
-    side = np.flatnonzero(is_side & ~calls.is_send)
-    count = np.bincount(calls.rank[side], minlength=len(calls.ranks))
-    begin = np.r_[0, np.cumsum(count)[:-1]]
-    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
-        ranks = np.flatnonzero((stage == one) & (count == places))
-        if not places or len(ranks) < _ENOUGH_PEERS:
-            continue
-        visits = side[begin[ranks][:, None] + np.arange(places)]
-        for place in range(1, places):
-            here = visits[:, place]
-            drained = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
-            begun = np.where(after[here] >= 0, calls.end_us[after[here]], -np.inf)
-            from_side = calls.start_us[here] - drained
-            if not (np.isfinite(begun).all() and (drained > begun).all() and (from_side > _QUEUE_US).all()):
-                continue
-            if _scatter(from_side) < _DRAIN_SCATTER * _scatter(calls.start_us[here] - begun):
-                after[here], join[here] = join[here], after[here]
-
-
-def _scatter(values: FloatArray) -> float:
-    """Mean distance from the middle: a few ranks that waited tell the most, and count therefore."""
-    return float(np.mean(np.abs(values - np.median(values))))

@@ -15,7 +15,8 @@ class Visits:
     """The columns of a graph's visits (V,) that decide the order; V where there is none, V + 1 for `join`.
 
     `by_operator` are the visits of each operator side by side, in their order. `cell` numbers step and rank
-    through. `join` is a visit of another stream that must have ended too. `own_us` is what a receive takes
+    through. `join` is a visit of another stream that must have ended too, before
+    the local time or, where the visit `waits_last`, behind it. `own_us` is what a receive takes
     once its message is there, NaN where a visit takes the operator's transfer.
     """
 
@@ -27,7 +28,7 @@ class Visits:
     sender: IntArray
     receiver: IntArray
     own_us: FloatArray
-    is_side: BoolArray
+    waits_last: BoolArray
     is_p2p: BoolArray
     waits_for_receiver: BoolArray
 

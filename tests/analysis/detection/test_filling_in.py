@@ -11,6 +11,7 @@ from cluster_analysis.matching import match_calls
 from cluster_analysis.missing_time import Exposed
 from cluster_analysis.reduction import reduce_step
 from cluster_analysis.simulation.api import Healthy, JobSpec
+from cluster_analysis.streams import sequence
 from cluster_run.ids import Step
 from tests.analysis.detection.jobs import (
     NO_LINKS,
@@ -112,7 +113,7 @@ def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) 
         exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6, np.int64))
     return with_missing_calls(
         found, operator, clock_offsets(found, operator), where,
-        exposed=exposed, is_side=np.zeros(len(found), bool),
+        exposed=exposed, local=sequence(found, np.zeros(6, np.int32)),
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
         sender=np.where(~is_send & (other >= 0), other, n).astype(np.int32),
         receiver=np.where(is_send, other, n).astype(np.int32),
         own_us=np.full(n, np.nan),
-        is_side=np.zeros(n, bool),
+        waits_last=np.zeros(n, bool),
         is_p2p=other >= 0,
         waits_for_receiver=waits,
     ), n_operators
