@@ -141,6 +141,8 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     if not metric.is_log:
         # One peer host is a host like this one: its own luck counts too. The luck is a factor, not a sum.
         typical = max(_usual_us(metric.values[peers]), 1e-9)
+        if len(peer_hosts) < _ENOUGH_IDLE_HOSTS:  # one of few may be a quiet one
+            typical = max(typical, _usual_us(metric.values[others]))
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
         n_free = len(peer_hosts) - 1

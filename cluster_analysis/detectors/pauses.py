@@ -27,8 +27,11 @@ from cluster_analysis.thresholds import Thresholds
 _ONE_GAP = 0.6
 #: Two pauses as alike as this have one cause; the luck of two different ones rarely agrees so well.
 _ALIKE = 0.15
-#: Share of pairs of accidents that are.
+#: Share of pairs of accidents that are; of those that are more alike, so much less, down to this.
 _ALIKE_BY_LUCK = 0.2
+_LEAST_ALIKE_BY_LUCK = 0.03
+#: Of so many pauses one may be longer: an accident came on top.
+_ENOUGH_PAUSES = 4
 #: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
 _USUAL_RATE = 0.004
 _USUAL_CELLS = 100
@@ -50,21 +53,21 @@ def paused_ranks(
             continue
         if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
-        is_one_length = _is_one_length(series[rank][mine])
-        alike = is_one_length or _is_like_no_other(series[rank][mine], float(farthest[rank]))
+        lengths = series[rank][mine]
+        alike = _unlikeness(lengths) <= _ALIKE or _is_like_no_other(lengths, float(farthest[rank]))
         regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
         # Late starts come from slow input too; only their rhythm makes them pauses.
         if metric.where == "head" and not (alike and regular):
             continue
-        luck = _luck(series, int(rank), mine, regular=regular, alike=is_one_length)
+        luck = _luck(series, int(rank), mine, regular=regular)
         one = _suspect(view, metric, series, rank=int(rank), events=mine, regular=regular)
         found.append(replace(one, p_value=luck))
     return found
 
 
-def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool, alike: bool) -> float:
+def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) -> float:
     """P that any rank has as many accidents in such a rhythm and as alike, at the rate of the others'.
 
     An accident is half as long as the rank's shortest pause, or longer.
@@ -81,7 +84,10 @@ def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool, alik
         rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         luck *= n_regular / comb(n_steps, n_mine)
-    return float(min(1.0, luck * (_ALIKE_BY_LUCK if alike else 1.0)))
+    unlike = _unlikeness(series[rank][mine]) / _ALIKE
+    return float(
+        min(1.0, luck * (max(_ALIKE_BY_LUCK * unlike, _LEAST_ALIKE_BY_LUCK) if unlike <= 1.0 else 1.0))
+    )
 
 
 def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
@@ -104,8 +110,10 @@ def _farthest_of_others(series: FloatArray) -> FloatArray:
     return farthest
 
 
-def _is_one_length(lengths_us: FloatArray) -> bool:
-    return float(np.ptp(lengths_us)) <= _ALIKE * float(lengths_us.mean())
+def _unlikeness(lengths_us: FloatArray) -> float:
+    """How far pauses are from one length, as a share of it."""
+    kept = np.sort(lengths_us)[: -1 if len(lengths_us) >= _ENOUGH_PAUSES else None]
+    return float(np.ptp(kept) / kept.mean())
 
 
 def _is_like_no_other(lengths_us: FloatArray, farthest_us: float) -> bool:

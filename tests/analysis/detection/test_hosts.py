@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cluster_analysis.detection import detect
 from cluster_analysis.detectors.deviation import middle_of_hosts
 from cluster_analysis.detectors.view import JobView, build_view
 from cluster_analysis.simulation.api import Healthy, JobSpec
 from cluster_run.ids import HostId, Rank
 from tests.analysis.detection.jobs import judged
-from tests.analysis.detection.totals import evidence_of_computing, on_hosts, peers_agree
+from tests.analysis.detection.totals import evidence_of_computing, evidence_of_idle, on_hosts, peers_agree
 
 #: Two stages of two hosts; of the hosts of the first stage one lacks a rank, or the other one.
 TWO_A_STAGE = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
@@ -59,3 +60,18 @@ def test_ranks_of_unknown_roles_have_no_middle() -> None:
     role = np.where(np.arange(8) == 4, -1, view.role)
     found = middle_of_hosts(values, replace(view, role=role))
     assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [4]
+
+
+@pytest.mark.parametrize(("others_ms", "is_named"), [(6.0, True), (11.0, False)])
+def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_as_usual(
+    others_ms: float, is_named: bool
+) -> None:
+    where = on_hosts(32, 8)
+    stages = {Rank(rank): rank // 16 for rank in range(32)}
+    idle_ms = np.repeat([others_ms, others_ms, 6.0, 18.0], 8)[:, None]
+    luck = np.random.default_rng(3).uniform(0.95, 1.05, (32, 8))
+    evidence = evidence_of_idle(
+        peers_agree(32, 8, share=0.5), 1e3 * idle_ms * luck, np.full((32, 8), 2e3), where
+    )
+    found = detect(evidence, replace(where, stages=stages))
+    assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])

@@ -73,3 +73,24 @@ def test_two_alike_pauses_are_an_accident_where_other_ranks_have_many(
     free[others, np.arange(n_accidents) % N_STEPS] += 90e3
     named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
     assert named == ([(RANK,)] if is_named else [])
+
+
+def test_of_many_pauses_in_a_rhythm_one_may_be_longer_by_an_accident() -> None:
+    free, preparing = idle(12), idle(12, usual_us=2e3)
+    preparing[RANK, 1::2] += 200e3
+    preparing[RANK, 3] += 107e3
+    (alarm,) = alarms_of(free, preparing)
+    assert (alarm.kind, alarm.ranks) == ("periodic_pause", (RANK,))
+
+
+@pytest.mark.parametrize(("second_ms", "is_named"), [(200.0, True), (175.0, False)])
+def test_the_more_alike_two_pauses_are_the_less_may_they_be_accidents(
+    second_ms: float, is_named: bool
+) -> None:
+    free, preparing = idle(5), idle(5, usual_us=2e3)
+    free[RANK, 1] += 200e3
+    free[RANK, 3] += 1e3 * second_ms
+    others = np.delete(np.arange(N_RANKS), RANK)[:2]
+    free[others, 2] += 130e3  # so that the rate of accidents is no small one
+    named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
+    assert named == ([(RANK,)] if is_named else [])
