@@ -197,13 +197,13 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
             continue
         compared = outside_experts(metric, view)
         excluded = np.zeros(len(view.ranks), bool)
-        deviation = _deviation(view, compared, limits, excluded)
+        alone = deviation = _deviation(view, compared, limits, excluded)
         hosts = host_suspects(view, compared, deviation, limits)
         if hosts:  # their ranks would be half of the peers of others
             excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
             deviation = _deviation(view, compared, limits, excluded)
         if not metric.is_log:
-            paused = paused_ranks(view, metric, deviation, limits, excluded)
+            paused = paused_ranks(view, metric, alone, limits)
             excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
             suspects += paused
         if metric.name == "free":

@@ -123,9 +123,13 @@ def _moves_gradients(calls: Calls) -> BoolArray:
 
 
 def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
-    """Whether any send was still going on when the rank began its next call."""
+    """Whether sends are regularly still going on when the rank begins its next call.
+
+    One that is may be a call that was filled in a little too early.
+    """
     begun_early = calls.start_us < _latest_end_before(calls, sends) - TOLERANCE_US
-    return bool((begun_early & ~sends).any())
+    n_early = int((begun_early & ~sends).sum())
+    return n_early > 0 and n_early >= _REGULAR_CALLS * int(sends.sum())
 
 
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:

@@ -22,7 +22,9 @@ from cluster_analysis.stats import (
 )
 from cluster_analysis.thresholds import Thresholds
 
+#: Far from its peers is a step of so many sigmas; others' events are the like of it from this part of it on.
 _EVENT_SIGMAS = 6.0
+_HALF_AS_LARGE = 0.5
 #: So many of the largest deviations, each so many times what healthy ranks scatter by, are no rank's luck.
 _LEAST_RECORDS = 3
 _RECORD_SIGMAS = 4.0
@@ -244,14 +246,15 @@ def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
         return np.asarray(series > np.maximum(_EVENT_SIGMAS * scale, least))
 
 
-def event_tails(events: BoolArray) -> FloatArray:
-    """P of as many events (R, S) as each rank has, given how often the others have them (R,)."""
+def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
+    """P of as many events (R, S) as each rank has, given how often others have any half as large (R,)."""
     n_ranks, n_steps = events.shape
     count = events.sum(1)
-    total = int(count.sum())
     p = np.ones(n_ranks)
     for rank in np.flatnonzero(count):
-        others = (total - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
+        smallest = float(series[rank][events[rank]].min())
+        as_large = events & (series >= _HALF_AS_LARGE * smallest)
+        others = (int(as_large.sum()) - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(int(count[rank]), n_steps, others)
     return p
 

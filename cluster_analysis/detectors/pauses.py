@@ -39,15 +39,16 @@ _USUAL_CELLS = 100
 _BEYOND_OTHERS = 1.5
 
 
-def paused_ranks(
-    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
-) -> list[Suspect]:
-    """Return ranks that pause again and again; `metric` is idle time, between operators or before them."""
+def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+    """Return ranks that pause again and again; `metric` is idle time, between operators or before them.
+
+    Also ranks of hosts that are slow all the time: those pause in no step or in each.
+    """
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
     events = events_of(series, deviation.event_scale, 2 * metric.effect) & is_idle_altogether(view, series)
-    farthest = _farthest_of_others(np.where(excluded[:, None], np.nan, series))
+    farthest = _farthest_of_others(series)
     found = []
-    for rank in np.flatnonzero((events.sum(1) >= 2) & ~excluded):
+    for rank in np.flatnonzero(events.sum(1) >= 2):
         mine = events[rank]
         if mine.mean() >= limits.persistent_share:
             continue

@@ -130,7 +130,7 @@ def _intermittent(
     events = events_of(series, deviation.event_scale, least)
     if not metric.is_log:
         events &= is_idle_altogether(view, series)
-    tail = event_tails(events)
+    tail = event_tails(events, series)
     if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(tail), bool), events, tail
     enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)

@@ -35,3 +35,12 @@ def test_among_samples_of_unequal_length_a_device_is_held_against_its_mates() ->
         row = finding.evidence[0]
         assert finding.ranks == (61,)
         assert 1.08 < row.value / row.peers_median < 1.12
+
+
+def test_small_events_of_other_ranks_do_not_make_large_ones_an_accident() -> None:
+    computing = peers_agree(16, 8)
+    computing[SLOW, [0, 6]] *= 1.5
+    others = np.delete(np.arange(16), SLOW)
+    computing[others[:4], [1, 2, 4, 5]] *= 1.08
+    (finding,) = [one for one in judged_by_computing(computing, on_hosts(16, 16)).findings if one.is_alarm]
+    assert (finding.ranks, finding.pattern) == ((SLOW,), "intermittent")

@@ -94,3 +94,12 @@ def test_the_more_alike_two_pauses_are_the_less_may_they_be_accidents(
     free[others, 2] += 130e3  # so that the rate of accidents is no small one
     named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
     assert named == ([(RANK,)] if is_named else [])
+
+
+def test_a_rank_that_pauses_on_a_host_that_is_always_idle_is_named_as_well() -> None:
+    free, preparing = idle(10), idle(10, usual_us=2e3)
+    free[:8] += 14e3
+    free[3, 1::2] += 60e3
+    computing = peers_agree(N_RANKS, 10, share=0.5)
+    found = detect(evidence_of_idle(computing, free, preparing, WHERE), WHERE)
+    assert {(one.kind, one.ranks) for one in found.findings} >= {("periodic_pause", (3,))}

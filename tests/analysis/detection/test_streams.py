@@ -194,3 +194,23 @@ def gradients_of_all_computing(rank: int) -> list[Call]:
 def test_gradients_are_never_what_a_step_begins_with() -> None:
     calls, found = in_order(gradients_of_all_computing)
     assert found.is_side[calls.number < 3].all()
+
+
+def sends_that_wait(rank: int, *, n_early: int) -> list[Call]:
+    """Twenty sends that last long, and what follows each, of which so many begin before the send has ended."""
+    calls = []
+    for number in range(20):
+        begun = 10_000.0 * number
+        calls.append(Call(rank, "send", begun, 5000.0, group="p", number=2 * number))
+        ended = begun + (4000.0 if number < n_early else 6000.0)
+        calls.append(Call(rank, "allgather", ended, 1000.0, group="t", number=2 * number + 1))
+    return calls
+
+
+@pytest.mark.parametrize(("n_early", "is_beside"), [(1, False), (10, True)])
+def test_sends_run_beside_the_rest_where_what_comes_next_regularly_begins_before_they_end(
+    n_early: int, is_beside: bool
+) -> None:
+    calls, found = in_order(lambda rank: sends_that_wait(rank, n_early=n_early))
+    assert found.is_side[calls.is_send].all() == is_beside
+    assert found.is_side.any() == is_beside
