@@ -197,7 +197,7 @@ def test_gradients_are_never_what_a_step_begins_with() -> None:
 
 
 def sends_that_wait(rank: int, *, n_early: int) -> list[Call]:
-    """Twenty sends that last long, and what follows each, of which so many begin before the send has ended."""
+    """Twenty long sends, and what follows each, of which so many begin before the send has ended."""
     calls = []
     for number in range(20):
         begun = 10_000.0 * number
