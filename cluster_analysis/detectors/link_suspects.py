@@ -13,8 +13,12 @@ from cluster_analysis.detectors.wording import percent
 from cluster_analysis.evidence import FloatArray, IntArray, JobEvidence
 from cluster_analysis.findings import Evidence, Link
 from cluster_analysis.replay import Graph
+from cluster_analysis.stats import median
 from cluster_analysis.thresholds import Thresholds
 from cluster_run.ids import HostId, Rank
+
+#: An operator that takes this part of its transports' times together uses one after the other.
+_IN_TURN = 0.9
 
 
 def link_suspects(
@@ -166,6 +170,7 @@ def _factors(
     src_rank, dst_rank = links["src_rank"].to_numpy(), links["dst_rank"].to_numpy()
     names, group = codes(links["group"])
     kinds, kind = codes(links["op_type"])
+    _, transport = codes(links["transport"])
     time = numbers(links["time_us"])
     touched = np.zeros(len(time), bool)
     for src, dst in healthy:
@@ -182,7 +187,8 @@ def _factors(
             & (graph.operator_group == graph.groups.index(names[group_code]))
             & (graph.operator_type == graph.types.index(kinds[kind_code]))
         )
-        factor[operators] = _slowest_ratio(src_rank[rows], dst_rank[rows], time[rows], healthy)
+        entries = (src_rank[rows], dst_rank[rows], transport[rows], time[rows])
+        factor[operators] = remaining_share(entries, healthy, float(median(graph.transfer_us[operators])))
     return factor
 
 
@@ -199,13 +205,30 @@ def message_ends(graph: Graph) -> tuple[IntArray, IntArray]:
     return source, target
 
 
-def _slowest_ratio(
-    src: IntArray, dst: IntArray, time_us: FloatArray, healthy: dict[tuple[int, int], float]
+def remaining_share(
+    entries: tuple[IntArray, IntArray, IntArray, FloatArray],
+    healthy: dict[tuple[int, int], float],
+    transfer_us: float,
 ) -> float:
-    """The slowest link's median time without the fault over that with it."""
-    before, after = 0.0, 0.0
-    for one, other in sorted(set(zip(src.tolist(), dst.tolist(), strict=True))):
-        typical = float(np.median(time_us[(src == one) & (dst == other)]))
-        before = max(before, typical)
-        after = max(after, typical * healthy.get((one, other), 1.0))
-    return after / before if before > 0 else 1.0
+    """What is left of an operator's transfer without the fault, from the median times of its links.
+
+    It lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts and
+    between them, it lasts as long as the slowest links of each together: so it does if it is that long.
+
+    Args:
+        entries: senders, receivers, transports and times in µs of its links.
+        healthy: what would be left of the time of each slow link.
+        transfer_us: how long it takes.
+    """
+    src, dst, transport, time_us = entries
+    before: dict[int, float] = {}
+    after: dict[int, float] = {}
+    for one, other, by in sorted(set(zip(src.tolist(), dst.tolist(), transport.tolist(), strict=True))):
+        typical = float(np.median(time_us[(src == one) & (dst == other) & (transport == by)]))
+        before[by] = max(before.get(by, 0.0), typical)
+        after[by] = max(after.get(by, 0.0), typical * healthy.get((one, other), 1.0))
+    together = sum(before.values())
+    if len(before) > 1 and transfer_us >= _IN_TURN * together:
+        return sum(after.values()) / together
+    slowest = max(before.values(), default=0.0)
+    return max(after.values()) / slowest if slowest > 0 else 1.0

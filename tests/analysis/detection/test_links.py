@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from cluster_analysis.detectors.cover import cover
+from cluster_analysis.detectors.link_suspects import remaining_share
 from cluster_analysis.detectors.links import observe
 from cluster_analysis.simulation.api import Healthy, JobSpec
 from tests.analysis.detection.jobs import SMALL, Judged, judged
@@ -127,3 +129,18 @@ def test_links_to_itself_and_of_no_size_are_left_out() -> None:
     assert seen is not None
     assert (seen.src != seen.dst).all()
     assert (seen.size_bytes > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("transfer_us", "left"),
+    [
+        pytest.param(5000.0, 0.8, id="one transport after the other"),
+        pytest.param(3100.0, 1.0, id="both at once: the other one lasts longer"),
+    ],
+)
+def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
+    transfer_us: float, left: float
+) -> None:
+    src, dst, transport = np.array([0, 1]), np.array([1, 2]), np.array([0, 1])
+    entries = (src, dst, transport, np.array([3000.0, 2000.0]))
+    assert remaining_share(entries, {(1, 2): 0.5}, transfer_us) == pytest.approx(left)
