@@ -12,7 +12,7 @@ import numpy as np
 from cluster_analysis.calls import Calls
 from cluster_analysis.evidence import FloatArray, IntArray
 from cluster_analysis.sorting import begins, combined
-from cluster_analysis.stream_joins import begins_with
+from cluster_analysis.stream_joins import begins_with, running_maxima
 from cluster_analysis.streams import Sequence
 from cluster_analysis.usual_gaps import medians_of_known
 
@@ -32,12 +32,7 @@ def waited_us(calls: Calls, local: Sequence, missing_us: FloatArray) -> FloatArr
         return waited
     begun = np.where(local.after[at] >= 0, calls.end_us[local.after[at]], -np.inf)
     issued = np.where(local.is_side & ~local.is_queued, calls.start_us, -np.inf)
-    for number, call in enumerate(at.tolist()):
-        before = call - 1
-        while before >= 0 and calls.rank[before] == calls.rank[call] and issued[before] == -np.inf:
-            before -= 1
-        if before >= 0 and calls.rank[before] == calls.rank[call]:
-            begun[number] = max(begun[number], issued[before])
+    begun = np.maximum(begun, running_maxima(issued, calls.rank)[at])  # the call itself is on the main stream
     most = np.where(np.isfinite(begun), np.maximum(calls.start_us[at] - begun, 0.0), 0.0)
     rank = calls.rank[at]
     total = np.bincount(rank, most, len(calls.ranks))
