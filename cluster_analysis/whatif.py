@@ -76,7 +76,8 @@ class WhatIf:
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
         cumulative, added = self._greedy(graph, suspects, alone)
         faults = [i for i, one in enumerate(suspects) if one.is_alarm]
-        if len(faults) < len(suspects):  # uneven work stays, and what it hides is no fault's cost
+        if not all(suspects[i].is_alarm for i in _dearest(suspects, alone)):
+            # Uneven work stays, and what it hides is no fault's cost.
             _, among = self._greedy(graph, [suspects[i] for i in faults], [alone[i] for i in faults])
             for i, us in zip(faults, among, strict=True):
                 added[i] = us
@@ -158,8 +159,8 @@ class WhatIf:
         """
         cumulative = [max(alone, default=0.0)] * len(suspects)
         added = [0.0] * len(suspects)
-        order = sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))
-        left, fixed, best = order[:_GREEDY], list[Suspect](), 0.0
+        left, fixed, best = _dearest(suspects, alone), list[Suspect](), 0.0
+        rest = set(range(len(suspects))) - set(left)
         while left:
             gains = (
                 np.nan_to_num(self._saved(graph, [[*fixed, suspects[i]] for i in left])).tolist()
@@ -171,9 +172,14 @@ class WhatIf:
             best = max(best, gains[pick])
             cumulative[left[pick]] = best
             fixed.append(suspects[left.pop(pick)])
-        for i in order[_GREEDY:]:
+        for i in rest:
             cumulative[i] = best
         return cumulative, added
+
+
+def _dearest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
+    """Positions of the suspects that are repaired one after the other, the dearest first."""
+    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:_GREEDY]
 
 
 def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
