@@ -79,6 +79,14 @@ class Calls:
         """Point-to-point calls in the order of their groups, then by rank and start."""
         return self.by_group[self.is_point_to_point[self.by_group]]
 
+    @cached_property
+    def _begin_of_rank(self) -> IntArray:
+        return np.searchsorted(self.rank, np.arange(len(self.ranks) + 1))
+
+    def of_rank(self, rank: int) -> slice:
+        """Return where the calls of a rank (its position in `ranks`) lie."""
+        return slice(int(self._begin_of_rank[rank]), int(self._begin_of_rank[rank + 1]))
+
     def _where_type(self, is_wanted: Callable[[str], bool]) -> BoolArray:
         return np.array([is_wanted(name) for name in self.types], bool)[self.kind]
 

@@ -134,7 +134,7 @@ def _in_line(
         local_us: how long ranks usually work before it; NaN for unknown.
         after_us: when the rank ended a call that is filled in before this one.
     """
-    own = calls.rank == rank
+    own = calls.of_rank(rank)
     starts, ends = calls.start_us[own], calls.end_us[own]
     under_way_us = left_us - 0.5 * one.needed_us
     before = max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us)
@@ -155,8 +155,10 @@ def _beside(
     calls: Calls, rank: int, one: _Holed, left_us: float, *, issued_us: float, streams: Sequence
 ) -> Lacking:
     """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
-    queue = (calls.rank == rank) & streams.is_side & ~calls.is_send
-    ended = calls.end_us[queue & (calls.end_us < left_us - 0.5 * one.needed_us)]
+    own = calls.of_rank(rank)
+    ends = calls.end_us[own]
+    queue = streams.is_side[own] & ~calls.is_send[own]
+    ended = ends[queue & (ends < left_us - 0.5 * one.needed_us)]
     start = min(max(issued_us, float(ended.max(initial=-np.inf))), left_us - one.needed_us)
     return Lacking(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 

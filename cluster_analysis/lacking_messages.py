@@ -47,7 +47,8 @@ def _lacking_in_stage(
 ) -> list[Lacking]:
     by_rank: dict[int, dict[int, int]] = {}
     for rank in ranks.tolist():
-        own = np.flatnonzero(calls.is_point_to_point & (calls.rank == rank))
+        inside = calls.of_rank(rank)
+        own = inside.start + np.flatnonzero(calls.is_point_to_point[inside])
         if len(np.unique(calls.group[own])) == 1 and (calls.number[own] >= 0).all():
             by_rank[rank] = dict(zip(calls.number[own].tolist(), own.tolist(), strict=True))
     counts = Counter(number for numbers in by_rank.values() for number in numbers)
@@ -60,7 +61,8 @@ def _lacking_in_stage(
             continue
         others = sorted(by_rank, key=lambda other, rank=rank: (replica[other] != replica[rank], other))  # type: ignore[misc]
         group = int(calls.group[next(iter(own_calls.values()))])
-        together = np.flatnonzero((calls.rank == rank) & ~calls.is_point_to_point)
+        inside = calls.of_rank(rank)
+        together = inside.start + np.flatnonzero(~calls.is_point_to_point[inside])
         left_us = dict(zip(operator[together].tolist(), calls.end_us[together].tolist(), strict=True))
         left_us.update({int(operator[one.source]): one.end_us for one in filled if one.rank == rank})
         for number in sorted(lacking):
@@ -106,8 +108,8 @@ def _like_mate(
     start = float(calls.start_us[source] + shift_us)
     end = start + (usual_us if calls.is_send[source] else float(calls.elapse_us[source]))
     if not calls.is_send[source]:
-        begun = calls.start_us[calls.rank == rank]
-        ended = calls.end_us[calls.rank == rank]
+        own = calls.of_rank(rank)
+        begun, ended = calls.start_us[own], calls.end_us[own]
         end = min(end, float(begun[begun > start].min(initial=np.inf)))
         start = min(max(start, float(ended[ended <= end].max(initial=-np.inf))), end)
     return Lacking(rank, group, source, start, end, start, start)

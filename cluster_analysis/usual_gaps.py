@@ -63,7 +63,8 @@ class UsualGaps:
         """
         if streams is None or not len(alike) or not streams.is_side[alike].all():
             return np.nan
-        own = np.flatnonzero((calls.rank == rank) & ~calls.is_point_to_point)
+        inside = calls.of_rank(rank)
+        own = inside.start + np.flatnonzero(~calls.is_point_to_point[inside])
         at: list[float] = []
         for call in alike[streams.after[alike] >= 0].tolist():
             since = own[self.code[own] == self.code[streams.after[call]]]

@@ -46,7 +46,7 @@ def _findings_table(result: AnalysisResult) -> list[str]:
         cells = (
             str(number),
             finding.severity,
-            wording.KIND_NAMES[finding.kind],
+            wording.kind_name(finding),
             _escaped(wording.culprit(finding, result)),
             wording.format_ms(finding.cost_ms_per_step),
             wording.format_share(finding.cost_share),

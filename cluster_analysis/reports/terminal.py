@@ -80,7 +80,7 @@ def _findings_table(result: AnalysisResult, width: int) -> Table:
             Text(wording.format_share(finding.cost_share)),
         ]
         if wide:
-            cells.append(Text(wording.KIND_NAMES[finding.kind], style=style))
+            cells.append(Text(wording.kind_name(finding), style=style))
         table.add_row(*cells, Text(wording.plain(finding.summary)))
     if len(findings) > MAX_FINDINGS:
         more = f"{len(findings) - MAX_FINDINGS} more in findings.json and report.html"

@@ -145,11 +145,21 @@ def subject(finding: Finding) -> str:
         "slow_rank": f"slow {format_ranks(finding.ranks)}",
         "slow_host": f"slow host {hosts}",
         "slow_link": f"the slow link {link}" if link else "a slow link",
-        "slow_nic": f"the slow network card of {format_ranks(finding.ranks) or 'host ' + hosts}",
+        "slow_nic": f"the {kind_name(finding)} of {format_ranks(finding.ranks) or 'host ' + hosts}",
         "slow_host_pair": f"the slow connection of hosts {hosts}",
         "slow_uplink": f"a slow uplink of host {hosts}",
     }
-    return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, KIND_NAMES[finding.kind]))
+    return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, kind_name(finding)))
+
+
+def kind_name(finding: Finding) -> str:
+    """Return what kind of trouble a finding is, in two words."""
+    return "slow port" if finding.kind == "slow_nic" and is_port(finding) else KIND_NAMES[finding.kind]
+
+
+def is_port(finding: Finding) -> bool:
+    """Return whether a slow network card is the port to other devices of its host, which no network is at."""
+    return bool(finding.links) and all(link.transport.upper() != "RDMA" for link in finding.links)
 
 
 def can_save(document: FindingsDocument) -> bool:

@@ -121,7 +121,8 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
     if finding.kind in ("slow_host", "slow_host_pair", "slow_uplink"):
         who = ", ".join(map(wording.plain, finding.hosts))
     if finding.kind == "slow_nic":
-        return dictionary.say("subject.slow_nic", who=_where(finding, dictionary))
+        part = "port" if wording.is_port(finding) else "slow_nic"
+        return dictionary.say(f"subject.{part}", who=_where(finding, dictionary))
     return dictionary.say(f"subject.{finding.kind}", who=who)
 
 
@@ -144,6 +145,8 @@ def finding_summary(finding: Finding, dictionary: Dictionary) -> Phrase:
 def next_check(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return what to look at next; the detector's own sentence in English."""
     key = f"check.{finding.kind}" if finding.kind in FAULT_KINDS else "check.workload"
+    if finding.kind == "slow_nic" and wording.is_port(finding):
+        key = "check.port"
     general = dictionary.say(key, where=_where(finding, dictionary))
     return Phrase(finding.next_check or general.en, general.zh)
 

@@ -6,9 +6,19 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.findings import Cause, Evidence, FaultKind, Pattern, Severity, Verdict, WorkloadKind
+from cluster_analysis.findings import (
+    Cause,
+    Evidence,
+    FaultKind,
+    Link,
+    Pattern,
+    Severity,
+    Verdict,
+    WorkloadKind,
+)
 from cluster_analysis.model import Confidence
 from cluster_analysis.reports import wording, words
+from cluster_run.ids import Rank
 from tests.analysis.reports import builder
 
 ASSETS = files("cluster_analysis.reports").joinpath("assets")
@@ -20,7 +30,7 @@ COMPOSED = {
     "cause": get_args(Cause),
     "pattern": get_args(Pattern),
     "confidence": get_args(Confidence),
-    "subject": (*get_args(FaultKind), *get_args(WorkloadKind)),
+    "subject": (*get_args(FaultKind), *get_args(WorkloadKind), "port"),
 }
 PREFIXES = (
     "metric.",
@@ -139,3 +149,20 @@ def test_one_rank_of_one_step_is_singular():
         "1 host",
         "step 10",
     ]
+
+
+@pytest.mark.parametrize(
+    ("transport", "english", "chinese"), [("RDMA", "network card", "网卡"), ("HCCS", "port", "端口")]
+)
+def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
+    transport: str, english: str, chinese: str
+) -> None:
+    first = builder.degraded().document.findings[0]
+    links = (Link(Rank(5), Rank(4), transport), Link(Rank(5), Rank(6), transport))
+    one = replace(first, kind="slow_nic", ranks=(Rank(5),), links=links, next_check="")
+    title, check = words.finding_title(one, DICTIONARY), words.next_check(one, DICTIONARY)
+    assert english in wording.subject(one)
+    assert wording.kind_name(one) == f"slow {english}"
+    assert english in title.en
+    assert chinese in title.zh
+    assert ("error counters" in check.en) == (english == "network card")
