@@ -74,23 +74,44 @@ def lacking_collectives(
     if not holed:
         return []
     stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
-    gaps = UsualGaps.of(calls, operator, stage, n_members)
+    gaps = UsualGaps.of(calls, operator, stage, _purposes(calls, topology))
     found: list[Lacking] = []
-    until_us: dict[int, float] = {}
+    until_us: dict[tuple[int, bool], float] = {}
     for one in sorted(holed, key=lambda one: one.ended_us):
         group = int(calls.group[one.known[0]])
         for rank in sorted(set(members[group]) - set(calls.rank[one.known].tolist())):
             left_us = one.ended_us - float(offset_us[rank])
             is_alike = stage[calls.rank[one.known]] == stage[rank]
+            is_side = streams is not None and bool(streams.is_side[one.known[0]])
+            own = _stream_of(calls, rank, streams, is_side=is_side)
+            after_us = until_us.get((rank, is_side), -np.inf)
             issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams)
-            if streams is not None and np.isfinite(issued_us):
-                found.append(_beside(calls, rank, one, left_us, issued_us=issued_us, streams=streams))
-                continue
-            local_us = gaps.before(one.known, is_alike)
-            after_us = until_us.get(rank, -np.inf)
-            found.append(_in_line(calls, rank, one, left_us, local_us=local_us, after_us=after_us))
-            until_us[rank] = found[-1].end_us
+            if np.isfinite(issued_us):
+                found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
+            else:
+                local_us = gaps.before(one.known, is_alike)
+                found.append(_in_line(calls, own, rank, one, left_us, local_us=local_us, after_us=after_us))
+            until_us[rank, is_side] = found[-1].end_us
     return found
+
+
+def _purposes(calls: Calls, topology: Topology) -> IntArray:
+    """Number the groups (groups,) by what they are for: role, number of ranks, how far these lie apart."""
+    found: dict[tuple[str, int, int], int] = {}
+    numbers = []
+    for name in calls.groups:
+        group = topology.groups.get(name)
+        ranks = group.ranks if group else ()
+        kind = (group.role if group else "", len(ranks), ranks[1] - ranks[0] if len(ranks) > 1 else 0)
+        numbers.append(found.setdefault(kind, len(found)))
+    return np.array(numbers)
+
+
+def _stream_of(calls: Calls, rank: int, streams: Sequence | None, *, is_side: bool) -> IntArray:
+    """The calls of a rank on one of its streams; all of them where those are not known."""
+    own = calls.of_rank(rank)
+    inside = np.arange(own.start, own.stop)
+    return inside if streams is None else inside[streams.is_side[own] == is_side]
 
 
 def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray) -> list[_Holed]:
@@ -119,26 +140,25 @@ def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: I
 
 
 def _in_line(
-    calls: Calls, rank: int, one: _Holed, left_us: float, *, local_us: float, after_us: float
+    calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, local_us: float, after_us: float
 ) -> Lacking:
     """The call of a rank that works before it, and waits in it.
 
-    What began while the operator was under way came after it, whatever little the clocks are off by; what
-    began before and ended behind is of another stream.
+    What began while the operator was under way came after it, whatever little the clocks are off by.
 
     Args:
         calls: the step's calls.
+        own: those of the rank on the operator's stream.
         rank: its position.
         one: the operator.
         left_us: when the others ended it, on the rank's clock.
         local_us: how long ranks usually work before it; NaN for unknown.
         after_us: when the rank ended a call that is filled in before this one.
     """
-    own = calls.of_rank(rank)
     starts, ends = calls.start_us[own], calls.end_us[own]
     under_way_us = left_us - 0.5 * one.needed_us
-    before = max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us)
     end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
+    before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
     if one.waited:
         start = max(end - one.needed_us, before)
     elif np.isfinite(before) and np.isfinite(local_us):
@@ -152,14 +172,12 @@ def _in_line(
 
 
 def _beside(
-    calls: Calls, rank: int, one: _Holed, left_us: float, *, issued_us: float, streams: Sequence
+    calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, since_us: float
 ) -> Lacking:
     """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
-    own = calls.of_rank(rank)
-    ends = calls.end_us[own]
-    queue = streams.is_side[own] & ~calls.is_send[own]
-    ended = ends[queue & (ends < left_us - 0.5 * one.needed_us)]
-    start = min(max(issued_us, float(ended.max(initial=-np.inf))), left_us - one.needed_us)
+    ends = calls.end_us[own[~calls.is_send[own]]]
+    ended = float(ends[ends < left_us - 0.5 * one.needed_us].max(initial=-np.inf))
+    start = min(max(since_us, ended), left_us - one.needed_us)
     return Lacking(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 
 

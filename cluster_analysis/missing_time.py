@@ -23,12 +23,12 @@ _LEAST_US = 100.0
 class Exposed:
     """Time in communication that computing does not cover, by rank (R,): of the totals, and of the records.
 
-    In µs. `alike` (R,) numbers ranks whose records and totals agree alike.
+    In µs. `stage` (R,) is that of each rank: there records and totals agree alike.
     """
 
     total_us: FloatArray
     recorded_us: FloatArray
-    alike: IntArray
+    stage: IntArray
 
 
 def as_totals_say(found: Sequence[Lacking], exposed: Exposed, is_side: BoolArray) -> list[Lacking]:
@@ -39,7 +39,7 @@ def as_totals_say(found: Sequence[Lacking], exposed: Exposed, is_side: BoolArray
         exposed: what they must add up to.
         is_side: whether a call (V,) runs beside computing: it does not count.
     """
-    lacking = np.zeros(len(exposed.alike), bool)
+    lacking = np.zeros(len(exposed.stage), bool)
     lacking[[one.rank for one in found]] = True
     missing_us, least_us = _missing(exposed, lacking)
     by_rank: dict[int, list[int]] = {}
@@ -62,8 +62,8 @@ def _missing(exposed: Exposed, lacking: BoolArray) -> tuple[FloatArray, FloatArr
     """
     rest = exposed.total_us - exposed.recorded_us
     missing, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
-    for one in np.unique(exposed.alike[lacking]):
-        inside = exposed.alike == one
+    for one in np.unique(exposed.stage[lacking]):
+        inside = exposed.stage == one
         whole = rest[inside & ~lacking]
         whole = whole[np.isfinite(whole)]
         if len(whole) >= _ENOUGH_RANKS:

@@ -20,7 +20,7 @@ _LATE_SHARE = 0.1
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
     """Whether any role has ranks enough to compare them, with times that could be read."""
-    counts = np.bincount(np.maximum(view.role, 0)[_has_times(view)])
+    counts = np.bincount(view.role[_has_times(view) & (view.role >= 0)])
     return bool(counts.max(initial=0) > limits.min_peers)
 
 
@@ -95,9 +95,11 @@ def _long_steps(view: JobView, limits: Thresholds) -> list[str]:
         return []
     local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
     with np.errstate(invalid="ignore"):
-        longer = np.fmin.reduce(view.communication_us - median(view.communication_us, 1)[:, None], axis=0)
+        exposed = view.step_us - local
+        longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
+        longer = np.maximum(np.nan_to_num(longer), 0.0)
         later = np.fmax.reduce(local - median(local, 1)[:, None], axis=0)
-        unexplained = np.where(later < _LATE_SHARE * longer, np.nan_to_num(longer), 0.0)
+        unexplained = np.where(later < _LATE_SHARE * longer, longer, 0.0)
     if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
         return []
     worst = int(np.argmax(unexplained))

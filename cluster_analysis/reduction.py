@@ -270,7 +270,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
-    gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.alike)
+    gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
     return StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, last_end),

@@ -199,8 +199,8 @@ class Graph:
             if len(block.joins):
                 arrive[block.joins] = np.maximum(arrive[block.joins], end[block.join_rows])
             arrive += own
-            if len(block.side_joins):
-                arrive[block.side_joins] = np.maximum(arrive[block.side_joins], end[block.side_join_rows])
+            if len(block.late_joins):
+                arrive[block.late_joins] = np.maximum(arrive[block.late_joins], end[block.late_join_rows])
             if block.is_messages:
                 end[rows] = _message_ends(end, local, block, arrive, transfers)
             else:
@@ -225,15 +225,15 @@ def _message_ends(
 
 
 def _arrive(end: FloatArray, partners: Partners, gap: FloatArray) -> FloatArray:
-    """When partners come: their local time after what they wait for; on a side stream beside it."""
+    """When partners come: their local time after what they wait for, or beside it where they wait last."""
     begun = end.take(partners.after, axis=0)
     if partners.join is None:
         return np.asarray(begun + gap)
     joined = end.take(partners.join, axis=0)
     arrive: FloatArray = np.maximum(begun, joined) + gap
-    if partners.is_side is not None:
-        side = partners.is_side if arrive.ndim == 1 else partners.is_side[:, None]
-        arrive = np.where(side, np.maximum(begun + gap, joined), arrive)
+    if partners.waits_last is not None:
+        last = partners.waits_last if arrive.ndim == 1 else partners.waits_last[:, None]
+        arrive = np.where(last, np.maximum(begun + gap, joined), arrive)
     return arrive
 
 

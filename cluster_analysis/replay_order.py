@@ -30,15 +30,15 @@ class Partners:
     place: IntArray
     after: IntArray
     join: IntArray | None
-    is_side: BoolArray | None
+    waits_last: BoolArray | None
 
 
 @dataclass(frozen=True)
 class Block:
     """`n_operators` operators of `n_members` visits each, from place `begin` and operator place `first`.
 
-    `joins` are visits of the main streams that wait for a call of another stream too, counted from
-    `begin`, `join_rows` those calls; `side_joins` the same on second streams. `is_joint`: the members of each
+    `joins` are visits that wait for a call of another stream before their local time, counted from
+    `begin`, `join_rows` those calls; `late_joins` wait behind it. `is_joint`: the members of each
     operator come from one other together, and wait for nothing else. Of messages (one member) `own_at` take
     `own_us` once the message is there, `partners` are whom they wait for.
     """
@@ -49,8 +49,8 @@ class Block:
     n_members: int
     joins: IntArray
     join_rows: IntArray
-    side_joins: IntArray
-    side_join_rows: IntArray
+    late_joins: IntArray
+    late_join_rows: IntArray
     is_joint: bool
     is_messages: bool
     own_at: IntArray
@@ -181,7 +181,7 @@ def _blocks(
         return [(place[own], own) for own in inside]
 
     has_join = visits.join < n
-    joins, side_joins = cut(has_join & ~visits.waits_last), cut(has_join & visits.waits_last)
+    joins, late_joins = cut(has_join & ~visits.waits_last), cut(has_join & visits.waits_last)
     owns = cut(np.isfinite(visits.own_us) & visits.is_p2p)
     ends = [
         (visits.sender, cut(visits.sender < n)),
@@ -192,7 +192,7 @@ def _blocks(
         lead = operators[from_operator]
         start = int(borders[number])
         (mains, main_visits), (sides, side_visits), (lasts, last_visits) = (
-            joins[number], side_joins[number], owns[number],
+            joins[number], late_joins[number], owns[number],
         )  # fmt: skip
         partners = []
         if is_message[lead]:
@@ -200,11 +200,11 @@ def _blocks(
                 at, visit = paired[number]
                 if len(at):
                     partner = other[visit]
-                    is_side, join = visits.waits_last[partner], visits.join[partner]
+                    waits_last, join = visits.waits_last[partner], visits.join[partner]
                     partners.append(
                         Partners(
                             at - start, place[partner], after[place[partner]],
-                            row[join] if (join < n).any() else None, is_side if is_side.any() else None,
+                            row[join] if (join < n).any() else None, waits_last if waits_last.any() else None,
                         )
                     )  # fmt: skip
         blocks.append(

@@ -72,6 +72,8 @@ def assign_roles(
     if not is_named:
         groups = {key: _doubted(group) for key, group in groups.items()}
     rings = {key for key, group in groups.items() if group.role == "cp"}
+    if not is_named:
+        rings |= _rings(members, uses)  # that of all ranks has another role
     messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
     stages = _stages(groups, members, messages)
     tp_index, dp_index = _index_in(groups, "tp"), _index_in(groups, "dp")
@@ -149,20 +151,22 @@ def _kinds(uses: list[dict[str, object]]) -> dict[str, dict[str, int]]:
 
 
 def _rings(members: Mapping[str, Members], uses: list[dict[str, object]]) -> set[str]:
-    """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not."""
+    """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not.
+
+    One of which ranks have no files is a ring if those that have are as those of a ring as large.
+    """
     counts: dict[str, dict[Rank, dict[str, int]]] = {}
     for row in uses:
         if row["is_p2p"]:
             of_rank = counts.setdefault(str(row["group"]), {}).setdefault(Rank(int(str(row["rank"]))), {})
             of_rank[str(row["op_type"])] = of_rank.get(str(row["op_type"]), 0) + int(str(row["n_ops"]))
-    return {
-        key
+    alike = {
+        key: (len(members[key].ranks), tuple(sorted(next(iter(by_rank.values())).items())))
         for key, by_rank in counts.items()
-        if key in members
-        and len(members[key].ranks) > 2
-        and len(by_rank) == len(members[key].ranks)
-        and len({tuple(sorted(one.items())) for one in by_rank.values()}) == 1
+        if key in members and len({tuple(sorted(one.items())) for one in by_rank.values()}) == 1
     }
+    complete = {(size, calls) for key, (size, calls) in alike.items() if 2 < size == len(counts[key])}
+    return {key for key, one in alike.items() if one in complete}
 
 
 def _mean(counts: Mapping[str, float], keys: list[str]) -> float:

@@ -24,7 +24,7 @@ _ROUNDED_US = 1.0
 class UsualGaps:
     """The local time before each call (V,) in µs, and the usual one before those of its `code`.
 
-    Calls of one code have the same place in groups of the same stage.
+    Calls of one code have the same place in groups of one purpose and stage.
     """
 
     own_us: FloatArray
@@ -32,19 +32,19 @@ class UsualGaps:
     code: IntArray
 
     @classmethod
-    def of(cls, calls: Calls, operator: IntArray, stage: IntArray, n_members: IntArray) -> UsualGaps:
+    def of(cls, calls: Calls, operator: IntArray, stage: IntArray, purpose: IntArray) -> UsualGaps:
         """Take them of a step's calls.
 
         Args:
             calls: the step's calls.
             operator: the operator of each call (V,).
             stage: pipeline stage of each rank (ranks,), -1 for unknown.
-            n_members: how many ranks each group has (groups,).
+            purpose: a number for each group (groups,), the same for those that serve alike.
         """
         first = np.full(len(calls.groups), len(calls))
         np.minimum.at(first, calls.group, operator)
         place = operator - first[calls.group]
-        _, code = combined(stage[calls.rank] + 1, calls.kind, place, n_members[calls.group])
+        _, code = combined(stage[calls.rank] + 1, calls.kind, place, purpose[calls.group])
         own = _gaps(calls)
         return cls(own, medians_of_known(code, own), code)
 

@@ -222,7 +222,8 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
             good = _good_steps(error)
             quality = Replay(latest, good, float(median(error[good])))
             # The mean: that of most ranks is right either way, if only some ended late.
-            choices.append((float(np.nanmean(error[0])), one, quality, guess))
+            first = error[0][np.isfinite(error[0])]
+            choices.append((float(first.mean()) if len(first) else np.inf, one, quality, guess))
     if not choices:
         return graph, None, None
     _, chosen, replayed, lead = min(choices, key=lambda choice: choice[0])

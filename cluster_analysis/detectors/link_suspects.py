@@ -122,14 +122,12 @@ def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[str, str
             one, other = part.links[0]
             return f"The {transport} link from rank {one} to rank {other}", f"{one}-{other}"
         return f"The {transport} link between ranks {one} and {other}", f"{one}-{other}"
-    if part.part == "port":
-        return (
-            f"Rank {part.ranks[0]} ({transport} links inside the host)",
-            f"{part.ranks[0]}-{transport.lower()}",
-        )
-    if part.part in ("nic", "nic_tx", "nic_rx"):
-        how = {"nic": "", "nic_tx": ", sending", "nic_rx": ", receiving"}[part.part]
-        return f"The NIC of rank {part.ranks[0]}{how}", f"{part.ranks[0]}"
+    if part.part in ("port", "nic", "nic_tx", "nic_rx"):
+        how = {"nic_tx": ", sending", "nic_rx": ", receiving"}.get(part.part, "")
+        rank = part.ranks[0]
+        if transport.upper() == "RDMA":
+            return f"The NIC of rank {rank}{how}", f"{rank}"
+        return f"Rank {rank} ({transport} links inside the host){how}", f"{rank}-{transport.lower()}"
     if part.part == "host_pair":
         return f"The network between hosts {hosts[0]} and {hosts[1]}", f"{hosts[0]}-{hosts[1]}"
     return f"The uplink of host {hosts[0]}", f"{hosts[0]}"

@@ -110,10 +110,10 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
     were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
     if in doubt, and where every step has one.
     """
-    at = np.array(suspect.step_positions)
+    at = np.array(suspect.step_positions, np.int64)
     own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
     others = np.delete(own, at)
-    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(others):
+    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(at) or not len(others):
         return 0.0
     usual = float(median(others))
     after = np.r_[own, usual][at + 1]

@@ -3,6 +3,8 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cluster_analysis.alignment import clock_offsets
 from cluster_analysis.calls import Calls, calls_of
@@ -183,3 +185,35 @@ def test_a_lost_record_of_the_one_whom_all_wait_for_does_not_hide_its_cost(seed:
     result = judged(spec, "slow_rank:1.2@9", seed=seed)
     (finding,) = result.alarms
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.03)
+
+
+TWO_GROUPS = small_topology(
+    {"t": tuple(range(6)), "d": tuple(range(6))}, {"t": "tp", "d": "dp"}, stages=dict.fromkeys(range(6), 0)
+)
+
+
+def two_groups(lost: set[tuple[int, str, int]]) -> list[Call]:
+    """Four calls of one group after 10 µs each, with one of the other group after 500 µs between them."""
+    calls, now = list[Call](), 0.0
+    for number in range(4):
+        for group, work_us, lasts_us in (("t", 10.0, 50.0), ("d", 500.0, 5.0)):
+            begun = now + work_us
+            now = begun + lasts_us
+            calls += [Call(rank, "allreduce", begun, lasts_us, group, number) for rank in range(6)]
+    return [one for one in calls if (one.rank, one.group, one.number) not in lost]
+
+
+@given(st.sets(st.tuples(st.integers(0, 5), st.sampled_from("td"), st.integers(1, 3)), max_size=8))
+@settings(deadline=None)
+def test_what_is_filled_in_takes_no_negative_time_and_lies_where_the_others_have_it(
+    lost: set[tuple[int, str, int]],
+) -> None:
+    calls = calls_of(collectives_table(two_groups(lost)))
+    operator, _ = match_calls(calls)
+    filled = with_missing_calls(calls, operator, clock_offsets(calls, operator), TWO_GROUPS)
+    whole = calls_of(collectives_table(two_groups(set())))
+    assert (filled.elapse_us >= 0).all()
+    enough = {key for key in lost if sum((r, *key[1:]) not in lost for r in range(6)) >= 4}
+    if enough == lost:
+        assert filled.end_us == pytest.approx(whole.end_us, abs=1e-6)
+        assert filled.start_us == pytest.approx(whole.start_us, abs=1e-6)

@@ -10,6 +10,7 @@ from cluster_analysis.detection import Detection, detect
 from cluster_analysis.evidence import merge_steps
 from cluster_analysis.model import Topology
 from cluster_analysis.simulation.api import Healthy, JobSpec
+from cluster_run.ids import Rank
 from tests.analysis.detection.jobs import (
     NO_LINKS,
     NO_OPERATORS,
@@ -90,10 +91,25 @@ def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_
     where = on_hosts(8, 8)
     evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
     table = evidence.step_table
-    at = table.schema.get_field_index("communication_us")
+    at = table.schema.get_field_index("communication_not_overlapped_us")
     for longer_us, verdict in ((0.0, "healthy"), (STEP_US, "unknown")):
         waited = pa.array(np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.4 * STEP_US)
         held_up = replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited))
         found = detect(held_up, where)
         assert found.verdict == verdict
         assert any("longer in step 2" in note for note in found.notes) == (verdict == "unknown")
+
+
+def test_communication_beside_computing_leaves_no_question_open() -> None:
+    where = on_hosts(8, 8)
+    evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
+    table = evidence.step_table
+    at = table.schema.get_field_index("communication_us")
+    covered = pa.array(np.where(np.asarray(table["step"]) == 2, 0.3 * STEP_US, 0.0) + 0.5 * STEP_US)
+    found = detect(replace(evidence, step_table=table.set_column(at, table.schema.field(at), covered)), where)
+    assert found.verdict == "healthy"
+
+
+def test_ranks_whose_roles_are_all_unknown_cannot_be_judged() -> None:
+    where = replace(on_hosts(8, 8), stages={Rank(0): 0})
+    assert detect(evidence_of_computing(peers_agree(8, 5), where), where).verdict == "unknown"

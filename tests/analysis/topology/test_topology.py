@@ -352,3 +352,23 @@ def test_a_job_whose_size_is_declared_is_not_rounded_up() -> None:
     topology, problems = build(read, {0: declared(world_size=12)})
     assert topology.groups[group_id(1)].ranks == tuple(range(10))
     assert [problem.reason for problem in problems] == ["no profiler data of 10 of the job's 12 ranks: 2-11"]
+
+
+def test_a_ring_of_which_a_rank_has_no_files_is_a_ring_where_others_are() -> None:
+    read = []
+    for rank in (0, 1, 2, 3, 4, 6, 7):
+        groups = [(group_id(1 + rank // 4), kind, 6) for kind in ("send", "receive")]
+        links = [(group_id(1 + rank // 4), rank % 4, other) for other in range(4)]
+        read.append(tables(rank, groups, links))
+    topology = build(read)[0]
+    assert {topology.groups[group_id(number)].role for number in (1, 2)} == {"cp"}
+    assert set(topology.stages.values()) == {0}
+
+
+def test_a_ring_of_all_ranks_is_no_pipeline() -> None:
+    links = [(group_id(1), local, (local + 1) % 8) for local in range(8)]
+    read = [
+        tables(rank, [(group_id(1), "send", 4), (group_id(1), "receive", 4)], links, link_type="send")
+        for rank in range(8)
+    ]
+    assert set(build(read)[0].stages.values()) == {0}
