@@ -90,7 +90,7 @@ def ordered(happened: list[Event]) -> tuple[Visits, ReplayOrder]:
 
 def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
     """Rows of operators that must have ended before the block can be replayed."""
-    parts = [order.after[block.begin : block.end], block.join_rows, block.side_join_rows]
+    parts = [order.after[block.begin : block.end], block.join_rows, block.late_join_rows]
     parts += [rows for one in block.partners for rows in (one.after, one.join) if rows is not None]
     rows: IntArray = np.concatenate(parts)
     return rows[rows < order.nothing]
