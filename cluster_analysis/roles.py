@@ -62,18 +62,17 @@ def assign_roles(
     named = {key: role_of_name(one.name) for key, one in members.items()}
     is_named = any(role not in ("unknown", "world") for role in named.values())
     uses = use.to_pylist()
-    roles = named
+    roles, rings = named, set[str]()
     if not is_named:
-        roles = {**infer_roles(members, uses, ranks), **_known(named)}
+        rings = _rings(members, uses)
+        roles = {**infer_roles(members, uses, ranks, rings), **_known(named)}
     groups = {
         key: Group(key, roles.get(key, "unknown"), one.ranks, one.name, one.confidence)
         for key, one in members.items()
     }
     if not is_named:
         groups = {key: _doubted(group) for key, group in groups.items()}
-    rings = {key for key, group in groups.items() if group.role == "cp"}
-    if not is_named:
-        rings |= _rings(members, uses)  # that of all ranks has another role
+    rings |= {key for key, group in groups.items() if group.role == "cp"}
     messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
     stages = _stages(groups, members, messages)
     tp_index, dp_index = _index_in(groups, "tp"), _index_in(groups, "dp")
@@ -102,17 +101,19 @@ def role_of_name(name: str) -> GroupRole:
 
 
 def infer_roles(
-    members: Mapping[str, Members], uses: list[dict[str, object]], ranks: tuple[Rank, ...]
+    members: Mapping[str, Members],
+    uses: list[dict[str, object]],
+    ranks: tuple[Rank, ...],
+    rings: set[str],
 ) -> dict[str, GroupRole]:
     """Guess roles from the operators of each group.
 
-    Point-to-point operators make a pipeline, or a ring of context parallelism where everybody has as many;
-    all-to-all an expert group. Of the rest, groups over
-    neighbouring ranks with clearly more operators than groups over distant ranks are tensor-parallel and
-    the others data-parallel; where there is only one sort, nobody can tell. One group over all ranks is
-    data-parallel when it is the only one.
+    Point-to-point operators make a pipeline, or context parallelism where they go round (`rings`); all-to-all
+    an expert group. Of the rest, groups over neighbouring ranks with clearly more operators than groups over
+    distant ranks are tensor-parallel and the others data-parallel; where there is only one sort, nobody can
+    tell. One group over all ranks is data-parallel when it is the only one.
     """
-    kinds, rings = _kinds(uses), _rings(members, uses)
+    kinds = _kinds(uses)
     everyone = set(ranks).union(*(one.ranks for one in members.values()))
     roles: dict[str, GroupRole] = {}
     candidates = []
