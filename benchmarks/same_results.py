@@ -1,6 +1,6 @@
 """Whether a change of the code changed any verdict: 60 simulated jobs, and any captures beside them.
 
-    python -m benchmarks.same_results take JOBS RESULTS.json [CAPTURE …]    analyse; JOBS is made where it is missing
+    python -m benchmarks.same_results take JOBS RESULTS.json [CAPTURE …]    JOBS is made where missing
     python -m benchmarks.same_results compare BEFORE.json AFTER.json        exit code 1 where they differ
 
 `take` uses the `cluster-analyse` of the Python that runs it. So: take with the code before, take with the
