@@ -56,8 +56,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.remote": f"cluster_collect.transports.protocol {_COLLECTOR} cluster_run",
         "cluster_collect.store": f"{_COLLECTOR} cluster_run",
         "cluster_collect.transfer": (
-            "cluster_collect.transports cluster_collect.selection cluster_collect.remote cluster_collect.store "
-            f"{_COLLECTOR} cluster_run"
+            "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_run"
         ),
         "cluster_collect.show": (
             "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
