@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
-from cluster_collect.remote.programs import ListingReader, MarkerFilter, RemoteProgram
+from cluster_collect.remote.listing import ListingReader, MarkerFilter
+from cluster_collect.remote.programs import RemoteProgram
 from cluster_collect.transports.protocol import CommandResult, HostConnection, RunningCommand, finish, run
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoShellError
 from cluster_collect.remote.decompress import Codec
-from cluster_collect.remote.programs import ListingReader, MarkerFilter, Tools, prepare_program, probe_program
+from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
+from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.select import Selection, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.tar_fetch import last_line

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from cluster_collect.faults import HostileDataError, NoShellError, RemoteFailureError
 from cluster_collect.remote.host_stream import HostSource
-from cluster_collect.remote.programs import MarkerFilter, hash_program
+from cluster_collect.remote.listing import MarkerFilter
+from cluster_collect.remote.programs import hash_program
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.transports.protocol import run
 from cluster_run.manifest import CollectedFile

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
+from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import (
-    ListingReader,
-    MarkerFilter,
     RemoteProgram,
-    Tools,
     fetch_program,
     prepare_program,
     probe_program,
