@@ -18,6 +18,15 @@ PACKAGES = (
     "benchmarks",
 )
 
+_COLLECTOR = (
+    "cluster_collect.entries cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
+    "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
+    "cluster_collect.wording"
+)
+_CONNECTIONS = (
+    "cluster_collect.transports.bounds cluster_collect.transports.command_output "
+    "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
+)
 _STEP = "cluster_analysis.trace cluster_analysis.numeric cluster_analysis.tables cluster_run"
 _JUDGED = (
     "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.numeric "
@@ -30,10 +39,31 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(allowed.split())
     for name, allowed in {
         "cluster_run": "",
-        "cluster_collect": "cluster_run",
-        "cluster_collect.by_asyncssh": "cluster_collect",
-        "cluster_collect.by_paramiko": "cluster_collect",
-        "cluster_collect.inventory": "cluster_collect cluster_run",
+        # Values and small helpers of all its packages: they import nothing of these.
+        **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
+        "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.transports.ssh": f"{_CONNECTIONS} {_COLLECTOR} cluster_run",
+        "cluster_collect.transports.ssh.by_asyncssh": (
+            f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.transports.ssh.by_paramiko": (
+            f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.inventory": (
+            f"cluster_collect.transports.registry cluster_collect.transports.local {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.selection": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.remote": f"cluster_collect.transports.protocol {_COLLECTOR} cluster_run",
+        "cluster_collect.store": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.transfer": (
+            "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.show": (
+            "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
+            f"cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
@@ -99,9 +129,9 @@ MAX_MODULES = 15
 MAX_LINES = 350
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
-    "asyncssh": ("cluster_collect.by_asyncssh", "demo"),
+    "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
     # In the benchmark it is a rival of the collector.
-    "paramiko": ("cluster_collect.by_paramiko", "benchmarks.collect_driver"),
+    "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collect_driver"),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.dask_allocation"),
