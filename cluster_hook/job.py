@@ -28,7 +28,9 @@ class FinishedJob:
     """A job that ended, however it ended. `state` is the scheduler's own word, empty where it is not known.
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
-    `array_task` are empty unless the job is one task of a job array.
+    `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
+    in seconds since 1970; None where nobody knows. A job that was requeued ran more than once: they are of its
+    last run.
     """
 
     job: str
@@ -40,19 +42,23 @@ class FinishedJob:
     comment: str
     array_job: str = ""
     array_task: str = ""
+    began_s: float | None = None
+    ended_s: float | None = None
 
 
 @dataclass(frozen=True)
 class ProfileRequest:
     """What a job's comment asks for; paths are absolute, with `%N` left where each node has its own.
 
-    `results` is None where the job leaves the choice to the hook.
+    `results` is None where the job leaves the choice to the hook. `is_own` says that no other job writes to
+    `profile_dir`, because the job's number is part of its name.
     """
 
     profile_dir: str
     results: Path | None
     via: Via
     rank_table: Path | None
+    is_own: bool = False
 
     @property
     def is_per_node(self) -> bool:
@@ -91,6 +97,7 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
         results=job.work_dir / fill_pattern(results, job) if results else None,
         via=via,
         rank_table=job.work_dir / fill_pattern(rank_table, job) if rank_table else None,
+        is_own="%j" in values["profile_dir"] or ("%A" in values["profile_dir"] and not job.array_job),
     )
 
 
