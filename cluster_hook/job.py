@@ -23,14 +23,20 @@ _COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
 _PATTERN = re.compile(r"%([jAaxuN])")
 
 
+#: Slurm's states of a job that has not ended, or that begins again. A job is COMPLETING also while it is requeued.
+_STATES_BEFORE_THE_END = frozenset(
+    "COMPLETING CONFIGURING PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RESV_DEL_HOLD RUNNING SIGNALING "
+    "SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED".split()
+)
+
+
 @dataclass(frozen=True)
 class FinishedJob:
     """A job that ended, however it ended. `state` is the scheduler's own word, empty where it is not known.
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
     `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
-    in seconds since 1970; None where nobody knows. A job that was requeued ran more than once: they are of its
-    last run.
+    in seconds since 1970; None where nobody knows. For a job that was requeued they are those of its last run.
     """
 
     job: str
@@ -44,6 +50,11 @@ class FinishedJob:
     array_task: str = ""
     began_s: float | None = None
     ended_s: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended for good, as far as its state says."""
+        return self.state not in _STATES_BEFORE_THE_END
 
 
 @dataclass(frozen=True)

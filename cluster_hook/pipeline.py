@@ -130,6 +130,12 @@ def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
     return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
 
 
+def not_ended(job: FinishedJob) -> Outcome:
+    """Return the outcome of a job that runs, or will run again because it was requeued."""
+    reason = "it has not ended, so it is not analysed yet"
+    return Outcome(job.job, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
+
+
 def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected, missing = ExitCode.DONE, ""
     if plan.inventory:

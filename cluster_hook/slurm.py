@@ -26,7 +26,17 @@ def read_jobs(job: str) -> tuple[FinishedJob, ...]:
     Raises:
         InputError: Slurm does not answer, or does not know the job any more.
     """
-    return parse_jobs(_describe(job))
+    text = _describe(job)
+    leader = _leader(text)
+    # Asked for one part of a heterogeneous job, Slurm describes only that.
+    return parse_jobs(_describe(leader) if leader not in ("", job) else text)
+
+
+def _leader(line: str) -> str:
+    """Return the number of the heterogeneous job that a job is a part of; empty where it is none."""
+    # Before the job's name, which could say anything.
+    match = re.match(r"JobId=\d+ HetJobId=(\d+) ", line)
+    return match.group(1) if match else ""
 
 
 def _describe(job: str) -> str:
@@ -69,11 +79,33 @@ def read_submitted(job: str) -> SubmittedJob:
 
 def parse_jobs(text: str) -> tuple[FinishedJob, ...]:
     """Parse the output of `scontrol -o show job`, one job a line; array masters without nodes are left out
-    where their tasks are listed.
+    where their tasks are listed. The parts of a heterogeneous job are one job.
     """
-    jobs = tuple(_parse_job(line) for line in text.splitlines() if line.startswith("JobId="))
+    parts: dict[str, list[FinishedJob]] = {}
+    for line in text.splitlines():
+        if line.startswith("JobId="):
+            job = _parse_job(line)
+            parts.setdefault(_leader(line) or job.job, []).append(job)
+    jobs = tuple(_whole_job(number, of_one) for number, of_one in parts.items())
     started = tuple(job for job in jobs if job.nodes)
     return started or jobs
+
+
+def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
+    """Return the job that the parts of a heterogeneous job are; the first one speaks for it."""
+    first = parts[0]
+    if len(parts) == 1:
+        return replace(first, job=number)
+    # What is worse than COMPLETED in one part is so for all, and what has not ended above all.
+    states = [part.state for part in sorted(parts, key=lambda part: part.has_ended)]
+    return replace(
+        first,
+        job=number,
+        state=next((state for state in states if state != "COMPLETED"), first.state),
+        nodes=tuple(dict.fromkeys(node for part in parts for node in part.nodes or ())),
+        began_s=min((part.began_s for part in parts if part.began_s is not None), default=None),
+        ended_s=max((part.ended_s for part in parts if part.ended_s is not None), default=None),
+    )
 
 
 def _parse_job(line: str) -> FinishedJob:

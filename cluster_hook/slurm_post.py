@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cluster_hook.job import FinishedJob, is_own_job, parse_request
 from cluster_hook.outcome import Outcome
-from cluster_hook.pipeline import FollowOptions, failed, follow, nothing_to_do
+from cluster_hook.pipeline import FollowOptions, failed, follow, not_ended, nothing_to_do
 from cluster_hook.slurm import read_accounted, read_jobs
 from cluster_run.errors import ClusterError, InputError
 
@@ -41,6 +41,8 @@ def follow_one(job: FinishedJob, options: FollowOptions) -> Outcome:
     """Follow a job when it asks for it; never one of our own."""
     if is_own_job(job.name):
         return nothing_to_do(job, "it is one of the hook's own jobs")
+    if not job.has_ended:
+        return not_ended(job)
     try:
         request = parse_request(job)
     except ClusterError as error:
