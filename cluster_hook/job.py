@@ -23,10 +23,12 @@ _COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
 _PATTERN = re.compile(r"%([jAaxuN])")
 
 
-#: Slurm's states of a job that has not ended, or that begins again. A job is COMPLETING also while it is requeued.
+#: Slurm's states of a job that has not ended, or begins again: one that is requeued is COMPLETING first.
 _STATES_BEFORE_THE_END = frozenset(
-    "COMPLETING CONFIGURING PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RESV_DEL_HOLD RUNNING SIGNALING "
-    "SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED".split()
+    {
+        *("CONFIGURING", "PENDING", "RUNNING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "COMPLETING"),
+        *("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "STAGE_OUT"),
+    }
 )
 
 
@@ -36,7 +38,7 @@ class FinishedJob:
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
     `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
-    in seconds since 1970; None where nobody knows. For a job that was requeued they are those of its last run.
+    in seconds since 1970; None where nobody knows. Of a job that was requeued they are the last run's.
     """
 
     job: str
