@@ -51,8 +51,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
-            "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace cluster_analysis.sources "
-            "cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace "
+            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
@@ -63,7 +63,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
-            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options cluster_analysis.result "
+            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
+            "cluster_analysis.result "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.reports": (
@@ -74,8 +75,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What is written for MindStudio Insight is made of the ranks' files: nothing is judged by it.
         "cluster_analysis.insight": (
             "cluster_analysis.output_folder cluster_analysis.pipeline cluster_analysis.engine "
-            "cluster_analysis.topology cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables "
-            "cluster_run"
+            "cluster_analysis.topology cluster_analysis.sources cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.outputs": (
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.output_folder "

@@ -100,7 +100,7 @@ def test_every_table_of_a_database_that_is_read_is_in_the_document(text: str) ->
 
 
 def test_every_table_of_a_database_that_the_document_names_is_read(text: str) -> None:
-    code = "".join(path.read_text() for path in SOURCES.glob("*.py"))
+    code = "".join(path.read_text() for path in SOURCES.rglob("*.py"))
     ours = {name for name in dir(schema) if name.isupper()}
     named = {
         one

@@ -25,7 +25,7 @@ from cluster_analysis.judge.detectors.workload import (
     stage_imbalance,
 )
 from cluster_analysis.judge.gates import finding_of
-from cluster_analysis.judge.measures.deviation import Deviation, deviations, mate_deviations
+from cluster_analysis.judge.measures.deviation import Deviation, deviations, tp_cp_deviations
 from cluster_analysis.judge.measures.links import link_summary, observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics, outside_experts
 from cluster_analysis.judge.open_questions import can_judge, open_questions, what_is_missing
@@ -95,15 +95,15 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         suspects += group_suspects(view, limits)
     suspects += retransmissions(evidence, view, limits)
     suspects += whole_job_suspects(evidence, view, limits)
-    suspects = with_kernels(evidence.operators, view, _dearest(suspects))
+    suspects = with_kernels(evidence.operators, view, _costliest(suspects))
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
     replay = _replay_quality(view, what_if, suspects)
-    luck_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
+    chance_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
     findings = _without_doubles(
         [
-            finding_of(view, one, saving, limits, step_us=step_us, luck_us=luck_us)
+            finding_of(view, one, saving, limits, step_us=step_us, chance_us=chance_us)
             for one, saving in zip(suspects, savings, strict=True)
         ]
     )
@@ -122,7 +122,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     )  # fmt: skip
 
 
-def _dearest(suspects: list[Suspect]) -> list[Suspect]:
+def _costliest(suspects: list[Suspect]) -> list[Suspect]:
     """The suspects with the most time to lose; in a job of thousands the list of tiny ones is long."""
 
     def most_us(one: Suspect) -> float:
@@ -148,7 +148,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 
 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
-    """One finding a culprit: late in two ways, it is listed with the dearer one and the evidence of both."""
+    """One finding a culprit: late in two ways, it is listed with the costlier and the evidence of both."""
     best: dict[str, Finding] = {}
     for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
         first = best.get(one.id)
@@ -157,10 +157,10 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:
-    """Say of the dearest alarms who waits for them."""
+    """Say of the costliest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
-    dearest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
-    chosen = [one.id for one in dearest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
+    costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
+    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
     return [
         replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
         if one.id in chosen
@@ -178,7 +178,7 @@ def _subject(finding: Finding) -> str:
 
 
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
-    """All alarms and workload verdicts, and the dearest few of the rest.
+    """All alarms and workload verdicts, and the costliest few of the rest.
 
     Of the rest of one or two steps only what is dear: moments are many, and these must be looked at again.
     """
@@ -233,14 +233,14 @@ def _deviation(view: JobView, metric: Metric, limits: Thresholds, excluded: Bool
 def _slow_ranks(
     view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
 ) -> list[Suspect]:
-    """Slow ranks by their peers, and in computing by their mates, who see through uneven work."""
+    """Slow ranks by their peers, and in computing by their TP/CP peers, who see through uneven work."""
     ranks = rank_suspects(view, metric, deviation, limits, excluded)
     if metric.is_log:
         ranks = only_own(view, deviation, ranks, limits)
         healthy = np.where(excluded[:, None], np.nan, metric.values)
-        by_mates = mate_deviations(healthy, view, metric.floor, limits)
-        if by_mates is not None:
-            more = rank_suspects(view, metric, by_mates, limits, excluded)
+        by_tp_cp = tp_cp_deviations(healthy, view, metric.floor, limits)
+        if by_tp_cp is not None:
+            more = rank_suspects(view, metric, by_tp_cp, limits, excluded)
             ranks = _surest([*ranks, *more])
     if len(view.steps) < limits.min_steps_confident:
         ranks = [confirmed_within_step(view, one, limits) for one in ranks]
@@ -248,7 +248,7 @@ def _slow_ranks(
 
 
 def _surest(suspects: list[Suspect]) -> list[Suspect]:
-    """One suspect a culprit, the surest that may be an alarm: with uneven work only mates see it clearly."""
+    """One suspect a culprit, the surest alarm: with uneven work only TP/CP peers see it clearly."""
     best: dict[str, Suspect] = {}
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
         best.setdefault(one.key, one)

@@ -124,16 +124,16 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
 
 
 def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
-    visit_of = np.full(len(graph.transfer_us), -1)
-    visit_of[graph.operator] = np.arange(len(graph.operator))
-    visits = visit_of[operators]
+    instance_of = np.full(len(graph.transfer_us), -1)
+    instance_of[graph.operator] = np.arange(len(graph.operator))
+    instances = instance_of[operators]
     n = len(graph.rank)
-    receiver, sender = graph.receiver[visits], graph.sender[visits]
-    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[visits]))
+    receiver, sender = graph.receiver[instances], graph.sender[instances]
+    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[instances]))
 
 
 def _is_batch_of_two(graph: Graph) -> BoolArray:
-    """Visits (V,) that send and receive at once, of ranks that wait for nobody but each other."""
+    """Instances (V,) that send and receive at once, of ranks that wait for nobody but each other."""
     at = np.flatnonzero(graph.is_p2p)
     found = np.zeros(len(graph.rank), bool)
     found[at] = wait_for_each_other(at, graph.sender[at], graph.receiver[at], len(graph.rank))

@@ -81,7 +81,7 @@ def _suspect(
         ),
         next_check=_next_check(part, names),
         links=links,
-        p_value=min(1.0, len(table.src) * float(np.prod(table.luck[rows]))),
+        p_value=min(1.0, len(table.src) * float(np.prod(table.chance[rows]))),
         link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
     )
 

@@ -59,7 +59,7 @@ def rank_suspects(
             pattern == "intermittent"
             and series[rank][events[rank]].min() >= limits.range_factor * farthest[rank]
         ):
-            p_value = 0.0  # counting alone calls two events of five luck in a small job, however large
+            p_value = 0.0  # counting alone calls two events of five chance in a small job, however large
         found.append(replace(one, p_value=p_value))
     return found
 
