@@ -23,9 +23,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster_analysis.engine.memory import return_large_blocks
 from cluster_analysis.lean_imports import keep_pandas_out
-from cluster_analysis.memory import return_large_blocks
-from cluster_analysis.sources.communication_json import CommunicationTables, read_communication
+from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
 
 MB = 1e6
 N_ROUNDS = 40

@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from benchmarks.field_rules import RULES, Named
-from cluster_analysis.detection import detect
-from cluster_analysis.evidence import JobEvidence, merge_steps
-from cluster_analysis.findings import Finding
-from cluster_analysis.model import Topology
-from cluster_analysis.reduction import reduce_step
-from cluster_analysis.simulation.api import (
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.reduction import reduce_step
+from cluster_run.findings import Finding
+from cluster_run.ids import Step
+from cluster_simulate.api import (
     Fault,
     Healthy,
     JobSpec,
@@ -36,8 +37,7 @@ from cluster_analysis.simulation.api import (
     topology,
     truth,
 )
-from cluster_analysis.simulation.truth import TrueFault
-from cluster_run.ids import Step
+from cluster_simulate.job.truth import TrueFault
 
 FIRST_SEED = {"develop": 1_000, "report": 700_000}
 #: Faults from this share of the step on must be alarms; below, a line of information.

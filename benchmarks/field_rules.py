@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_analysis.evidence import JobEvidence, StepOperators
-from cluster_analysis.model import Topology
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.evidence import StepOperators
 
 _SPREAD = 0.05
 #: Critical values of Dixon's ratio at 99.5 % by number of values (r10 to 7, r11 to 10, r21 to 13, r22 above).

@@ -35,7 +35,7 @@ def simulated_job(n_ranks: int, kind: tuple[str, ...]) -> Path:
     print(f"simulating {n_ranks} ranks ({name}) …", file=sys.stderr)
     subprocess.run(
         [
-            *(sys.executable, "-m", "cluster_analysis.simulation", str(growing), "--quiet"),
+            *(sys.executable, "-m", "cluster_simulate", str(growing), "--quiet"),
             *("--tp", str(_TENSOR), "--pp", str(_STAGES), "--dp", str(n_ranks // (_TENSOR * _STAGES))),
             *("--steps", "5", "--scenario", "slow_rank:1.25", *kind),
         ],

@@ -25,7 +25,7 @@ from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.reports import html
 from cluster_analysis.reports.packing import pack
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.simulation.cli import main as simulate
+from cluster_simulate.cli import main as simulate
 from tests.analysis.reports import builder
 
 ROUNDS = 3

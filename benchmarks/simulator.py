@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from cluster_analysis.simulation.api import JobSpec, parse_scenario, simulate, tables, truth, write_run
-from cluster_analysis.simulation.job import SimulatedJob
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, truth, write_run
+from cluster_simulate.job.job import SimulatedJob
 
 _T = TypeVar("_T")
 _FAULT = parse_scenario("slow_rank:1.25")

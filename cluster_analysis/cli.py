@@ -24,9 +24,9 @@ from cluster_run.layout import REPORT_NAME
 from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
+    from cluster_analysis.engine.read_ranks import Progress
     from cluster_analysis.options import AnalyseOptions
     from cluster_analysis.outputs.everything import Written
-    from cluster_analysis.read_ranks import Progress
     from cluster_analysis.result import AnalysisResult
 
 _WHAT_IS_LEFT = "the older output is as it was"
@@ -66,8 +66,8 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     for path in (options.run, options.baseline):
         if path is not None:
             _check_input(path)
-    from cluster_analysis.memory import return_large_blocks  # noqa: PLC0415
-    from cluster_analysis.outputs.folder import check_output_folder  # noqa: PLC0415
+    from cluster_analysis.engine.memory import return_large_blocks  # noqa: PLC0415
+    from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
     keep_pandas_out()
@@ -114,7 +114,7 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
 def _rendered(written: Written, output_format: str) -> str:
     result = written.result
     if output_format == "json":
-        from cluster_analysis.findings import document_to_json  # noqa: PLC0415
+        from cluster_run.findings_json import document_to_json  # noqa: PLC0415
 
         return document_to_json(result.document)
     if output_format == "markdown":
@@ -133,7 +133,7 @@ def _say_where(options: AnalyseOptions) -> None:
         f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
         file=sys.stderr,
     )
-    from cluster_analysis.outputs.folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415
+    from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415
 
     cache = options.run / INSIGHT_CACHE_NAMES[0]
     if cache.exists():
@@ -160,14 +160,14 @@ def _check_input(run: Path) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> AnalyseOptions:
-    from cluster_analysis.memory import parse_size  # noqa: PLC0415
-    from cluster_analysis.model import Selection  # noqa: PLC0415
+    from cluster_analysis.engine.memory import parse_size  # noqa: PLC0415
     from cluster_analysis.options import (  # noqa: PLC0415
         ADDRESS_PREFIXES,
         NAMED_SCHEDULERS,
         AnalyseOptions,
         TlsFiles,
     )
+    from cluster_analysis.tables.model import Selection  # noqa: PLC0415
 
     steps, ranks = arguments.steps, arguments.ranks
     scheduler = arguments.scheduler

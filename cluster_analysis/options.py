@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_analysis.model import Selection
+from cluster_analysis.tables.model import Selection
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 #: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.

@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis import detection, engine_tasks
-from cluster_analysis.discover import discover
-from cluster_analysis.engine import Engine, open_engine
-from cluster_analysis.evidence import JobEvidence, StepEvidence, merge_steps
-from cluster_analysis.findings import FindingsDocument, RunInfo, Verdict
-from cluster_analysis.graph import laid_out
-from cluster_analysis.memory import default_limit_bytes, give_back, must_file
-from cluster_analysis.model import Capture, Problem, RankSource, Selection, Topology
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.engine import tasks
+from cluster_analysis.engine.choose import open_engine
+from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
+from cluster_analysis.engine.protocol import Engine
+from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
+from cluster_analysis.engine.scratch import scratch_directory
+from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.read_ranks import Progress, RanksRead, read_all, require_data
+from cluster_analysis.replay.graph import laid_out
+from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.schema import RANKS
-from cluster_analysis.scratch import scratch_directory
-from cluster_analysis.topology import build_topology
+from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
+from cluster_analysis.tables.schema import RANKS
+from cluster_analysis.topology.build import build_topology
+from cluster_analysis.trace.evidence import StepEvidence
 from cluster_run.errors import InputError
+from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import HostId, Rank, Step, format_number_ranges
+from cluster_run.problem import Problem
 from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
-    from cluster_analysis.baseline import Comparison
+    from cluster_analysis.judge.baseline import Comparison
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def _reduce_all(
     parts: list[StepEvidence] = []
     problems: list[Problem] = []
     tell("reducing steps", 0, len(numbers))
-    for step, outcome in zip(numbers, engine.run(engine_tasks.reduce_parts, calls), strict=True):
+    for step, outcome in zip(numbers, engine.run(tasks.reduce_parts, calls), strict=True):
         if outcome.value is not None:
             evidence, unmapped = outcome.value
             parts.append(evidence)
@@ -165,7 +169,7 @@ def compared(examined_run: Examined, progress: Progress | None = None) -> Compar
     options = examined_run.options
     if options.baseline is None:
         return None
-    from cluster_analysis.baseline import compare  # noqa: PLC0415
+    from cluster_analysis.judge.baseline import compare  # noqa: PLC0415
 
     # Steps are numbered anew in each run; only the choice of ranks means the same in both.
     selection = Selection(ranks=options.selection.ranks)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from cluster_analysis.findings import FindingsDocument
-from cluster_analysis.model import Topology
+from cluster_analysis.tables.model import Topology
+from cluster_run.findings import FindingsDocument
 from cluster_run.ids import HostId
 
 
@@ -18,7 +18,7 @@ class AnalysisResult:
 
     `tables` has the keys `ranks`, `steps`, `matched`, `rank_times`, `links`, `operators` and `iterations`
     (r1.x only, else empty), with the schemas RANKS, STEPS, MATCHED, RANK_TIMES, LINK_SUMMARY, OPERATORS
-    and ITERATIONS of `cluster_analysis.schema`.
+    and ITERATIONS of `cluster_analysis.tables.schema`.
     `addresses` is empty unless real host names were asked for.
     """
 

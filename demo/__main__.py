@@ -87,7 +87,7 @@ def run_demo(out: Path) -> None:
     simulated, run, inventory = out / "simulated", out / "run", out / "hosts.yaml"
     with watch.stage("simulate a job of 32 ranks with two faults"):
         faults = [argument for fault in FAULTS for argument in ("--scenario", fault)]
-        command("cluster_analysis.simulation", str(simulated), *JOB, *faults)
+        command("cluster_simulate", str(simulated), *JOB, *faults)
         hosts = lay_out_hosts(simulated, out / "hosts")
         shutil.copy(simulated / RANK_TABLE_NAME, out / RANK_TABLE_NAME)
     with SshLab((out / "ssh").resolve()) as lab:
@@ -114,7 +114,7 @@ def command(module: str, *arguments: str) -> None:
     name = {
         "cluster_collect": "cluster-collect",
         "cluster_analysis": "cluster-analyse",
-        "cluster_analysis.simulation": "cluster-simulate",
+        "cluster_simulate": "cluster-simulate",
     }[module]
     print(f"$ {name} {shlex.join(arguments)}", file=sys.stderr, flush=True)
     code = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL).returncode

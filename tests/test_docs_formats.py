@@ -9,11 +9,11 @@ from typing import get_args
 import pytest
 
 import cluster_analysis.sources
-from cluster_analysis import schema
 from cluster_analysis.discovery import ascend, legacy, prof, walk
-from cluster_analysis.model import SourceKind
 from cluster_analysis.sources import counters, numbers
-from cluster_analysis.sources.step_trace_csv import COLUMNS
+from cluster_analysis.sources.text.step_trace_csv import COLUMNS
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import SourceKind
 from cluster_run import layout
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "formats.md"

@@ -47,7 +47,7 @@ def test_every_option_of_the_contract_is_in_a_help_text() -> None:
         " -v -q",
         "cluster_analysis": "--output --baseline --steps --ranks --format --report --no-report --fail-on"
         " --scheduler --show-addresses --open -v -q",
-        "cluster_analysis.simulation": "--scenario",
+        "cluster_simulate": "--scenario",
         "cluster_hook": "-h",
     }
     for module, options in wanted.items():

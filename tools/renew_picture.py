@@ -24,7 +24,7 @@ def take_picture(picture: Path) -> None:
     """Simulate and analyse the demo's job, open its report with the first finding, write a PNG."""
     scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
     with tempfile.TemporaryDirectory() as directory:
-        _command(directory, "cluster_analysis.simulation", "run1", *JOB, *scenario)
+        _command(directory, "cluster_simulate", "run1", *JOB, *scenario)
         _command(directory, "cluster_analysis", "run1")
         report = Path(directory, "run1", "cluster_analysis_output", "report.html")
         picture.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ def demo_output() -> str:
     """Simulate the demo's job, analyse it, and return what the command prints on stdout."""
     scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
     with tempfile.TemporaryDirectory() as directory:
-        _command(directory, "cluster_analysis.simulation", "run1", *JOB, *scenario)
+        _command(directory, "cluster_simulate", "run1", *JOB, *scenario)
         return _command(directory, "cluster_analysis", "run1")
 
 

@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
-from cluster_analysis.model import Problem, SourceKind
+from cluster_analysis.sources.db.profiler_db import read_own_rank
 from cluster_analysis.sources.errors import BadFileError
-from cluster_analysis.sources.metadata_json import read_metadata
-from cluster_analysis.sources.profiler_db import read_own_rank
+from cluster_analysis.sources.text.metadata_json import read_metadata
+from cluster_analysis.tables.model import SourceKind
 from cluster_run import layout
 from cluster_run.ids import Rank
+from cluster_run.problem import Problem
 
 #: Name of the file for each role, below ASCEND_PROFILER_OUTPUT.
 OUTPUT_FILES = {

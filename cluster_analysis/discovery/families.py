@@ -8,7 +8,7 @@ jobs: the one with more ranks is taken, and the other is told.
 from __future__ import annotations
 
 from cluster_analysis.discovery.found import Found
-from cluster_analysis.model import Problem
+from cluster_run.problem import Problem
 
 #: Richest first.
 _FAMILIES = ("ascend_pt", "ascend_ms", "mindspore_r1", "prof")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_analysis.model import SourceKind
+from cluster_analysis.tables.model import SourceKind
 from cluster_run.ids import DeviceId, HostId, Rank
 
 _RANK_DIGITS = 6

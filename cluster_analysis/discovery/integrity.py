@@ -14,8 +14,8 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
-from cluster_analysis.model import Problem
 from cluster_run.manifest import CollectedFile
+from cluster_run.problem import Problem
 
 _CHUNK_BYTES = 1 << 20
 _N_THREADS = 4

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_analysis.discovery.found import Found, is_file, modified_ns
-from cluster_analysis.model import Problem
 from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.problem import Problem
 
 #: Pattern of the file for each role; the last number is the id.
 FILES = {

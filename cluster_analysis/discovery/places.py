@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_analysis.model import Problem
 from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
+from cluster_run.problem import Problem
 from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_table
 
 _NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)

@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank
-from cluster_analysis.model import Problem, SourceKind
-from cluster_analysis.sources.timeline_json import TIMELINE, slice_number
+from cluster_analysis.sources.text.timeline_json import TIMELINE, slice_number
+from cluster_analysis.tables.model import SourceKind
 from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.problem import Problem
 
 _ANALYZE, _EXPORT = "analyze", "mindstudio_profiler_output"
 _FILES = {

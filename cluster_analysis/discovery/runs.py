@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Found, Tree
 from cluster_analysis.discovery.places import Places
-from cluster_analysis.model import Problem
 from cluster_run import layout
+from cluster_run.problem import Problem
 
 
 @dataclass(frozen=True)

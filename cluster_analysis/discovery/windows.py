@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from cluster_analysis.discovery.found import Found, public_name
-from cluster_analysis.model import Problem
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.problem import Problem
 
 #: Processes of one job start within this time.
 _START_MS = 60_000

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine_tasks import SpanFile, SpanTable, spans_of_parts
+from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key, op_keys, step_key
 from cluster_analysis.insight.op_copy import OpenFiles

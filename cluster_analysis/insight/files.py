@@ -14,18 +14,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine import Engine, Outcome
-from cluster_analysis.engine_tasks import SpanFile, SpanTable, collectives_of_step, spans_of_parts
+from cluster_analysis.engine.protocol import Engine, Outcome
+from cluster_analysis.engine.tasks import SpanFile, SpanTable, collectives_of_step, spans_of_parts
 from cluster_analysis.insight import communication, matrix
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
-from cluster_analysis.model import RankSource
-from cluster_analysis.outputs.folder import INSIGHT_DATABASE_NAME
+from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
-from cluster_analysis.sources.bandwidth_rows import BandwidthRow, bandwidth_rows
 from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.text.bandwidth_rows import BandwidthRow, bandwidth_rows
+from cluster_analysis.tables.model import RankSource
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank, Step
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cluster_analysis.insight.naming import NO_GROUP, members_by_group, safe
-from cluster_analysis.model import RankMetadata, Topology
+from cluster_analysis.tables.model import RankMetadata, Topology
 from cluster_run.ids import Rank
 
 

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine_tasks import StepFiles, StepTables, canonical
+from cluster_analysis.engine.tasks import StepFiles, StepTables, canonical
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
 from cluster_analysis.insight.totals import ratios
-from cluster_analysis.model import Topology
-from cluster_analysis.schema import LINKS
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
-from cluster_analysis.topology import map_links
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank, Step
 
 #: The best link first, as the profilers write them; Insight lists what it finds in this order.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.model import Topology
+from cluster_analysis.tables.model import Topology
 from cluster_run.ids import Rank
 
 TOTAL = "Total Op Info"

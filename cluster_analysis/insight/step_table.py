@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cluster_analysis.insight.naming import rank_set
-from cluster_analysis.model import Topology
+from cluster_analysis.tables.model import Topology
 from cluster_run.ids import Rank
 
 #: Column of STEPS and what Insight calls it, in the order of its file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.evidence import FloatArray
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 
 TRANSPORTS = ("hccs", "rdma", "pcie", "sio")

@@ -10,18 +10,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.engine_tasks import collectives_of_step
-from cluster_analysis.findings import document_to_json
+from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.engine.tasks import collectives_of_step
 from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
-from cluster_analysis.outputs.folder import COMPARISON_NAME, TIMELINE_NAME, new_output
+from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.read_ranks import Progress
 from cluster_analysis.reports import parquet
 from cluster_analysis.result import AnalysisResult
+from cluster_run.findings_json import document_to_json
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
-    from cluster_analysis.baseline import Comparison
+    from cluster_analysis.judge.baseline import Comparison
 
 #: Version of comparison.json.
 COMPARISON_SCHEMA = "cluster-comparison/1"

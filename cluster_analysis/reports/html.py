@@ -15,8 +15,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from cluster_analysis.baseline import Comparison
-from cluster_analysis.findings import document_to_json
+from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording, words
 from cluster_analysis.reports.cube import build_cube
 from cluster_analysis.reports.packing import pack
@@ -25,6 +24,7 @@ from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.traffic import build_traffic
 from cluster_analysis.result import AnalysisResult
 from cluster_run.errors import InputError
+from cluster_run.findings_json import document_to_json
 
 #: Put together in this order; each file may use what the ones above it define.
 _SCRIPTS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from cluster_analysis.baseline import Comparison
-from cluster_analysis.findings import Finding
+from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
+from cluster_run.findings import Finding
 
 #: Characters that Markdown or the HTML around it would read as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.clocks import Clocks, estimate_clocks
-from cluster_analysis.findings import Finding
 from cluster_analysis.reports import wording
+from cluster_analysis.reports.clocks import Clocks, estimate_clocks
 from cluster_analysis.result import AnalysisResult
+from cluster_run.findings import Finding
 from cluster_run.ids import Rank, format_number_ranges
 
 Event = dict[str, Any]

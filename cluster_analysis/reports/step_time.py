@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.findings import Finding, FindingsDocument
 from cluster_analysis.reports.cube import METRICS
 from cluster_analysis.result import AnalysisResult
+from cluster_run.findings import Finding, FindingsDocument
 from cluster_run.ids import Rank
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cluster_analysis.baseline import Comparison
+from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
 

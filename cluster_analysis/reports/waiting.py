@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.calls import numbers
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.trace.calls import numbers
 
 _BLAMES_RANKS = ("slow_rank", "slow_host")
 _MAX_LEVELS = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cluster_analysis.findings import WARNING_COST_SHARE, Finding, FindingsDocument, Link
 from cluster_analysis.result import AnalysisResult
+from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, Link
 from cluster_run.ids import HostId, format_number_ranges
 
 #: What kind of trouble a finding is, in two words.

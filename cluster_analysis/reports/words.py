@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from cluster_analysis.findings import FAULT_KINDS, Evidence, Finding, FindingsDocument
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
+from cluster_run.findings import FAULT_KINDS, Evidence, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from cluster_analysis import schema
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.csv_text import read_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.json_text import decode, read_bytes
+from cluster_analysis.sources.text.csv_text import read_columns
+from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.tables import schema
 
 _KIB, _MIB, _GIB = 2.0**10, 2.0**20, 2.0**30
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 100.0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.model import RankMetadata
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.reading import Reading
+from cluster_analysis.tables.model import RankMetadata
 from cluster_run.ids import format_number_ranges
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"

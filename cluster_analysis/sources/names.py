@@ -11,7 +11,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis import schema
+from cluster_analysis.tables import schema
 
 #: What the keys of sums begin with; they are no operators.
 TOTAL_PREFIX = "Total"

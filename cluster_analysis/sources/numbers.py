@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis import schema
+from cluster_analysis.tables import schema
 
 US_PER_MS = 1e3
 BYTES_PER_MB = 1e6

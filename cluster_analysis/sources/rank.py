@@ -11,18 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis import schema
-from cluster_analysis.model import RankMetadata, RankSource, RankTables, Selection
 from cluster_analysis.sources import counters
-from cluster_analysis.sources.analysis_db import read_db_communication, read_db_matrix, read_db_steps
-from cluster_analysis.sources.api_statistic_csv import read_api_statistic
-from cluster_analysis.sources.communication_json import CommunicationTables, read_communication
-from cluster_analysis.sources.kernel_details_csv import read_kernel_details
-from cluster_analysis.sources.matrix_json import read_matrix
-from cluster_analysis.sources.metadata_json import read_metadata, read_profiler_info
-from cluster_analysis.sources.missing import tell_what_is_missing
-from cluster_analysis.sources.op_statistic_csv import read_op_statistic
-from cluster_analysis.sources.profiler_db import (
+from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_matrix, read_db_steps
+from cluster_analysis.sources.db.profiler_db import (
     read_db_metadata,
     read_step_times,
     read_task_communication,
@@ -30,11 +21,20 @@ from cluster_analysis.sources.profiler_db import (
     read_task_operators,
     read_task_steps,
 )
-from cluster_analysis.sources.r1_rank import read_r1_rank
+from cluster_analysis.sources.db.task_links_db import read_task_links
+from cluster_analysis.sources.missing import tell_what_is_missing
+from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.reading import Reading, or_empty
-from cluster_analysis.sources.step_trace_csv import read_step_trace
-from cluster_analysis.sources.task_links_db import read_task_links
-from cluster_analysis.sources.timeline_json import TIMELINE, read_timeline_steps, slice_number
+from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
+from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
+from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details
+from cluster_analysis.sources.text.matrix_json import read_matrix
+from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
+from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
+from cluster_analysis.sources.text.step_trace_csv import read_step_trace
+from cluster_analysis.sources.text.timeline_json import TIMELINE, read_timeline_steps, slice_number
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection
 
 
 def read_rank(source: RankSource, selection: Selection | None = None) -> RankTables:

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from cluster_analysis.model import Problem, RankSource
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.tables.model import RankSource
+from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.simulation.api import JobSpec, parse_scenario, simulate, write_run
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
 
 REAL_DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -19,14 +19,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.discover import discover
-from cluster_analysis.model import Capture, RankTables
-from cluster_analysis.simulation.api import JobSpec, simulate, write_run
-from cluster_analysis.simulation.totals import Framework
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import Capture, RankTables
 from cluster_run import layout
 from cluster_run.ids import Rank
-from tests.simulation.jobs import VARIETY
+from cluster_simulate.api import JobSpec, simulate, write_run
+from cluster_simulate.files.totals import Framework
+from tests.simulate.jobs import VARIETY
 
 FORMS = {
     "PyTorch as text": ("text", "pt"),

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.discover import discover
-from cluster_analysis.model import RankTables
-from cluster_analysis.simulation.api import Healthy, JobSpec, parse_scenario, simulate, write_run
-from cluster_analysis.simulation.totals import Framework
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankTables
 from cluster_run.ids import Rank
-from tests.simulation.jobs import VARIETY, specs
+from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
+from cluster_simulate.files.totals import Framework
+from tests.simulate.jobs import VARIETY, specs
 
 TABLES = ("steps", "collectives", "links", "operators", "packets")
 FRAMEWORKS: tuple[Framework, ...] = ("pt", "ms")

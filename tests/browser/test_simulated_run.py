@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.simulation.cli import main as simulate
+from cluster_simulate.cli import main as simulate
 from tests.browser.acting import (
     choose_everything,
     expect,

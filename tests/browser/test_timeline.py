@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main as analyse
-from cluster_analysis.simulation.cli import main as simulate
+from cluster_simulate.cli import main as simulate
 from tests.browser.conftest import ACTION_TIMEOUT_MS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

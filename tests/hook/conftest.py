@@ -25,7 +25,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated job of two hosts, one rank of it slow."""
     run = tmp_path_factory.mktemp("simulated") / "run"
     job = ("--tp", "2", "--pp", "1", "--dp", "4", "--steps", "3", "--ranks-per-host", "4", "-q")
-    command = [sys.executable, "-m", "cluster_analysis.simulation", run, "--scenario", "slow_rank:1.5", *job]
+    command = [sys.executable, "-m", "cluster_simulate", run, "--scenario", "slow_rank:1.5", *job]
     subprocess.run(command, check=True, timeout=50)
     return run
 

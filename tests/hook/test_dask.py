@@ -99,7 +99,7 @@ def test_certificates_of_dasks_own_configuration_open_a_tls_cluster_and_nothing_
 ) -> None:
     run = tmp_path / "run"
     job = ("--tp", "1", "--pp", "1", "--dp", "2", "--steps", "2", "-q")
-    subprocess.run([sys.executable, "-m", "cluster_analysis.simulation", run, *job], check=True, timeout=50)
+    subprocess.run([sys.executable, "-m", "cluster_simulate", run, *job], check=True, timeout=50)
     directory = tmp_path / "dask"
     directory.mkdir()
     certificates = {

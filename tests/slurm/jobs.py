@@ -38,7 +38,7 @@ class SimulatedJob:
 
 def simulate(run: Path) -> SimulatedJob:
     """Simulate a job with one slow rank on two hosts."""
-    command = [sys.executable, "-m", "cluster_analysis.simulation", run, "-q", *_JOB]
+    command = [sys.executable, "-m", "cluster_simulate", run, "-q", *_JOB]
     subprocess.run(command, check=True, timeout=60)
     truth = json.loads(run.with_name(f"{run.name}.truth.json").read_text())
     return SimulatedJob(run, truth["faults"][0]["ranks"][0])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.discover import discover
-from cluster_analysis.model import Capture
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import Capture
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
 from tests.analysis.sources.builders import OUTPUT, STEP_ROW, step_csv, write_analysis_db, write_capture

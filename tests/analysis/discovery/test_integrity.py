@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from tests.analysis.sources.builders import OUTPUT, write_capture
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
@@ -154,7 +154,7 @@ def test_a_capture_that_is_still_written_names_what_is_not_there_yet(tmp_path: P
 LOCKED = """
 import sys
 from pathlib import Path
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 capture = discover(Path(sys.argv[1]))
 problems = [*capture.problems, *(one for source in capture.sources for one in read_rank(source).problems)]

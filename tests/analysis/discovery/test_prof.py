@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory

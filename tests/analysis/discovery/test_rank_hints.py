@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory, write_r1
 from tests.analysis.discovery.test_prof import write_prof

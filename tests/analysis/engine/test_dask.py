@@ -108,7 +108,9 @@ def test_a_lost_scheduler_is_one_clear_error(run: Path, tmp_path: Path) -> None:
         victim = cluster.scheduler.pid
         done = _killed(run, tmp_path / "out", cluster.address, victim)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("cluster_analysis.engine.EngineError: the Dask scheduler at tcp://127.0.0.1:")
+    assert last.startswith(
+        "cluster_analysis.engine.protocol.EngineError: the Dask scheduler at tcp://127.0.0.1:"
+    )
     assert "was lost; nothing was written" in last
     assert not (tmp_path / "out").exists()
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.handover import Handed, handed
+from cluster_analysis.engine.handover import Handed, handed
 
 
 def large(n: int = 50_000) -> dict[str, npt.NDArray[np.float64] | pa.Table]:

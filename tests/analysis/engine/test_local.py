@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster_analysis.engine import N_ATTEMPTS, SMALL_RUN_BYTES, Engine, open_engine
-from cluster_analysis.engine_local import ProcessEngine, SerialEngine, ThreadEngine
+from cluster_analysis.engine.choose import SMALL_RUN_BYTES, open_engine
+from cluster_analysis.engine.local import ProcessEngine, SerialEngine, ThreadEngine
+from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine
 from cluster_analysis.options import AnalyseOptions
 from cluster_run.errors import UsageError
 from tests.analysis.engine import tasks

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.discover import discover
-from cluster_analysis.engine_tasks import (
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.engine.tasks import (
     Batch,
     batches_by_bytes,
     canonical,
@@ -21,9 +21,9 @@ from cluster_analysis.engine_tasks import (
     read_batch,
     reduce_parts,
 )
-from cluster_analysis.model import Capture, RankSource, Selection, Topology
-from cluster_analysis.schema import LINKS
-from cluster_analysis.topology import build_topology
+from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
+from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.topology.build import build_topology
 from cluster_run.ids import Rank, Step
 from tests.analysis.runs import write_small_run
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.cli import main
-from cluster_analysis.engine_tasks import StepTables
+from cluster_analysis.engine.tasks import StepTables
 from cluster_analysis.insight.matrix import matrix_of_step
 from cluster_analysis.insight.op_copy import OpenFiles
-from cluster_analysis.model import Group, ParallelSizes, Topology
-from cluster_analysis.schema import COLLECTIVES, LINKS
+from cluster_analysis.tables.model import Group, Topology
+from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 from cluster_run.errors import InputError
+from cluster_run.findings import ParallelSizes
 from cluster_run.ids import Rank, Step
 from tests.analysis.runs import captures, file_of, write_small_run
 

@@ -17,8 +17,8 @@ from cluster_analysis.cli import main
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import op_key, rank_set, safe
 from cluster_analysis.insight.step_table import StepRow, csv_text
-from cluster_analysis.outputs.folder import INSIGHT_TEXT_NAMES
-from cluster_analysis.schema import COLLECTIVES
+from cluster_analysis.output_folder import INSIGHT_TEXT_NAMES
+from cluster_analysis.tables.schema import COLLECTIVES
 from tests.analysis.runs import captures, write_small_run
 
 #: Insight takes files of these names for the data of a rank.
@@ -249,8 +249,9 @@ def test_rank_sets_are_sorted_tuples() -> None:
 
 @pytest.fixture
 def topology_of_nobody() -> Any:
-    from cluster_analysis.groups import GROUP_USE  # noqa: PLC0415
-    from cluster_analysis.model import Group, ParallelSizes, Topology  # noqa: PLC0415
+    from cluster_analysis.tables.model import Group, Topology  # noqa: PLC0415
+    from cluster_analysis.topology.groups import GROUP_USE  # noqa: PLC0415
+    from cluster_run.findings import ParallelSizes  # noqa: PLC0415
     from cluster_run.ids import Rank  # noqa: PLC0415
 
     assert "group" in COLLECTIVES.names

@@ -8,11 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.discover import discover
-from cluster_analysis.model import Capture, Problem, RankTables, Topology
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.topology import build_topology, group_use
+from cluster_analysis.tables.model import Capture, RankTables, Topology
+from cluster_analysis.topology.build import build_topology, group_use
 from cluster_run.ids import Rank
+from cluster_run.problem import Problem
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_captures = pytest.mark.skipif(not DATA.is_dir(), reason=f"the real captures are not at {DATA}")

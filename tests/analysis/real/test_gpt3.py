@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cluster_analysis.sources.step_trace_csv import COLUMNS
-from cluster_analysis.topology import map_links
+from cluster_analysis.sources.text.step_trace_csv import COLUMNS
+from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, MB, US_PER_MS, needs_captures, read, topology_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.real.captures import DATA, US_PER_MS, needs_captures, read, topology_of
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.profiler_db import read_task_steps
+from cluster_analysis.sources.db.profiler_db import read_task_steps
+from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.sources.step_trace_csv import COLUMNS
-from cluster_analysis.sources.task_links_db import read_task_links
+from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from tests.analysis.real.captures import needs_captures, read
 
 pytestmark = needs_captures

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis import schema
-from cluster_analysis.baseline import Change, Comparison
-from cluster_analysis.findings import Evidence, Finding, FindingsDocument, Link, RunInfo
-from cluster_analysis.model import Group, GroupRole, ParallelSizes, Problem, Topology
+from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import Group, GroupRole, Topology
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo
 from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.problem import Problem
 
 DEVICES_PER_HOST = 8
 SLOW_RANK = Rank(5)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cluster_analysis import schema
 from cluster_analysis.reports import perfetto
+from cluster_analysis.tables import schema
 from tests.analysis.reports import builder
-from tests.analysis.test_clocks import collectives
+from tests.analysis.reports.test_clocks import collectives
 
 OFFSETS = {rank: 1000.0 * (rank // 8) for rank in range(32)}
 GROUPS = [tuple(range(first, 32, 8)) for first in range(8)]

@@ -3,10 +3,10 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.attribution import Blame, chain
-from cluster_analysis.model import GroupRole
+from cluster_analysis.judge.cost.attribution import Blame, chain
 from cluster_analysis.reports import words
 from cluster_analysis.reports.retold import retell
+from cluster_analysis.tables.model import GroupRole
 
 DICTIONARY = words.load_dictionary()
 

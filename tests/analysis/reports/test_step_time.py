@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cluster_analysis import schema
 from cluster_analysis.reports.step_time import step_parts, unusual_steps
+from cluster_analysis.tables import schema
 from tests.analysis.reports import builder
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster_analysis.baseline import Comparison
+from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import terminal
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold

@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.findings import (
+from cluster_analysis.reports import wording, words
+from cluster_run.findings import (
     Cause,
+    Confidence,
     Evidence,
     FaultKind,
     Link,
@@ -16,8 +18,6 @@ from cluster_analysis.findings import (
     Verdict,
     WorkloadKind,
 )
-from cluster_analysis.model import Confidence
-from cluster_analysis.reports import wording, words
 from cluster_run.ids import Rank
 from tests.analysis.reports import builder
 

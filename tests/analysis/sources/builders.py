@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_analysis.model import RankSource, SourceKind
+from cluster_analysis.tables.model import RankSource, SourceKind
 from cluster_run.ids import Rank
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cluster_analysis.discover import discover
-from cluster_analysis.model import Capture, RankTables, Topology
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.topology import build_topology, group_use
+from cluster_analysis.tables.model import Capture, RankTables, Topology
+from cluster_analysis.topology.build import build_topology, group_use
 from cluster_run.ids import Rank
 from tests.analysis.sources.builders import GROUP, OPS, OUTPUT, STEP_ROW, LinkRow
 

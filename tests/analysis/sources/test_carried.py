@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
-from cluster_analysis.sources.communication_json import read_communication
 from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.text.communication_json import read_communication
 from tests.analysis.sources.builders import OPS, communication_json
 
 ZERO = '{"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Bandwidth(GB/s)": 0, "Size Distribution": {}}'

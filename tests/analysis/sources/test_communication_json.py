@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis import schema
-from cluster_analysis.sources.communication_json import read_communication
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.names import group_hash
+from cluster_analysis.sources.text.communication_json import read_communication
+from cluster_analysis.tables import schema
 from tests.analysis.sources.builders import GROUP, OPS, Op, communication_json, op_json
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.model import RankTables
 from cluster_analysis.sources.counters import read_module_memory
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankTables
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 from tests.analysis.sources.hand_made_databases import database_capture, profiler_db
 from tests.analysis.sources.test_r1 import STEP_1, trace

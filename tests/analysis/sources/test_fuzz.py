@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.model import RankTables
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankTables
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.matrix_json import read_matrix
+from cluster_analysis.sources.text.matrix_json import read_matrix
 from tests.analysis.sources.builders import GROUP, LINKS, LinkRow, matrix_json
 
 

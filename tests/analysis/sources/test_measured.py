@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.model import RankTables
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankTables
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,

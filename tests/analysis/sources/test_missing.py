@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.model import RankTables, Selection
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankTables, Selection
 from cluster_run.ids import Step
 from tests.analysis.sources.builders import (
     LINKS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.discover import discover
+from cluster_analysis.discovery.discover import discover
 from cluster_run.errors import InputError
 from tests.analysis.sources.builders import (
     OPS,

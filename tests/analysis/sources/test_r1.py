@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.model import RankTables
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankTables
 from tests.analysis.sources.builders import source_of
 
 HEAD = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"

@@ -6,7 +6,7 @@ import pytest
 
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.sources.step_trace_csv import read_step_trace
+from cluster_analysis.sources.text.step_trace_csv import read_step_trace
 from tests.analysis.sources.builders import STEP_HEADER, STEP_ROW, source_of, step_csv, write_capture
 
 

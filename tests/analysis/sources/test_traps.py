@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.discover import discover
-from cluster_analysis.model import Capture, RankTables
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.names import operation
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.topology import build_topology, group_use, map_links
+from cluster_analysis.tables.model import Capture, RankTables
+from cluster_analysis.topology.build import build_topology, group_use, map_links
 from cluster_run.ids import Rank
 from tests.analysis.sources.builders import (
     GROUP,

@@ -5,20 +5,20 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pytest
 
-from cluster_analysis import schema
-from cluster_analysis.model import (
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import (
     Capture,
     DeclaredGroup,
-    ParallelSizes,
-    Problem,
     RankMetadata,
     RankSource,
     RankTables,
     Topology,
 )
-from cluster_analysis.roles import role_of_name
-from cluster_analysis.topology import build_topology, group_use, map_links
+from cluster_analysis.topology.build import build_topology, group_use, map_links
+from cluster_analysis.topology.roles import role_of_name
+from cluster_run.findings import ParallelSizes
 from cluster_run.ids import Rank
+from cluster_run.problem import Problem
 
 HASH = "1714852152549552321"
 

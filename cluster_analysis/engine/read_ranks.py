@@ -1,0 +1,143 @@
+"""All ranks of a run, read: the map half of the engine's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cluster_analysis.engine import tasks
+from cluster_analysis.engine.protocol import Engine, Kept, Part
+from cluster_analysis.engine.tasks import Batch, BatchSummary
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
+from cluster_analysis.tables.schema import ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
+from cluster_analysis.topology.groups import GROUP_USE
+from cluster_run.errors import InputError
+from cluster_run.ids import Rank, Step, format_number_ranges
+from cluster_run.problem import Problem
+
+#: Told how far it is: what is done now, tasks done, tasks in all.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class RanksRead:
+    """All ranks, read: the small tables here, the large ones wherever the engine kept them."""
+
+    steps: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    iterations: pa.Table
+    uses: pa.Table
+    totals: pa.Table
+    summaries: tuple[BatchSummary, ...]
+    kept: tuple[Kept, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def metadata(self) -> dict[Rank, RankMetadata]:
+        """What each rank says about itself."""
+        return {rank: one for summary in self.summaries for rank, one in summary.metadata.items()}
+
+    @property
+    def bulk_steps(self) -> list[Step]:
+        """The steps that large tables hold, sorted."""
+        return sorted({step for one in self.summaries for step in one.bulk_steps})
+
+    def parts(self, step: Step) -> list[Part]:
+        """Return the pieces of one step, for a task that takes them."""
+        return [
+            kept.part(step)
+            for kept, summary in zip(self.kept, self.summaries, strict=True)
+            if step in summary.bulk_steps
+        ]
+
+    def span_parts(self) -> list[Part]:
+        """Return the pieces that say where each operator lies, for a task that takes them."""
+        return [kept.part(tasks.SPANS) for kept in self.kept]
+
+
+def read_all(
+    engine: Engine, sources: tuple[RankSource, ...], selection: Selection, stem: str, tell: Progress
+) -> RanksRead:
+    """Read all ranks; one that cannot be read after all is a problem, and the others go on.
+
+    Args:
+        engine: who does the work.
+        sources: the ranks' captures.
+        selection: which steps.
+        stem: begin of the paths for the large tables; empty to keep them in memory.
+        tell: told after each batch.
+    """
+    batches = tasks.batches_by_bytes(sources, engine.n_workers)
+    summaries: list[BatchSummary] = []
+    kept: list[Kept] = []
+    failed: list[RankSource] = []
+    problems: list[Problem] = []
+    tell("reading ranks", 0, len(sources))
+
+    def take(wanted: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
+        calls = [(batch, selection, stem) for batch in wanted]
+        for batch, outcome in zip(wanted, engine.run_keeping(tasks.read_batch, calls), strict=True):
+            if outcome.value is not None and outcome.kept is not None:
+                summaries.append(outcome.value)
+                kept.append(outcome.kept)
+                tell("reading ranks", sum(len(one.ranks) for one in summaries), len(sources))
+            else:
+                yield batch, outcome.failure
+
+    for batch, _ in take(batches):
+        failed.extend(batch.sources)
+    # A batch fails whole, but one rank is enough to make it fail: each on its own shows which.
+    alone = tuple(Batch(len(batches) + number, (source,)) for number, source in enumerate(failed))
+    for batch, failure in take(alone):
+        (source,) = batch.sources
+        problems.append(
+            Problem(
+                reason=f"given up: {failure}",
+                rank=source.rank,
+                host=source.host,
+                file=source.capture,
+                advice="the other ranks were analysed",
+            )
+        )
+    order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
+    ordered = tuple(summaries[position] for position in order)
+    return RanksRead(
+        steps=tasks.canonical([one.steps for one in ordered], STEPS),
+        operators=tasks.canonical([one.operators for one in ordered], OPERATORS),
+        packets=tasks.canonical([one.packets for one in ordered], PACKETS),
+        iterations=tasks.canonical([one.iterations for one in ordered], ITERATIONS),
+        uses=tasks.canonical([one.uses for one in ordered], GROUP_USE),
+        totals=tasks.canonical([one.totals for one in ordered], TOTALS),
+        summaries=ordered,
+        kept=tuple(kept[position] for position in order),
+        problems=(*(problem for one in ordered for problem in one.problems), *problems),
+    )
+
+
+def require_data(read: RanksRead, options: AnalyseOptions) -> None:
+    """Refuse to go on with nothing.
+
+    Raises:
+        InputError: no rank has a step or an operator; the message says why.
+    """
+    if read.steps.num_rows or any(one.bulk_steps for one in read.summaries):
+        return
+    if read.problems:
+        first = read.problems[0]
+        raise InputError(
+            f"{options.run}: no rank could be read; the first problem: "
+            f"{_where(first)}{first.reason}" + (f" ({first.advice})" if first.advice else "")
+        )
+    if options.selection.steps is not None:
+        wanted = format_number_ranges(options.selection.steps)
+        raise InputError(f"{options.run}: none of the steps {wanted} was recorded", "leave --steps out")
+    raise InputError(f"{options.run}: the profiler data holds no step and no communication")
+
+
+def _where(problem: Problem) -> str:
+    rank = f"rank {problem.rank}: " if problem.rank is not None else ""
+    return f"{rank}{problem.file}: " if problem.file else rank

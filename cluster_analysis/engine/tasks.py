@@ -1,0 +1,323 @@
+"""The work itself, as pure functions that run wherever the engine puts them: read ranks, reduce one step.
+
+No decoded JSON leaves `read_batch`: its value is Arrow tables. The small ones travel, the large ones stay
+in memory or in a file, cut by step.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
+from cluster_analysis.tables.schema import (
+    COLLECTIVES,
+    ITERATIONS,
+    LINKS,
+    OPERATOR_SPANS,
+    OPERATORS,
+    PACKETS,
+    STEPS,
+)
+from cluster_analysis.tables.totals import totals_of
+from cluster_analysis.topology.build import group_use, map_links
+from cluster_analysis.trace.evidence import StepEvidence
+from cluster_analysis.trace.reduction import CALLS, reduce_step
+from cluster_run.ids import Rank, Step
+from cluster_run.problem import Problem
+
+#: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
+#: small enough that the last task does not keep one worker busy alone.
+BATCH_BYTES = 16 * 1024 * 1024
+_COLLECTIVES_SUFFIX = ".collectives.arrow"
+_LINKS_SUFFIX = ".links.arrow"
+_SPANS_SUFFIX = ".spans.arrow"
+#: Runs of rows of one step that are longer than this on average are copied run by run.
+_LEAST_RUN = 32
+#: Key of the piece that says where the operators of all steps lie; no step has such a number.
+SPANS = -1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Ranks that are read by one task. `number` counts the batches in the order of their ranks."""
+
+    number: int
+    sources: tuple[RankSource, ...]
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What is small about a batch of ranks. Tables are sorted by rank."""
+
+    ranks: tuple[Rank, ...]
+    steps: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    iterations: pa.Table
+    uses: pa.Table
+    totals: pa.Table
+    metadata: Mapping[Rank, RankMetadata]
+    bulk_steps: tuple[Step, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """The large tables of a batch in one step."""
+
+    collectives: pa.Table
+    links: pa.Table
+
+    def load(self) -> StepTables:
+        """Return the tables, which are here already."""
+        return self
+
+
+@dataclass(frozen=True)
+class StepFiles:
+    """The same in files of the scratch directory, one record batch a step.
+
+    Files are mapped: columns that a task does not look at are never read.
+    """
+
+    path: str
+    position: int
+
+    def load(self) -> StepTables:
+        """Return the two tables of this step."""
+        return StepTables(self._batch(_COLLECTIVES_SUFFIX), self._batch(_LINKS_SUFFIX))
+
+    def _batch(self, suffix: str) -> pa.Table:
+        with pa.memory_map(self.path + suffix) as file:
+            return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(self.position)])
+
+
+@dataclass(frozen=True)
+class SpanTable:
+    """Where the operators of a batch lie in the ranks' files: OPERATOR_SPANS."""
+
+    spans: pa.Table
+
+    def load(self) -> pa.Table:
+        """Return the table, which is here already."""
+        return self.spans
+
+
+@dataclass(frozen=True)
+class SpanFile:
+    """The same in a file of the scratch directory."""
+
+    path: str
+
+    def load(self) -> pa.Table:
+        """Read the table."""
+        with pa.OSFile(self.path + _SPANS_SUFFIX) as file:
+            return pa.ipc.open_file(file).read_all()
+
+
+@dataclass(frozen=True)
+class BatchBulk:
+    """The large tables of a batch: by step, and the places of all its operators."""
+
+    by_step: Mapping[int, StepTables | StepFiles] = field(default_factory=dict)
+    spans: SpanTable | SpanFile = field(default_factory=lambda: SpanTable(OPERATOR_SPANS.empty_table()))
+
+    def part(self, key: int) -> StepTables | StepFiles | SpanTable | SpanFile:
+        """Return the tables of the step with this number, or `SPANS`; empty ones where the batch has none."""
+        if key == SPANS:
+            return self.spans
+        return self.by_step.get(key) or StepTables(COLLECTIVES.empty_table(), LINKS.empty_table())
+
+
+def batches_by_bytes(
+    sources: Sequence[RankSource], n_workers: int, batch_bytes: int = BATCH_BYTES
+) -> tuple[Batch, ...]:
+    """Cut `sources` into batches of about `batch_bytes`, in the order of their ranks.
+
+    With several workers the batches are small enough for each worker to get four.
+    """
+    ordered = sorted(sources, key=lambda source: (source.rank, source.capture, source.kind))
+    total = sum(source.size_bytes for source in ordered)
+    limit = min(batch_bytes, max(1, total // (4 * n_workers))) if n_workers > 1 else batch_bytes
+    groups: list[list[RankSource]] = []
+    filled = limit
+    for source in ordered:
+        if filled >= limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(source)
+        filled += source.size_bytes
+    return tuple(Batch(number, tuple(group)) for number, group in enumerate(groups))
+
+
+def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple[BatchSummary, BatchBulk]:
+    """Read the ranks of a batch.
+
+    Args:
+        batch: its ranks in order.
+        selection: which steps.
+        file_stem: begin of the paths for the large tables; empty to keep them in memory.
+    """
+    # Decoding makes many objects and no cycles: the collector would only walk them again and again.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        tables = [_read(source, selection) for source in batch.sources]
+    finally:
+        if was_enabled:
+            gc.enable()
+    collectives = _joined([one.collectives for one in tables], COLLECTIVES)
+    links = _joined([one.links for one in tables], LINKS)
+    steps = _distinct_steps(collectives, links)
+    summary = BatchSummary(
+        ranks=tuple(one.rank for one in tables),
+        steps=_joined([one.steps for one in tables], STEPS),
+        operators=_joined([one.operators for one in tables], OPERATORS),
+        packets=_joined([one.packets for one in tables], PACKETS),
+        iterations=_joined([one.iterations for one in tables], ITERATIONS),
+        uses=group_use(collectives, links),
+        totals=totals_of(collectives),
+        metadata={one.rank: one.metadata for one in tables},
+        bulk_steps=steps,
+        problems=tuple(problem for one in tables for problem in one.problems),
+        notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
+    )
+    cuts = zip(steps, cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
+    by_step = {int(step): StepTables(own_collectives, own_links) for step, own_collectives, own_links in cuts}
+    spans = SpanTable(_joined([one.spans for one in tables], OPERATOR_SPANS))
+    if not file_stem:
+        return summary, BatchBulk(by_step, spans)
+    stem = f"{file_stem}{batch.number}"
+    return summary, BatchBulk(_filed(by_step, stem), _filed_spans(spans, stem))
+
+
+def reduce_parts(
+    step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
+) -> tuple[StepEvidence, tuple[Problem, ...]]:
+    """Reduce one step; the value does not depend on how the ranks were cut into `parts`."""
+    loaded = [part.load() for part in parts]
+    collectives = canonical([one.collectives.select(CALLS.names) for one in loaded], CALLS)
+    links = canonical([one.links for one in loaded], LINKS)
+    del loaded
+    mapped, problems = map_links(links, topology)
+    return reduce_step(step, steps, collectives, mapped, topology), problems
+
+
+def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
+    """Return COLLECTIVES of one step, by rank and start."""
+    table = canonical([part.load().collectives for part in parts], COLLECTIVES)
+    return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
+
+
+def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
+    """Return OPERATOR_SPANS of all parts, in their order."""
+    return _joined([part.load() for part in parts], OPERATOR_SPANS)
+
+
+def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Join tables so that only their rows decide the result: one chunk, dictionaries sorted, none spare."""
+    table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+    for position, column in enumerate(schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(
+                position, column, _sorted_dictionary(table.column(position), column.type)
+            )
+    return table
+
+
+def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], kind)
+    used = pc.unique(encoded.indices).drop_null()
+    values = encoded.dictionary.take(used)
+    order = pc.sort_indices(values)
+    ordered = values.take(order)
+    indices = pc.index_in(encoded.dictionary, value_set=ordered).take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), ordered)
+
+
+def _read(source: RankSource, selection: Selection) -> RankTables:
+    try:
+        return read_rank(source, selection)
+    except Exception as error:
+        text = " ".join(str(error).split()) or "no message"
+        problem = Problem(
+            reason=f"cannot be read: {type(error).__name__}: {text}",
+            file=source.capture or next(iter(source.files.values()), ""),
+            rank=source.rank,
+            host=source.host,
+            advice="the other ranks were analysed; please report this file",
+        )
+        nothing = {name: schema.empty_table() for name, schema in _EMPTY.items()}
+        return RankTables(rank=source.rank, problems=(problem,), **nothing)
+
+
+_EMPTY = {
+    "steps": STEPS,
+    "collectives": COLLECTIVES,
+    "links": LINKS,
+    "operators": OPERATORS,
+    "packets": PACKETS,
+}
+
+
+def _joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    filled = [table.select(schema.names) for table in tables if table.num_rows]
+    if not filled:
+        return schema.empty_table()
+    return pa.concat_tables(filled).unify_dictionaries().combine_chunks()
+
+
+def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
+    numbers = {number for table in tables for number in pc.unique(table["step"]).to_pylist()}
+    return tuple(Step(number) for number in sorted(numbers - {None}))
+
+
+def cut_by_step(table: pa.Table, steps: Sequence[Step]) -> list[pa.Table]:
+    """Cut a table into those of each step, each in one piece."""
+    step_of = table["step"].fill_null(SPANS).to_numpy()
+    begin = np.flatnonzero(begins(step_of))
+    runs = list(zip(step_of[begin].tolist(), pairwise([*begin.tolist(), len(step_of)]), strict=True))
+    if len(runs) * _LEAST_RUN > len(step_of):
+        chosen = (pa.array(np.flatnonzero(step_of == step)) for step in steps)
+        return [table.take(rows).combine_chunks() for rows in chosen]
+    # Most ranks hold a step in one run: pieces are joined several times as fast as rows are picked.
+    pieces: dict[int, list[pa.Table]] = {int(step): [table.slice(0, 0)] for step in steps}
+    for step, (first, last) in runs:
+        if step in pieces:
+            pieces[step].append(table.slice(first, last - first))
+    return [pa.concat_tables(own).combine_chunks() for own in pieces.values()]
+
+
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def _filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFiles]:
+    for name, schema, tables in (
+        (_COLLECTIVES_SUFFIX, COLLECTIVES, [one.collectives for one in by_step.values()]),
+        (_LINKS_SUFFIX, LINKS, [one.links for one in by_step.values()]),
+    ):
+        with pa.OSFile(stem + name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for table in tables:
+                # One batch a step, so that the position in the file is that of the step.
+                (batch,) = table.to_batches() or [_empty_batch(schema)]
+                writer.write_batch(batch)
+    return {step: StepFiles(stem, position) for position, step in enumerate(by_step)}
+
+
+def _filed_spans(spans: SpanTable, stem: str) -> SpanFile:
+    with pa.OSFile(stem + _SPANS_SUFFIX, "wb") as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
+        writer.write_table(spans.spans)
+    return SpanFile(stem)

@@ -1,0 +1,234 @@
+"""What changed between two runs of the same job, by rank, link, operator and part of the step.
+
+Runs are compared place by place: the parts of the step by step, ranks within their role and operators by
+kind. A rank's change is taken beside that of its peers, so that a new version of the software, which
+changes all of them, makes no rank look worse. Noise bands come from the steps of both runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.judge.view import JobView, build_view
+from cluster_analysis.judge.wording import milliseconds, percent
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.calls import numbers
+
+Subject = Literal["step", "component", "rank", "link", "operator"]
+
+#: Changes smaller than this are not worth a line, however certain.
+_LEAST_CHANGE = 0.01
+_LEAST_RANK_CHANGE = 0.02
+_LEAST_LINK_CHANGE = 0.10
+#: Half-width of the band in standard errors: 99 % for a normal distribution.
+_BAND = 2.576
+#: Two runs of one job differ by this between them (placement, clocks), besides what steps show.
+_RUN_TO_RUN = 0.002
+
+
+@dataclass(frozen=True)
+class Change:
+    """One quantity before and after, with the band that noise leaves around the change."""
+
+    what: Subject
+    name: str
+    metric: str
+    before: float
+    after: float
+    change_share: float
+    low_share: float
+    high_share: float
+    is_certain: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All changes, certain and large ones first. `refusals` say what cannot be compared, and why."""
+
+    changes: tuple[Change, ...]
+    summary: tuple[str, ...]
+    refusals: tuple[str, ...] = ()
+
+
+def compare(
+    before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
+) -> Comparison:
+    """Compare two runs; what is unlike in kind is refused with a reason, not guessed."""
+    refusals = _refusals(before, before_topology, after, after_topology)
+    if not before.step_table.num_rows or not after.step_table.num_rows:
+        return Comparison((), (), tuple(refusals))
+    old, new = build_view(before, before_topology), build_view(after, after_topology)
+    changes = [*_parts_of_step(old, new)]
+    if not refusals:
+        changes += [*_ranks(old, new), *_links(before, before_topology, after, after_topology)]
+        changes += _operators(before, after)
+    changes.sort(key=lambda one: (not one.is_certain, _ORDER[one.what], -abs(one.change_share), one.name))
+    return Comparison(tuple(changes), tuple(_sentences(changes)), tuple(refusals))
+
+
+_ORDER: dict[Subject, int] = {"step": 0, "component": 1, "rank": 2, "link": 3, "operator": 4}
+
+
+def _refusals(
+    before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
+) -> list[str]:
+    found = []
+    if before_topology.parallel != after_topology.parallel:
+        found.append(
+            f"the runs are laid out differently ({before_topology.parallel} and {after_topology.parallel}): "
+            "ranks, links and operators have no counterparts"
+        )
+    elif len(before_topology.ranks) != len(after_topology.ranks):
+        found.append(
+            f"the runs have {len(before_topology.ranks)} and {len(after_topology.ranks)} ranks: "
+            "ranks, links and operators have no counterparts"
+        )
+    for name, evidence in (("first", before), ("second", after)):
+        if not evidence.step_table.num_rows:
+            found.append(f"the {name} run has no step times")
+    return found
+
+
+def _parts_of_step(old: JobView, new: JobView) -> Iterable[Change]:
+    pairs = (
+        ("step", "step", old.step_us, new.step_us),
+        ("component", "computing", old.computing_us, new.computing_us),
+        ("component", "free", old.free_us, new.free_us),
+        ("component", "preparing", old.preparing_us, new.preparing_us),
+        ("component", "communication", old.communication_us, new.communication_us),
+    )
+    for what, name, first, second in pairs:
+        one, other = median(first, 0), median(second, 0)
+        change = _change(what, name, f"{name}_us", one, other)  # type: ignore[arg-type]
+        if change is not None:
+            yield change
+
+
+def _ranks(old: JobView, new: JobView) -> Iterable[Change]:
+    """Ranks whose computing changed beside their peers': differences of logarithms, role by role."""
+    shared = [int(rank) for rank in old.ranks if rank in set(new.ranks.tolist())]
+    first, second = (_beside_peers(view) for view in (old, new))
+    rows_old, rows_new = np.searchsorted(old.ranks, shared), np.searchsorted(new.ranks, shared)
+    # Devices differ by design, and another run may sit on others: that scatter is no change of one rank.
+    scatter = float(np.nan_to_num(sigma(median(second[rows_new], 1) - median(first[rows_old], 1))))
+    for rank, here, there in zip(shared, rows_old.tolist(), rows_new.tolist(), strict=True):
+        before, after = np.exp(first[here]), np.exp(second[there])
+        change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
+        if change is not None and change.is_certain and abs(change.change_share) >= _LEAST_RANK_CHANGE:
+            yield change
+
+
+def _beside_peers(view: JobView) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
+    return logs - group_medians(logs, view.role)
+
+
+def _links(
+    before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
+) -> Iterable[Change]:
+    first, second = observe(before, before_topology), observe(after, after_topology)
+    if first is None or second is None:
+        return
+    levels = []
+    for seen in (first, second):
+        by_link: dict[tuple[int, int, str], list[float]] = {}
+        for src, dst, transport, excess in zip(
+            seen.src.tolist(), seen.dst.tolist(), seen.transport.tolist(), seen.excess.tolist(), strict=True
+        ):
+            if np.isfinite(excess):
+                by_link.setdefault((src, dst, seen.transports[transport]), []).append(float(np.exp(excess)))
+        levels.append(by_link)
+    for link in sorted(levels[0].keys() & levels[1].keys()):
+        name = f"{link[2]} {link[0]} to {link[1]}"
+        one, other = (np.array(found[link]) for found in levels)
+        if len(one) < 3 or len(other) < 3:
+            continue
+        change = _change("link", name, "time_beside_class_ratio", one, other)
+        if change is not None and change.is_certain and abs(change.change_share) >= _LEAST_LINK_CHANGE:
+            yield change
+
+
+def _operators(before: JobEvidence, after: JobEvidence) -> Iterable[Change]:
+    """Kinds of kernels whose mean call changed, over the ranks that have them in both runs."""
+    tables = []
+    for evidence in (before, after):
+        table = evidence.operators
+        if not table.num_rows:
+            return
+        calls = numbers(table["n_calls"])
+        mean = numbers(table["total_us"]) / np.maximum(calls, 1.0)
+        by_kind: dict[str, list[float]] = {}
+        for kind, value in zip(table["op_type"].cast("string").to_pylist(), mean.tolist(), strict=True):
+            by_kind.setdefault(kind or "", []).append(value)
+        tables.append(by_kind)
+    for kind in sorted(tables[0].keys() & tables[1].keys()):
+        one, other = (np.array(found[kind]) for found in tables)
+        change = _change("operator", kind, "mean_call_us", one, other)
+        if change is not None and change.is_certain:
+            yield change
+
+
+def _change(
+    what: Subject, name: str, metric: str, before: FloatArray, after: FloatArray, scatter: float = 0.0
+) -> Change | None:
+    """Relative change of the medians; the band from the scatter of both samples, and what else is given."""
+    one, other = float(median(before)), float(median(after))
+    if not (np.isfinite(one) and np.isfinite(other)) or one <= 0:
+        return None
+    share = other / one - 1.0
+    errors = [
+        MEDIAN_SE
+        * float(np.nan_to_num(sigma(sample)))
+        / middle
+        / np.sqrt(max(int(np.isfinite(sample).sum()), 1))
+        for sample, middle in ((before, one), (after, other))
+        if middle > 0
+    ]
+    width = _BAND * float(np.linalg.norm([*errors, _RUN_TO_RUN, scatter]))
+    certain = (
+        abs(share) > width and abs(share) >= _LEAST_CHANGE and _samples(before) > 1 and _samples(after) > 1
+    )
+    return Change(what, name, metric, one, other, share, share - width, share + width, certain)
+
+
+def _samples(values: FloatArray) -> int:
+    return int(np.isfinite(values).sum())
+
+
+def _sentences(changes: list[Change]) -> Iterable[str]:
+    """The certain changes in words; a run that is as before is said to be."""
+    certain = [one for one in changes if one.is_certain]
+    step = next((one for one in changes if one.what == "step"), None)
+    if step is not None:
+        word = "longer" if step.change_share > 0 else "shorter"
+        much = (
+            f"{percent(step.change_share)} {word}"
+            if step.is_certain
+            else "as long as before, within the noise"
+        )
+        yield f"The step takes {milliseconds(step.after)}, before {milliseconds(step.before)}: {much}."
+    for one in certain:
+        if one.what == "step":
+            continue
+        band = f"{percent(one.change_share)} {'more' if one.change_share > 0 else 'less'}"
+        noise = f"± {percent((one.high_share - one.low_share) / 2)}"
+        beside = " beside its peers" if one.what in ("rank", "link") else ""
+        yield f"{_LABELS[one.what]}{one.name}: {band} time{beside} ({noise})."
+
+
+_LABELS: dict[Subject, str] = {
+    "step": "",
+    "component": "Part of the step, ",
+    "rank": "Computing of ",
+    "link": "Link ",
+    "operator": "Kernel ",
+}

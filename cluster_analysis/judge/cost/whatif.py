@@ -1,0 +1,262 @@
+"""What a job would save if one suspect, or several, behaved like their peers.
+
+The steps are replayed without what the suspects lose; `placement` says where that sits. Where no replay is
+possible, a bound stands in: how far the rank's local time exceeds that of the next-latest rank it
+synchronises with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.judge.cost.attribution import blame, chain
+from cluster_analysis.judge.cost.placement import repair_of
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.replay.replay import Graph, Repair
+
+#: Scenarios replayed at once; more need more memory and are no faster.
+_BATCH = 8
+#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
+_GOOD_ERROR = 0.05
+_GOOD_SHARE = 0.5
+#: Share of a suspect's excess that must lie in steps whose replay is good.
+_TELLING_SHARE = 0.1
+#: Suspects that are repaired one after the other; the rest costs less than these.
+_GREEDY = 4
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
+
+    `after_others_us` is what it adds once the dearer ones are repaired: more than alone where it hides
+    behind one of them. For a fault these are the dearer faults: work that is uneven by design stays.
+    `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
+    """
+
+    alone_us: float | None
+    cumulative_us: float | None
+    after_others_us: float | None = None
+    bound_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The unmodified replay of the steps (S,) in which it agrees with what was measured.
+
+    `step_us` (S,) are their times in µs, `is_good` (S,) whether a step is one of them, and
+    `error_share` the median error against the measured time over those steps; over all, if hardly any is
+    good.
+    """
+
+    step_us: FloatArray
+    is_good: BoolArray
+    error_share: float
+
+
+class WhatIf:
+    """Replays scenarios of one job; keeps the unmodified result."""
+
+    def __init__(self, view: JobView) -> None:
+        self._view = view
+        self._graph, self.replay, self._lead = _validated(view.graph)
+
+    def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
+        """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
+        graph = self._graph
+        if graph is None or self.replay is None or self.replay.error_share > refuse_above:
+            return [Saving(None, None, bound_us=_bound(self._view, one)) for one in suspects]
+        found = self._saved(graph, [[one] for one in suspects])
+        alone = [0.0 if np.isnan(saved) else saved for saved in found]
+        cumulative, added = self._greedy(graph, suspects, alone)
+        faults = [i for i, one in enumerate(suspects) if one.is_alarm]
+        if not all(suspects[i].is_alarm for i in _dearest(suspects, alone)):
+            # Uneven work stays, and what it hides is no fault's cost.
+            _, among = self._greedy(graph, [suspects[i] for i in faults], [alone[i] for i in faults])
+            for i, us in zip(faults, among, strict=True):
+                added[i] = us
+        return [
+            Saving(None, None, bound_us=_bound(self._view, one))
+            if np.isnan(found[i])
+            else Saving(found[i], cumulative[i], added[i])
+            for i, one in enumerate(suspects)
+        ]
+
+    def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
+        """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.
+
+        Args:
+            metric_excess_us: how far each rank's local time lies above its peers' (R, S).
+            healthy: positions of ranks that nobody suspects.
+        """
+        if self._graph is None or self.replay is None or not len(healthy):
+            return 0.0
+        suspects = []
+        for rank in healthy.tolist():
+            excess = np.zeros(metric_excess_us.shape)
+            excess[rank] = np.maximum(metric_excess_us[rank], 0.0)
+            suspects.append(_placebo(self._view, rank, excess))
+        saved = self._saved(self._graph, [[one] for one in suspects])
+        return max(0.0, float(np.nan_to_num(saved).max()))
+
+    def chain(self, suspect: Suspect, subject: str) -> tuple[str, ...]:
+        """Return sentences on who waits because of a suspect, directly and down the line."""
+        graph, view = self._graph, self._view
+        if graph is None or self.replay is None:
+            return ()
+        groups = view.topology.groups
+        culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
+        blames = blame(
+            graph,
+            repair_of(view, graph, [suspect]),
+            culprits,
+            lambda name: groups[name].role if name in groups else "unknown",
+        )
+        return chain(subject, blames)
+
+    def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
+        saved: list[float] = []
+        if self.replay is None:
+            return [0.0] * len(sets)
+        for begin in range(0, len(sets), _BATCH):
+            batch = sets[begin : begin + _BATCH]
+            repairs = [repair_of(self._view, graph, one) for one in batch]
+            by_step = self.replay.step_us - graph.replay(repairs, self._lead)
+            saved += [self._mean_saving(row, one) for row, one in zip(by_step, batch, strict=True)]
+        return saved
+
+    def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
+        """Mean over all steps; a step that cannot be replayed saves what its excess does in the others.
+
+        NaN where next to nothing of the excess lies in the others: they cannot tell.
+        """
+        good = np.ones(len(by_step), bool) if self.replay is None else self.replay.is_good
+        is_event = any(one.link_factor is not None and one.pattern != "persistent" for one in suspects)
+        if good.all() or is_event:  # a retransmission is what its own step shows
+            return float(by_step.mean())
+        excess = np.ones(len(by_step))
+        if all(one.excess_us is not None for one in suspects):
+            excess = np.sum(
+                [one.excess_us.max(axis=0) for one in suspects if one.excess_us is not None], axis=0
+            )
+        known = float(excess[good].sum())
+        if known > _TELLING_SHARE * excess.sum():
+            return float(by_step[good].sum() / known * excess.mean())
+        return float("nan") if excess.any() else 0.0
+
+    def _greedy(
+        self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
+    ) -> tuple[list[float], list[float]]:
+        """Savings one after the other: the dearest first, then what is dearest once that is repaired.
+
+        Returns what is saved up to each one, and what each one adds.
+        """
+        cumulative = [max(alone, default=0.0)] * len(suspects)
+        added = [0.0] * len(suspects)
+        left, fixed, best = _dearest(suspects, alone), list[Suspect](), 0.0
+        rest = set(range(len(suspects))) - set(left)
+        while left:
+            gains = (
+                np.nan_to_num(self._saved(graph, [[*fixed, suspects[i]] for i in left])).tolist()
+                if fixed
+                else [alone[i] for i in left]
+            )
+            pick = int(np.argmax(gains))
+            added[left[pick]] = max(0.0, gains[pick] - best)
+            best = max(best, gains[pick])
+            cumulative[left[pick]] = best
+            fixed.append(suspects[left.pop(pick)])
+        for i in rest:
+            cumulative[i] = best
+        return cumulative, added
+
+
+def _dearest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
+    """Positions of the suspects that are repaired one after the other, the dearest first."""
+    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:_GREEDY]
+
+
+def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
+    """A healthy rank, treated as if it were slow."""
+    return Suspect(
+        key=f"placebo-{view.ranks[rank]}",
+        kind="slow_rank",
+        ranks=view.rank_ids([rank]),
+        hosts=(),
+        cause="compute",
+        pattern="persistent",
+        step_positions=(),
+        evidence=(),
+        summary="",
+        next_check="",
+        excess_us=excess,
+    )
+
+
+def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatArray | None]:
+    """Replay the job as it was, and hold every rank's steps against the measured ones.
+
+    Whether the ranks began the first step together is not in the files; the measured first step tells.
+    """
+    if graph is None:
+        return None, None, None
+    choices = []
+    guess: FloatArray | None = None
+    for leads in (True, False):
+        one = replace(graph, first_step_leads=leads)
+        ends = one.rank_ends([Repair()], guess)[0]
+        guess = one.leads(ends[None])[0]
+        latest = ends.max(axis=1)
+        lead = np.vstack([ends[:1] if leads else np.full_like(ends[:1], latest[0]), ends[:-1]])
+        with np.errstate(invalid="ignore"):
+            # A rank whose files end before a step has no end in it.
+            own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
+            error = np.abs(np.where(np.isfinite(own), own, np.nan) / graph.measured_us - 1.0)
+        if np.isfinite(error).any():
+            good = _good_steps(error)
+            quality = Replay(latest, good, float(median(error[good])))
+            # The mean: that of most ranks is right either way, if only some ended late.
+            first = error[0][np.isfinite(error[0])]
+            choices.append((float(first.mean()) if len(first) else np.inf, one, quality, guess))
+    if not choices:
+        return graph, None, None
+    _, chosen, replayed, lead = min(choices, key=lambda choice: choice[0])
+    return chosen, replayed, lead
+
+
+def _good_steps(error: FloatArray) -> BoolArray:
+    """Steps (S,) in which the typical rank's replay is right, by errors (steps, ranks); all if few are.
+
+    Records that are lost spoil single steps, and one that is off by a third would swamp every cost.
+    """
+    by_step = np.nan_to_num(median(error, 1), nan=np.inf)
+    good = by_step <= _GOOD_ERROR
+    return good if good.mean() >= _GOOD_SHARE else np.ones(len(good), bool)
+
+
+def _bound(view: JobView, suspect: Suspect) -> float | None:
+    """Upper bound of the saving, step by step.
+
+    Local time: the lead of the latest suspect over the latest other rank of its role, at most the
+    excess. Links: the transfer time that the busiest rank would save.
+    """
+    if suspect.link_factor is not None and view.graph is not None:
+        graph = view.graph
+        saved = (graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator]
+        cells = np.bincount(graph.rank * graph.n_steps + graph.step, saved, len(graph.ranks) * graph.n_steps)
+        return float(cells.reshape(len(graph.ranks), graph.n_steps).max(axis=0).mean())
+    if suspect.excess_us is None:
+        return None
+    local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
+    members = (suspect.excess_us > 0).any(axis=1)
+    peers = ~members & np.isin(view.role, view.role[members])
+    if not members.any() or not peers.any():
+        return None
+    lead = local[members].max(axis=0) - local[peers].max(axis=0)
+    return float(np.mean(np.clip(lead, 0.0, suspect.excess_us[members].max(axis=0))))

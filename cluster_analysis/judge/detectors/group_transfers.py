@@ -1,0 +1,195 @@
+"""Slow parts of the network without a communication matrix: operators that last longer than the like of them.
+
+An operator says how long its slowest link took, not which link that was. What the slow ones have in common
+says as much as can be told: two ranks, or a rank, a host or a pair of hosts where all of them meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.judge.detectors.slow_network import message_ends
+from cluster_analysis.judge.measures.links import HEALTHY_QUANTILE, SMALL_BYTES, luck_of
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import listed_ranks, percent
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined, half_octaves
+from cluster_analysis.numeric.stats import medians_by, sigma
+from cluster_analysis.replay.replay import Graph
+from cluster_run.findings import Evidence, FaultKind, Link
+from cluster_run.ids import HostId, Rank
+
+#: Teams of one class that are needed for a reference.
+_FEWEST = 3
+_REASON = "Without communication_matrix.json the link itself cannot be told."
+
+
+@dataclass(frozen=True)
+class _Teams:
+    """Ranks that communicate: a group, or the two ends of a message. `of_operator` (O,) is -1 for none."""
+
+    members: tuple[tuple[int, ...], ...]
+    of_operator: IntArray
+    is_message: BoolArray
+
+
+def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
+    """Return the slow part of the network, as one suspect; none if nothing is slow."""
+    graph = view.graph
+    if graph is None:
+        return []
+    teams = _teams(graph)
+    excess = _excess(graph, teams, view.topology.hosts)
+    slow, level, luck = _slow(teams, excess, limits)
+    if not len(slow):
+        return []
+    of_slow = np.isin(teams.of_operator, slow)
+    factor = np.ones(len(excess))
+    factor[of_slow] = np.exp(-level[teams.of_operator[of_slow]])
+    ratio = float(np.exp(np.median(level[slow])))
+    spread = float(np.nan_to_num(sigma(excess[np.isfinite(excess) & ~of_slow])))
+    n_others = len(teams.members) - len(slow)
+    place = _common_place(view, teams, slow)
+    return [
+        Suspect(
+            key=f"{place.kind}-{place.name}",
+            kind=place.kind,
+            ranks=tuple(Rank(rank) for rank in place.ranks),
+            hosts=place.hosts,
+            cause="bandwidth",
+            pattern="persistent",
+            step_positions=tuple(range(len(view.steps))),
+            evidence=(Evidence("transfer_time_ratio", ratio, 1.0, spread, n_others),),
+            summary=f"{place.sentence} {percent(ratio - 1.0)} longer for the same bytes than the like of it "
+            f"elsewhere. {_REASON}",
+            next_check="Record communication_matrix.json (profiler level 1), or run hccl_test between them.",
+            confidence="medium" if place.is_narrow else "low",
+            links=place.links,
+            p_value=min(1.0, len(teams.members) * float(np.prod(luck[slow]))),
+            link_factor=factor,
+        )
+    ]
+
+
+def _teams(graph: Graph) -> _Teams:
+    """Number the groups and the directed pairs of ranks that send to each other."""
+    source, target = message_ends(graph)
+    is_message = (source >= 0) & (target >= 0)
+    of_operator = np.full(len(source), -1, np.int64)
+    is_collective = ~_is_p2p(graph)
+    of_operator[is_collective] = graph.operator_group[is_collective]
+    members = [tuple(sorted(group)) for group in _members(graph)]
+    pairs, pair = np.unique(np.c_[source, target][is_message], axis=0, return_inverse=True)
+    of_operator[is_message] = len(members) + np.ravel(pair)
+    members += [(int(one), int(other)) for one, other in pairs.tolist()]
+    return _Teams(tuple(members), of_operator, np.arange(len(members)) >= len(graph.groups))
+
+
+def _is_p2p(graph: Graph) -> BoolArray:
+    """Which operators (O,) are messages."""
+    is_message = np.zeros(len(graph.transfer_us), bool)
+    is_message[graph.operator[graph.is_p2p]] = True
+    return is_message
+
+
+def _members(graph: Graph) -> list[set[int]]:
+    """Global ranks that take part in each group's operators."""
+    group = graph.operator_group[graph.operator].astype(np.int64)
+    seen = np.unique(group * len(graph.ranks) + graph.rank)
+    members: list[set[int]] = [set() for _ in graph.groups]
+    for code in seen.tolist():
+        at, rank = divmod(code, len(graph.ranks))
+        members[at].add(int(graph.ranks[rank]))
+    return members
+
+
+def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> FloatArray:
+    """ln(time per byte) of each operator (O,) above its class's: type, half-octave of size, ranks, network.
+
+    NaN for latency, and for classes of fewer than three teams.
+    """
+    crosses = np.array([len({host_of.get(Rank(rank)) for rank in one}) > 1 for one in teams.members], bool)
+    known = np.flatnonzero(
+        (teams.of_operator >= 0) & (graph.operator_bytes >= SMALL_BYTES) & (graph.transfer_us > 0)
+    )
+    excess = np.full(len(graph.transfer_us), np.nan)
+    if not len(known):
+        return excess
+    team = teams.of_operator[known]
+    octave = half_octaves(graph.operator_bytes[known])
+    n_classes, kind = combined(
+        graph.operator_type[known], octave, graph.operator_n_ranks[known], crosses[team].astype(np.int64)
+    )
+    slowness = np.log(graph.transfer_us[known] / graph.operator_bytes[known])
+    for code in range(n_classes):
+        inside = np.flatnonzero(kind == code)
+        levels = medians_by(slowness[inside], np.unique(team[inside], return_inverse=True)[1])
+        if len(levels) >= _FEWEST:
+            excess[known[inside]] = slowness[inside] - np.quantile(levels, HEALTHY_QUANTILE)
+    return excess
+
+
+def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Which teams are slow, each team's level (T,), and how probable that is by luck (T,)."""
+    known = np.isfinite(excess) & (teams.of_operator >= 0)
+    team, values = teams.of_operator[known], excess[known]
+    n_teams = len(teams.members)
+    n = np.bincount(team, minlength=n_teams)
+    level = np.full(n_teams, np.nan)
+    level[n > 0] = medians_by(values, np.unique(team, return_inverse=True)[1])
+    share = np.bincount(team, values > 0.5 * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
+    big = (np.nan_to_num(level) >= np.log1p(limits.group_effect)) & (share >= limits.link_share)
+    slow = big & (n >= limits.min_link_observations)
+    healthy = values[~slow[team]]
+    luck = np.ones(n_teams)
+    for here in np.flatnonzero(slow):
+        luck[here] = luck_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
+    return np.flatnonzero(slow & (luck * n_teams <= 1.0)), level, luck
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What slow teams have in common; `is_narrow` if that is a part and not a whole group."""
+
+    kind: FaultKind
+    name: str
+    ranks: tuple[int, ...]
+    hosts: tuple[HostId, ...]
+    links: tuple[Link, ...]
+    sentence: str
+    is_narrow: bool = True
+
+
+def _common_place(view: JobView, teams: _Teams, slow: IntArray) -> _Place:
+    host_of = view.topology.hosts
+    members = [teams.members[team] for team in slow.tolist()]
+    ranks = sorted(set(members[0]).intersection(*members))
+    hosts_of_teams = [{host_of[Rank(rank)] for rank in one if Rank(rank) in host_of} for one in members]
+    hosts = sorted(set(hosts_of_teams[0]).intersection(*hosts_of_teams))
+    transport = "RDMA" if all(len(one) > 1 for one in hosts_of_teams) else "HCCS"
+    everybody = tuple(sorted(set().union(*members)))
+    at = tuple(dict.fromkeys(host_of[Rank(rank)] for rank in ranks if Rank(rank) in host_of))
+    if len(everybody) == 2:
+        both = [pair for pair in members if teams.is_message[slow].all()] or [everybody, everybody[::-1]]
+        links = tuple(Link(Rank(one), Rank(other), transport) for one, other in both)
+        sentence = f"Communication between ranks {everybody[0]} and {everybody[1]} takes"
+        return _Place("slow_link", f"{both[0][0]}-{both[0][1]}", (), at, links, sentence)
+    if len(ranks) == 1 and len(members) > 1:
+        sentence = f"Every operator that rank {ranks[0]} shares with others over {transport} takes"
+        return _Place("slow_nic", str(ranks[0]), tuple(ranks), at, (), sentence)
+    if len(hosts) == 1 and len(members) > 1 and transport == "RDMA":
+        sentence = f"Every operator that crosses the border of host {hosts[0]} takes"
+        return _Place("slow_uplink", hosts[0], (), tuple(hosts), (), sentence)
+    if len(hosts) == 2 and len(members) > 1:
+        sentence = f"Every operator between hosts {hosts[0]} and {hosts[1]} takes"
+        return _Place("slow_host_pair", "-".join(hosts), (), tuple(hosts), (), sentence)
+    listed = listed_ranks(members[0]) if len(members) == 1 else f"{len(members)} groups"
+    sentence = f"Communication among {listed} takes"
+    return _Place(
+        "slow_link", f"{everybody[0]}-{everybody[-1]}", everybody, at, (), sentence, is_narrow=False
+    )

@@ -1,0 +1,134 @@
+"""Which kernels of a slow device are slower than its peers': a hint at clock, power or memory.
+
+Statistics of kernels sum over all steps of a capture, so that they explain a device and never accuse one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import percent
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.findings import Evidence
+
+#: Kinds of kernels below this share of a device's computing explain nothing.
+_SMALL_SHARE = 0.02
+#: Slower than this on the whole, or there is nothing to explain; a kind counts from half of the whole on.
+_LEAST_EXCESS = 0.01
+_SLOW_KIND = 0.5
+#: Slow kinds with this share of the time are all that matter.
+_NEARLY_ALL = 0.9
+_MIN_PEERS = 3
+_N_NAMED = 3
+_MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One kind of kernel on the suspect and its peers: mean time of a call, calls."""
+
+    name: str
+    is_matrix: bool
+    own_us: float
+    peers_us: float
+    scatter_us: float
+    n_calls: int
+    n_peers: int
+
+    @property
+    def excess(self) -> float:
+        """Relative to the peers."""
+        return self.own_us / self.peers_us - 1.0
+
+
+def with_kernels(operators: pa.Table, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return the suspects; slow devices with the kernels that are slower, where they were recorded.
+
+    Args:
+        operators: OPERATORS of all ranks, or an empty table.
+        view: the job.
+        suspects: of any kind.
+    """
+    if not operators.num_rows:
+        return list(suspects)
+    return [
+        _explained(operators, view, one) if (one.kind, one.cause) == ("slow_rank", "compute") else one
+        for one in suspects
+    ]
+
+
+def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
+    rank = int(suspect.ranks[0])
+    position = int(np.searchsorted(view.ranks, rank))
+    peers = view.ranks[(view.role == view.role[position]) & (view.ranks != rank)]
+    kinds = _kinds(operators, rank, peers)
+    expected = sum(kind.n_calls * kind.peers_us for kind in kinds)
+    lost = sum(kind.n_calls * (kind.own_us - kind.peers_us) for kind in kinds)
+    if not kinds or lost < _LEAST_EXCESS * expected:
+        return suspect
+    slow = [kind for kind in kinds if kind.excess >= _SLOW_KIND * lost / expected]
+    slow.sort(key=lambda kind: (-kind.n_calls * (kind.own_us - kind.peers_us), kind.name))
+    rows = tuple(
+        Evidence(f"kernel_{kind.name}_us", kind.own_us, kind.peers_us, kind.scatter_us, kind.n_peers)
+        for kind in slow[:_N_NAMED]
+    )
+    share = sum(kind.n_calls * kind.peers_us for kind in slow) / expected
+    return replace(
+        suspect,
+        evidence=(*suspect.evidence, *rows),
+        summary=f"{suspect.summary} {_sentence(slow, is_all=share >= _NEARLY_ALL)}",
+    )
+
+
+def _sentence(slow: list[_Kind], *, is_all: bool) -> str:
+    named = ", ".join(f"{kind.name} {percent(kind.excess)}" for kind in slow[:_N_NAMED])
+    if is_all:
+        return f"All kinds of kernels are slower ({named}): clock or temperature."
+    if all(kind.is_matrix for kind in slow):
+        return f"Only its matrix kernels are slower ({named}): power limit?"
+    if not any(kind.is_matrix for kind in slow):
+        return f"Only its vector kernels are slower ({named}): memory bandwidth?"
+    return f"Slower are {named}; its other kernels are not."
+
+
+def _kinds(operators: pa.Table, rank: int, peers: IntArray) -> list[_Kind]:
+    """Return the kinds that matter, with at least three peers that call them as often."""
+    ranks = operators["rank"].to_numpy()
+    keep = (ranks == rank) | np.isin(ranks, peers)
+    table = operators.filter(pa.array(keep))
+    ranks = ranks[keep]
+    names, kind = codes(table["op_type"])
+    cores, core = codes(table["core_type"])
+    n_calls, total = numbers(table["n_calls"]), numbers(table["total_us"])
+    mine = np.flatnonzero((ranks == rank) & (n_calls > 0))
+    found = []
+    for row in mine[total[mine] >= _SMALL_SHARE * np.nansum(total[mine])].tolist():
+        others = (kind == kind[row]) & (core == core[row]) & (ranks != rank) & _as_often(n_calls, row)
+        if int(others.sum()) < _MIN_PEERS:
+            continue
+        times: FloatArray = total[others] / n_calls[others]
+        found.append(
+            _Kind(
+                names[kind[row]],
+                cores[core[row]].upper().startswith(_MATRIX_CORES),
+                float(total[row] / n_calls[row]),
+                float(median(times)),
+                float(sigma(times)),
+                int(n_calls[row]),
+                len(times),
+            )
+        )
+    return [one for one in found if one.peers_us > 0]
+
+
+def _as_often(n_calls: FloatArray, row: int) -> BoolArray:
+    """Other numbers of calls are other work, or other shapes."""
+    return np.asarray(np.abs(n_calls - n_calls[row]) <= 0.01 * n_calls[row])

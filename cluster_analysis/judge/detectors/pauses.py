@@ -1,0 +1,215 @@
+"""Pauses: idle time in one place of a step, in some steps.
+
+Every rank pauses now and then (the host's scheduler, an allocator). It is the same rank again and again
+that has a cause of its own; and a pause of all ranks every few steps is the job's (garbage collection,
+checkpoints).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+
+from cluster_analysis.judge.measures.deviation import Deviation, events_of
+from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import milliseconds
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import binomial_tail, group_medians, median
+from cluster_analysis.replay.role_gaps import concentration
+from cluster_run.findings import Evidence
+
+#: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
+_ONE_GAP = 0.6
+#: Two pauses as alike as this have one cause; the luck of two different ones rarely agrees so well.
+_ALIKE = 0.15
+#: Share of pairs of accidents that are; of those that are more alike, so much less, down to this.
+_ALIKE_BY_LUCK = 0.2
+_LEAST_ALIKE_BY_LUCK = 0.03
+#: Of so many pauses one may be longer: an accident came on top.
+_ENOUGH_PAUSES = 4
+#: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
+_USUAL_RATE = 0.004
+_USUAL_CELLS = 100
+#: Or all are this many times as long as any pause of another rank, and not more unequal than that.
+_BEYOND_OTHERS = 1.5
+
+
+def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+    """Return ranks that pause again and again; `metric` is idle time, between operators or before them.
+
+    Also ranks of hosts that are slow all the time: those pause in no step or in each.
+    """
+    series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
+    events = events_of(series, deviation.event_scale, 2 * metric.effect) & is_idle_altogether(view, series)
+    farthest = _farthest_of_others(series)
+    found = []
+    for rank in np.flatnonzero(events.sum(1) >= 2):
+        mine = events[rank]
+        if mine.mean() >= limits.persistent_share:
+            continue
+        if metric.where != "head" and not _is_pause(view, int(rank), mine):
+            continue
+        lengths = series[rank][mine]
+        alike = _unlikeness(lengths) <= _ALIKE or _is_like_no_other(lengths, float(farthest[rank]))
+        regular = _is_rhythm(np.flatnonzero(mine), len(mine))
+        if not (alike and regular) and mine.sum() < limits.min_pauses:
+            continue
+        # Late starts come from slow input too; only their rhythm makes them pauses.
+        if metric.where == "head" and not (alike and regular):
+            continue
+        luck = _luck(series, int(rank), mine, regular=regular)
+        one = _suspect(view, metric, series, rank=int(rank), events=mine, regular=regular)
+        found.append(replace(one, p_value=luck))
+    return found
+
+
+def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) -> float:
+    """P that any rank has as many accidents in such a rhythm and as alike, at the rate of the others'.
+
+    An accident is half as long as the rank's shortest pause, or longer.
+    """
+    n_ranks, n_steps = series.shape
+    shortest = float(series[rank][mine].min())
+    others = np.delete(series, rank, axis=0)
+    accidents = float((others >= 0.5 * shortest).sum()) + 0.5
+    rate = (accidents + _USUAL_RATE * _USUAL_CELLS) / (np.isfinite(others).sum() + _USUAL_CELLS)
+    n_mine = int(mine.sum())
+    # Looked for in two places: before a step's first operator, and behind it.
+    luck = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
+    if regular:
+        rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
+        n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
+        luck *= n_regular / comb(n_steps, n_mine)
+    unlike = _unlikeness(series[rank][mine]) / _ALIKE
+    return float(
+        min(1.0, luck * (max(_ALIKE_BY_LUCK * unlike, _LEAST_ALIKE_BY_LUCK) if unlike <= 1.0 else 1.0))
+    )
+
+
+def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
+    """Steps in which a rank's idle time, wherever it lies, is longer than its peers' by half of `series`.
+
+    Where all ranks pause, one may do so before its first operator and its peers later. All (R, S).
+    """
+    idle = np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
+    more = idle - group_medians(idle, view.role)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(more >= 0.5 * series)
+
+
+def _farthest_of_others(series: FloatArray) -> FloatArray:
+    """The largest deviation that any other rank has in any step (R,)."""
+    largest = np.nan_to_num(np.nanmax(series, axis=1, initial=0.0))
+    order = np.argsort(-largest, kind="stable")
+    farthest = np.full(len(largest), largest[order[0]])
+    farthest[order[0]] = largest[order[1]] if len(order) > 1 else 0.0
+    return farthest
+
+
+def _unlikeness(lengths_us: FloatArray) -> float:
+    """How far pauses are from one length, as a share of it."""
+    kept = np.sort(lengths_us)[: -1 if len(lengths_us) >= _ENOUGH_PAUSES else None]
+    return float(np.ptp(kept) / kept.mean())
+
+
+def _is_like_no_other(lengths_us: FloatArray, farthest_us: float) -> bool:
+    """Whether pauses are longer than any other rank's; then an accident may have lengthened one of them."""
+    shortest, longest = float(lengths_us.min()), float(lengths_us.max())
+    return shortest >= max(_BEYOND_OTHERS * farthest_us, longest / _BEYOND_OTHERS)
+
+
+def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
+    if view.gaps is None:
+        return True
+    peers = view.peers_of(rank)
+    lost = view.gaps.lost_us(np.array([rank]), peers)
+    return lost is None or concentration(lost, active) >= _ONE_GAP
+
+
+def _is_rhythm(steps: IntArray, n_steps: int) -> bool:
+    """Regular events, near enough for one more in the profile: any two of them have some distance."""
+    return _is_regular(steps, n_steps) and 2 * int(np.diff(steps)[0]) <= n_steps
+
+
+def _is_regular(steps: IntArray, n_steps: int) -> bool:
+    """Events at equal distances of two steps or more, from the first step on to the last; one event is."""
+    distances = set(np.diff(steps).tolist())
+    if not distances:
+        return True
+    distance = min(distances)
+    covers = int(steps[0]) < distance and int(steps[-1]) + distance >= n_steps
+    return len(distances) == 1 and distance >= 2 and covers
+
+
+def _suspect(
+    view: JobView, metric: Metric, series: FloatArray, *, rank: int, events: BoolArray, regular: bool
+) -> Suspect:
+    excess = np.zeros(series.shape)
+    excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
+    host = int(view.host[rank])
+    place = f"Rank {view.ranks[rank]}" + (f" (host {view.hosts[host]})" if host >= 0 else "")
+    length = float(median(excess[rank][events]))
+    distance = int(np.diff(np.flatnonzero(events))[0])
+    rhythm = f"every {distance} steps" if regular else f"in {int(events.sum())} of {len(events)} steps"
+    others = float(median(metric.time_us[view.role == view.role[rank]]))
+    return Suspect(
+        key=f"periodic_pause-{view.ranks[rank]}",
+        kind="periodic_pause",
+        ranks=view.rank_ids([rank]),
+        hosts=(view.hosts[host],) if host >= 0 else (),
+        cause="dispatch",
+        pattern="intermittent",
+        step_positions=tuple(np.flatnonzero(events).tolist()),
+        evidence=(
+            Evidence(f"{metric.name}_us", float(median(metric.time_us[rank][events])), others, metric.floor,
+                     int((view.role == view.role[rank]).sum()) - 1),
+        ),
+        summary=f"{place} pauses for {milliseconds(length)} {rhythm}; its peers do not.",
+        next_check=f"Look for garbage collection or logging that only rank {view.ranks[rank]} does.",
+        excess_us=excess,
+        where="head" if metric.where == "head" else "pauses",
+        is_alarm=True,
+    )  # fmt: skip
+
+
+def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspect]:
+    """Return the pause that all ranks make in some steps, if there is one."""
+    n_steps = len(view.steps)
+    by_step = median(metric.time_us, 0)
+    usual = float(median(by_step))
+    if n_steps < limits.min_steps_intermittent or not np.isfinite(by_step).all():
+        return []
+    extra = np.where(by_step - usual > 4 * metric.effect, by_step - usual, 0.0)
+    events = np.flatnonzero(extra)
+    if not 0 < len(events) <= n_steps // 2 or not _is_regular(events, n_steps):
+        return []
+    excess = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
+    rhythm = (
+        f"every {int(np.diff(events)[0])} steps" if len(events) > 1 else f"in step {view.steps[events[0]]}"
+    )
+    return [
+        Suspect(
+            key="periodic_pause",
+            kind="periodic_pause",
+            ranks=(),
+            hosts=(),
+            cause="dispatch",
+            pattern="intermittent" if len(events) > 1 else "transient",
+            step_positions=tuple(events.tolist()),
+            evidence=(
+                Evidence(
+                    "free_us", float(by_step[events].mean()), usual, metric.floor, n_steps - len(events)
+                ),
+            ),
+            summary=f"All ranks pause for {milliseconds(float(extra[events].mean()))} {rhythm}.",
+            next_check="Look at garbage collection and checkpoints: can they be rarer?",
+            excess_us=excess,
+            where="pauses",
+            is_alarm=False,
+        )
+    ]

@@ -1,0 +1,193 @@
+"""Retransmission: single operators that last many times as long as all others of their kind.
+
+A lost packet makes an RDMA connection wait for its timer, seconds as configured by default. It is an
+event, not a property of the link's bandwidth, which the other operators show to be in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cluster_analysis.judge.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
+from cluster_analysis.judge.measures.link_events import LinkEvent, link_events
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined, half_octaves, stable_order
+from cluster_analysis.numeric.stats import leave_one_out, median
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.message_times import wait_for_each_other
+from cluster_analysis.replay.replay import Graph
+from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.findings import Link
+from cluster_run.ids import Rank
+
+#: An entry this many times as long as the group's usual one shows the event itself.
+_STANDS_OUT = 10.0
+#: Others of its kind that say how long an operator usually takes.
+_ENOUGH_OTHERS = 2
+#: Lost packets are rare: in more groups than this, something else may make operators long.
+_MOST_AT_ONCE = 2
+#: Links that alone show their events, as many as are named one by one.
+_MOST_LINKS = 8
+
+
+def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
+    """Return one suspect a group in which an operator, or a link's own entry, lasted far too long."""
+    events = link_events(evidence.links, limits)
+    eventful = {step for _, step in events}
+    found: list[Suspect] = []
+    covered: set[tuple[str, int]] = set()
+    for group, one in _by_operators(evidence, view, limits):
+        steps = {int(view.steps[position]) for position in one.step_positions}
+        keys = {(group, step) for step in steps}
+        # What lasted as long in the same step elsewhere has waited for the link that shows the event.
+        if keys & events.keys() or not steps <= eventful:
+            found.append(one)
+            covered |= keys
+    return found + _by_links(view, [event for key, event in events.items() if key not in covered])
+
+
+def _by_links(view: JobView, events: Sequence[LinkEvent]) -> list[Suspect]:
+    """One suspect a link that alone shows its events; of many links the first one says how many more."""
+    of_link: dict[Link, list[LinkEvent]] = {}
+    for event in events:
+        of_link.setdefault(event.links[0], []).append(event)
+    found = [suspect_of_link(view, of_link[link]) for link in list(of_link)[:_MOST_LINKS]]
+    if len(of_link) > len(found):
+        more = f" {len(of_link) - len(found)} more links have such transfers."
+        found[0] = replace(found[0], summary=found[0].summary + more)
+    return found
+
+
+def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[tuple[str, Suspect]]:
+    """Groups an operator of which lasted far longer than the like of it on all its ranks."""
+    graph = view.graph
+    if graph is None:
+        return []
+    usual = _usual_transfer(graph)
+    with np.errstate(invalid="ignore"):
+        hit = (graph.transfer_us > limits.retransmission_factor * usual) & (
+            graph.transfer_us - usual > limits.retransmission_us
+        )
+    # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
+    single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
+    hit[single] = _is_lone_transfer(graph, single)
+    # Sends that wait for their receivers are long for other reasons too: their links must show it.
+    waited = np.zeros(len(hit), bool)
+    waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
+    if not hit.any():
+        return []
+    ends = _receives_of(graph, hit)
+    waited |= _receives_of(graph, waited)
+    hit |= ends
+    usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
+    # In several groups at once it is no lost packet: all of them waited for the same.
+    is_common = len(np.unique(graph.operator_group[hit & waited])) > 1
+    found: list[tuple[str, Suspect, bool]] = []
+    for group in np.unique(graph.operator_group[hit]):
+        name = graph.groups[group]
+        operators = np.flatnonzero(hit & (graph.operator_group == group))
+        links, is_shown = _group_links(
+            evidence, name, {view.steps[step] for step in graph.operator_step[operators]}
+        )
+        if waited[operators].all() and (is_common or not is_shown):
+            continue
+        found.append((name, suspect_of_operators(view, graph, operators, usual, links), is_shown))
+    if len(found) > _MOST_AT_ONCE:
+        # So many waits are for something else, unless a link's own time shows the event.
+        return [(name, replace(one, confidence="medium")) for name, one, is_shown in found if is_shown]
+    return [(name, one) for name, one, _ in found]
+
+
+def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
+    """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
+
+    At most what its operator lost, and less what those ranks have caught up in the step after it. Ranks that
+    were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
+    if in doubt, and where every step has one.
+    """
+    at = np.array(suspect.step_positions, np.int64)
+    own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
+    others = np.delete(own, at)
+    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(at) or not len(others):
+        return 0.0
+    usual = float(median(others))
+    after = np.r_[own, usual][at + 1]
+    longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
+    row = suspect.evidence[0]
+    return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
+
+
+def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
+    visit_of = np.full(len(graph.transfer_us), -1)
+    visit_of[graph.operator] = np.arange(len(graph.operator))
+    visits = visit_of[operators]
+    n = len(graph.rank)
+    receiver, sender = graph.receiver[visits], graph.sender[visits]
+    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[visits]))
+
+
+def _is_batch_of_two(graph: Graph) -> BoolArray:
+    """Visits (V,) that send and receive at once, of ranks that wait for nobody but each other."""
+    at = np.flatnonzero(graph.is_p2p)
+    found = np.zeros(len(graph.rank), bool)
+    found[at] = wait_for_each_other(at, graph.sender[at], graph.receiver[at], len(graph.rank))
+    is_batch = np.array(["sendrecv" in name for name in graph.types], bool)
+    return np.asarray(found & is_batch[graph.operator_type[graph.operator]])
+
+
+def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
+    """The receiving ends of messages that took too long."""
+    n = len(graph.rank)
+    late = np.flatnonzero(hit[graph.operator] & graph.is_p2p & (graph.receiver < n))
+    ends = np.zeros(len(hit), bool)
+    ends[graph.operator[graph.receiver[late]]] = True
+    return ends
+
+
+def _usual_transfer(graph: Graph) -> FloatArray:
+    """Median transfer of the other operators of the same kind, size and number of ranks (O,).
+
+    NaN with fewer than two others: one of two lasts longer, and nobody knows whether that is usual.
+    """
+    size = half_octaves(graph.operator_bytes)
+    _, code = combined(graph.operator_type, size, graph.operator_n_ranks)
+    usual = np.full(len(code), np.nan)
+    order = stable_order(code)
+    for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+        if len(part) > _ENOUGH_OTHERS:
+            usual[part] = leave_one_out(graph.transfer_us[part])[0]
+    return usual
+
+
+def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[tuple[Link, ...], bool]:
+    """The slowest link of a group where its entry shows the event; else all of them, RDMA before others.
+
+    And whether an entry shows it.
+    """
+    table = evidence.links
+    if not table.num_rows:
+        return (), False
+    groups, group_code = codes(table["group"])
+    transports, transport = codes(table["transport"])
+    if group not in groups:
+        return (), False
+    inside = (group_code == groups.index(group)) & np.isin(table["step"].to_numpy(), sorted(steps))
+    rows = np.flatnonzero(inside)
+    if not len(rows):
+        return (), False
+    time = numbers(table["time_us"])[rows]
+    src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
+    is_rdma = np.isin(transport[rows], [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
+    is_shown = bool(time.max() > _STANDS_OUT * np.median(time))
+    if is_shown:
+        rows_hit = [int(np.argmax(time))]
+    else:
+        rows_hit = np.flatnonzero(is_rdma if is_rdma.any() else ~is_rdma).tolist()
+    found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
+    return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found), is_shown

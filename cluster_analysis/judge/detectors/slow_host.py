@@ -1,0 +1,302 @@
+"""Slow hosts: all ranks of a host are late, compared with ranks of the same role elsewhere.
+
+Hosts are judged before ranks, by the middle of their ranks, so that one bad rank does not condemn its
+host and a bad host does not make eight bad ranks. The worst host is taken out before the next is judged:
+where two hosts share a stage, a slow one makes half of the other one's peers slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
+from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import host_summary, local_next_check
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import (
+    MAD_EFFICIENCY,
+    MAD_TO_SIGMA,
+    MEDIAN_SE,
+    median,
+    medians_by,
+    sigma,
+    student_tail,
+)
+from cluster_run.findings import Evidence
+
+#: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
+#: load, NUMA): no fault below.
+HOST_IDLE_SIGMA = 0.15
+#: All ranks may pause in half of the steps (garbage collection, checkpoints): where the middle is this many
+#: times the lower quartile of steps, that is what is usual.
+_PAUSED = 2.0
+_PRIOR_DF = 14
+_TAIL_DF = 30
+#: Where the scatter from step to step is this large a part of the scale, its degrees of freedom count.
+_COMPARABLE = 0.5
+#: However few steps and hosts there are, their ranks agree on how a step differs.
+_LEAST_STEP_DF = 4.0
+#: How healthy hosts' idle time scatters is an assumption, not a measurement of this job's.
+_IDLE_CAUTION = 5.0
+#: A slow host with a single peer host holds at least this part of the difference itself.
+_OWN_PART = 0.25
+#: Slow ranks that make a slow host.
+_FEWEST_SLOW = 2
+#: Peer hosts that it takes to say how a healthy one scatters: among fewer, the median of all that is taken
+#: out of each step is mostly one of them, which then seems steady.
+_ENOUGH_HOSTS = 5
+#: The same for idle time, of which it is known how healthy hosts differ.
+_ENOUGH_IDLE_HOSTS = 3
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """One host against its peers: levels in the metric's unit, and the probability that it is healthy."""
+
+    host: int
+    inside: IntArray
+    level: float
+    scale: float
+    tail: float
+    n_peer_hosts: int
+
+
+def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+    """Return hosts that are slow in one metric, the worst first."""
+    hosts = np.unique(view.host[view.host >= 0])
+    values = deviation.host_series
+    found: list[Suspect] = []
+    out = np.zeros(len(view.ranks), bool)
+    while len(found) < len(hosts) - 1:
+        level = median(np.where(out[:, None], np.nan, values), 1)
+        worth = _worth_judging(view, metric, level, hosts[~np.isin(hosts, view.host[out])])
+        judged = [_judge(view, metric, level, host, values) for host in worth]
+        slow = [
+            one
+            for one in judged
+            if one is not None
+            and one.tail <= limits.false_discovery_rate / len(hosts)
+            and one.level >= metric.effect
+            and _is_slow_itself(metric, level, one)
+            and _is_whole_host(view, metric, level, one, deviation.host_shared, limits)
+        ]
+        if not slow:
+            return found
+        worst = max(slow, key=lambda one: (one.level, -one.host))
+        one = _suspect(view, metric, values, worst, out)
+        one = replace(
+            one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else _IDLE_CAUTION))
+        )
+        if len(view.steps) < limits.min_steps_confident:
+            one = _doubted(one, metric, limits)
+        found.append(one)
+        out |= view.host == worst.host
+    return found
+
+
+def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
+    """One or two steps: more than their data may explain, or a multiple of the peers' idle time.
+
+    A late start may be a moment's whatever its length.
+    """
+    row = one.evidence[0]
+    factor = 1.0 + limits.natural_effect if metric.is_log else limits.single_step_host_idle_factor
+    if metric.where != "head" and row.value >= factor * row.peers_median:
+        return replace(one, confidence="medium")
+    return replace(one, confidence="low", is_alarm=False)
+
+
+def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntArray) -> list[int]:
+    """Hosts that lie above the middle of their roles at all; most do not, and need no closer look."""
+    above = level - middle_of_hosts(level[:, None], view)[:, 0]
+    inside = np.isin(view.host, hosts)
+    by_host = medians_by(above[inside], view.host[inside])
+    return [int(host) for host in hosts[np.nan_to_num(by_host) >= 0.3 * metric.effect]]
+
+
+def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
+    """Compare one host; the scale comes from the other hosts among themselves, without this one."""
+    here = (view.host == host) & np.isfinite(level)
+    others = (view.host != host) & (view.host >= 0) & np.isfinite(level)
+    relative = np.full(len(level), np.nan)
+    for role in np.unique(view.role[here]):
+        peers = others & (view.role == role)
+        if peers.any():
+            same = (view.role == role) & np.isfinite(level)
+            relative[same] = level[same] - float(np.median(level[peers]))
+    inside = np.flatnonzero(here & np.isfinite(relative))
+    if len(inside) < 2:
+        return None
+    peers = np.flatnonzero(others & np.isfinite(relative))
+    peer_hosts = np.unique(view.host[peers])
+    own = float(np.median(relative[inside]))
+    spread = _spread_of_hosts(view, metric, relative, peers, inside)
+    spread = max(spread, _error_of_median(view, relative, inside, peers))
+    scale = float(np.hypot(spread, metric.floor))
+    if not metric.is_log:
+        # One peer host is a host like this one: its own luck counts too. The luck is a factor, not a sum.
+        typical = max(_usual_us(metric.values[peers]), 1e-9)
+        if len(peer_hosts) < _ENOUGH_IDLE_HOSTS:  # one of few may be a quiet one
+            typical = max(typical, _usual_us(metric.values[others]))
+        factor = own / np.log1p(own / typical) if own > 0 else typical
+        prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
+        n_free = len(peer_hosts) - 1
+        scale = float(np.sqrt((_PRIOR_DF * prior**2 + n_free * spread**2) / (_PRIOR_DF + n_free)))
+    df = float(len(peer_hosts) - 1 + _TAIL_DF)
+    enough = _ENOUGH_HOSTS if metric.is_log else _ENOUGH_IDLE_HOSTS
+    step_error, step_df = _step_error(view, values, inside, peers, enough)
+    if metric.is_log and step_error > _COMPARABLE * scale:
+        df = min(df, step_df)
+    scale = max(scale, step_error)
+    tail = float(student_tail(np.array([own / scale]), df)[0])
+    return _Judged(host, inside, own, scale, tail, len(peer_hosts))
+
+
+def _usual_us(idle_us: FloatArray) -> float:
+    """Idle time (R, S) of a usual step."""
+    middle = float(np.nan_to_num(median(idle_us)))
+    calm = float(np.quantile(np.nan_to_num(median(idle_us, 0)), 0.25))
+    return calm if middle > _PAUSED * calm else middle
+
+
+def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
+    """Standard error of a host's level from how ranks of one host scatter about each other."""
+    everybody = np.concatenate([inside, peers])
+    hosts, code = np.unique(view.host[everybody], return_inverse=True)
+    levels = medians_by(relative[everybody], code)
+    scatter = float(np.nan_to_num(sigma(relative[everybody] - levels[code])))
+    n_hosts = len(hosts) - 1
+    return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(n_hosts, 1)))
+
+
+def _step_error(
+    view: JobView, values: FloatArray, inside: IntArray, peers: IntArray, enough: int
+) -> tuple[float, float]:
+    """Standard error of a host's level over steps, from how its peer hosts scatter from step to step.
+
+    Fewer than `enough` say little on that; there the difference's own scatter counts too. And its degrees of
+    freedom: few hosts in few steps may all be steady by luck, while samples differ in length.
+    """
+    n_steps = values.shape[1]
+    if n_steps <= 2:
+        return 0.0, np.inf
+    hosts = medians_by(values[peers], view.host[peers])
+    noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
+    df = MAD_EFFICIENCY * len(hosts) * (n_steps - 1)
+    if len(hosts) < enough:
+        difference = median(values[inside], 0) - median(hosts, 0)
+        difference = difference[np.isfinite(difference)]
+        own = float(difference.std(ddof=1)) if len(difference) > 2 else 0.0
+        if own > noise:
+            noise, df = own, len(difference) - 1.0
+    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(_LEAST_STEP_DF, df)
+
+
+def _spread_of_hosts(
+    view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
+) -> float:
+    """How far other hosts lie apart. Computing follows data and experts: there mates are the unit."""
+    unit = view.mates if metric.is_log and (view.mates[inside] >= 0).all() else view.host
+    units = np.unique(unit[peers])
+    if len(units) < 2:
+        return 0.0
+    levels = medians_by(relative[peers], unit[peers])
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
+    if len(units) <= 4:
+        spread = max(spread, float(np.abs(levels).max()) / 1.5)
+    return float(spread / np.sqrt(len(np.unique(unit[inside]))))
+
+
+def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:
+    """Whether the host is slow rather than its only peer host fast, as data and silicon may make it.
+
+    With one peer the role's middle lies between both: a slow host is above it by half of the difference.
+    """
+    if not metric.is_log or one.n_peer_hosts > 1:
+        return True
+    return float(np.median(level[one.inside])) >= _OWN_PART * one.level
+
+
+def _is_whole_host(
+    view: JobView, metric: Metric, level: FloatArray, one: _Judged, shared: FloatArray, limits: Thresholds
+) -> bool:
+    """Enough ranks are slow; in a job with experts also everywhere in the step, or it is their load.
+
+    A single slow rank is no slow host, however few others the host has, or were read.
+    """
+    centre = level[one.inside] - one.level
+    least = 0.5 * (min(metric.effect, one.level) if metric.is_log else one.level)
+    slow = level[one.inside] - np.median(centre) >= least
+    needed = limits.host_share_computing if metric.is_log else limits.host_share
+    if slow.sum() < max(_FEWEST_SLOW, needed * len(slow)):
+        return False
+    if not metric.is_log:
+        return True
+    return not view.has_experts or is_slow_everywhere(view, one.inside, shared, limits)
+
+
+def is_slow_everywhere(view: JobView, ranks: IntArray, shared: FloatArray, limits: Thresholds) -> bool:
+    """Whether nearly all gaps of the ranks are long; an expert's load lengthens only those of its experts.
+
+    Where it is known which gaps are those of experts, the others are asked. `shared` (R, S) is what data
+    lengthen all gaps of a rank by.
+
+    False where it cannot be told: nobody is blamed for what experts may explain.
+    """
+    gaps, least = view.gaps, limits.everywhere_share
+    if view.dense is not None:
+        gaps, least = view.dense.gaps, limits.everywhere_else_share
+    if gaps is None:
+        return False
+    for role in np.unique(view.role[ranks]):
+        own = ranks[view.role[ranks] == role]
+        peers = np.setdiff1d(np.flatnonzero(view.role == role), ranks)
+        share = gaps.slow_share(own, peers, shared)
+        if share is None or share < least:
+            return False
+    return True
+
+
+def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, out: BoolArray) -> Suspect:
+    shared = np.full((len(one.inside), values.shape[1]), np.nan)
+    peers = np.zeros(len(view.ranks), bool)
+    for number, rank in enumerate(one.inside.tolist()):
+        same = (view.role == view.role[rank]) & (view.host != one.host) & ~out
+        shared[number] = values[rank] - median(values[same], 0)
+        peers |= same
+    by_step = np.nan_to_num(median(shared, 0))
+    # The host's own level in all steps, so that the luck of single steps is not claimed as a saving.
+    by_step = np.full(len(by_step), max(float(np.median(by_step)), 0.0))
+    deviation = np.zeros(values.shape)
+    deviation[one.inside] = by_step
+    excess = metric.removable(deviation, np.nan_to_num(metric.time_us))
+    typical = float(median(metric.time_us[one.inside]))
+    peers_us = typical - float(np.median(excess[one.inside]))
+    spread = one.scale * (peers_us if metric.is_log else 1.0)
+    name = view.hosts[one.host]
+    return Suspect(
+        key=f"slow_host-{name}",
+        kind="slow_host",
+        ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
+        hosts=(name,),
+        cause=metric.cause,
+        pattern="persistent",
+        step_positions=tuple(range(len(view.steps))),
+        evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
+        summary=host_summary(
+            metric,
+            name,
+            ranks=view.rank_ids(one.inside),
+            own_us=typical,
+            peers_us=peers_us,
+            n_hosts=one.n_peer_hosts,
+        ),
+        next_check=local_next_check(metric.cause, f"host {name}"),
+        excess_us=excess,
+        where=metric.where,
+    )

@@ -1,0 +1,201 @@
+"""Slow ranks: one rank's local time lies above that of its peers, in all steps, in some, or growing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cluster_analysis.judge.detectors.pauses import is_idle_altogether
+from cluster_analysis.judge.measures.deviation import Deviation, event_tails, events_of, record_tails
+from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import local_next_check, rank_summary, when
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
+from cluster_run.findings import Evidence, Pattern
+
+#: Steps this many times as far out as the middle one are no part of what lasts.
+_FAR_ABOVE = 2.0
+
+
+def rank_suspects(
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
+) -> list[Suspect]:
+    """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host."""
+    n_steps = len(view.steps)
+    series = deviation.series - deviation.centre[:, None]
+    # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
+    with np.errstate(invalid="ignore"):
+        slow_steps = (series > 0.5 * deviation.level[:, None]).sum(1) / np.maximum(
+            np.isfinite(series).sum(1), 1
+        )
+    effect = _effect(metric, deviation.level)
+    significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
+    persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))
+    trend = _trends(metric, deviation, limits, n_steps)
+    intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
+    counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
+    p_lasting = np.fmax(deviation.p_persistent, counted)
+    p_of = {"persistent": p_lasting, "trend": deviation.p_trend, "intermittent": p_events}
+    n_tests = len(view.ranks)
+    # A few long steps lift the level of all a little; that they are long is what is sure then.
+    shortest = np.where(events, series, np.inf).min(axis=1)
+    is_brief = intermittent & (p_events < p_lasting) & (shortest >= _FAR_ABOVE * deviation.level)
+    persistent &= ~is_brief
+    suspected = persistent | trend | intermittent | excluded
+    usual = _range_of_healthy(view, deviation.level[:, None], suspected)
+    farthest = _range_of_healthy(view, series, suspected)
+    found = []
+    for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
+        pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
+        one = _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
+        if pattern == "persistent" and deviation.level[rank] < limits.range_factor * usual[rank]:
+            one = replace(one, is_alarm=False, confidence="medium")
+        p_value = min(1.0, n_tests * float(np.nan_to_num(p_of[pattern][rank])))
+        if (
+            pattern == "intermittent"
+            and series[rank][events[rank]].min() >= limits.range_factor * farthest[rank]
+        ):
+            p_value = 0.0  # counting alone calls two events of five luck in a small job, however large
+        found.append(replace(one, p_value=p_value))
+    return found
+
+
+def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> FloatArray:
+    """P of being slow in as many steps as each rank is (R,), given how often the others are as slow.
+
+    Late starts and idle time have long tails that no normal distribution knows. With one or two steps
+    counting says nothing; the gaps within a step decide there.
+    """
+    n_ranks, n_steps = series.shape
+    p = np.zeros(n_ranks)
+    if n_steps < limits.min_steps_confident:
+        return p
+    for rank in np.flatnonzero(level > 0):
+        with np.errstate(invalid="ignore"):
+            slow = series > 0.5 * level[rank]
+        mine = int(slow[rank].sum())
+        others = (int(slow.sum()) - mine + 0.5) / max((n_ranks - 1) * n_steps, 1)
+        p[rank] = binomial_tail(mine, n_steps, others)
+    return p
+
+
+def _range_of_healthy(view: JobView, levels: FloatArray, suspected: BoolArray) -> FloatArray:
+    """How far the farthest rank that nobody suspects, of each rank's role (R,), lies from its peers.
+
+    `levels` is (R, 1) or by step (R, S).
+
+    On either side: somebody is always the slowest, and somebody the fastest.
+    """
+    distance = np.where(suspected[:, None], np.nan, np.abs(levels))
+    farthest = np.zeros(len(distance))
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = view.role == role
+        known = distance[inside][np.isfinite(distance[inside])]
+        farthest[inside] = known.max(initial=0.0)
+    return farthest
+
+
+def _needed_share(n_steps: int, limits: Thresholds) -> float:
+    """A ramp is on the slow side in all but the first of three or four steps; of two one may be a moment."""
+    if n_steps >= limits.min_steps_intermittent:
+        return limits.persistent_share
+    return 0.6 if n_steps >= limits.min_steps_confident else 0.5
+
+
+def _effect(metric: Metric, level: FloatArray) -> FloatArray:
+    return np.asarray(np.expm1(np.nan_to_num(level)) if metric.is_log else np.nan_to_num(level))
+
+
+def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: int) -> BoolArray:
+    if n_steps < limits.min_steps_trend:
+        return np.zeros(len(deviation.level), bool)
+    rise = theil_sen(deviation.series) * (n_steps - 1)
+    least = np.maximum(
+        6.0 * deviation.step_sigma / np.sqrt(n_steps), limits.event_effect if metric.is_log else metric.effect
+    )
+    chosen = benjamini_hochberg(deviation.p_trend, limits.false_discovery_rate)
+    return np.asarray(chosen & (np.nan_to_num(rise) > np.nan_to_num(least, nan=np.inf)))
+
+
+def _intermittent(
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds
+) -> tuple[BoolArray, BoolArray, FloatArray]:
+    """Ranks that are slow in some steps (R,), these steps (R, S), and P of as many in a healthy rank (R,)."""
+    n_steps = series.shape[1]
+    least = limits.event_effect if metric.is_log else 2 * metric.effect
+    events = events_of(series, deviation.event_scale, least)
+    if not metric.is_log:
+        events &= is_idle_altogether(view, series)
+    tail = event_tails(events, series)
+    if n_steps < limits.min_steps_intermittent:
+        return np.zeros(len(tail), bool), events, tail
+    enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)
+    has_peers = deviation.n_peers >= limits.min_peers
+    chosen = enough & benjamini_hochberg(np.where(has_peers, tail, np.nan), limits.false_discovery_rate)
+    if metric.is_log:  # idle time is not dealt anew each step: hosts and pauses have habits
+        scale = np.hypot(np.nan_to_num(deviation.step_sigma), deviation.scale)
+        records, cells = record_tails(series, scale, view.role, least)
+        records = records / len(view.ranks)  # over all ranks already
+        better = has_peers & (records * len(view.ranks) <= limits.false_discovery_rate) & (records < tail)
+        tail, events = np.where(better, records, tail), np.where(better[:, None], cells, events)
+        chosen |= better
+    return np.asarray(chosen), events, tail
+
+
+def _lasting(series: FloatArray, deviation: Deviation, rank: int) -> FloatArray:
+    """The level by step (S,): its own course as far as it varies more than peers do, else the same in all."""
+    level = float(deviation.level[rank])
+    known = np.where(np.isfinite(series), series, level)
+    seen = float(np.mean((known - level) ** 2))
+    noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
+    own = max(0.0, 1.0 - noise / seen) if seen > 0 and len(series) > 2 else 0.0
+    return np.asarray(level + own * (known - level))
+
+
+def _suspect(
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, *, rank: int,
+    pattern: Pattern, events: BoolArray,
+) -> Suspect:  # fmt: skip
+    n_steps = len(view.steps)
+    excess = np.zeros(series.shape)
+    time = np.nan_to_num(metric.time_us[rank])
+    if pattern == "persistent":
+        own, where_steps = _lasting(series[rank], deviation, rank), np.ones(n_steps, bool)
+    elif pattern == "intermittent":
+        own, where_steps = np.where(events, series[rank], 0.0), events
+    else:
+        slope = float(theil_sen(series[rank : rank + 1])[0])
+        line = np.nan_to_num(median(series[rank])) + slope * (np.arange(n_steps) - (n_steps - 1) / 2)
+        own, where_steps = np.maximum(line, 0.0), line > 0
+    excess[rank] = metric.removable(own, time)
+    host = int(view.host[rank])
+    peers = view.peers_of(rank)
+    inside = where_steps if where_steps.any() else np.ones(n_steps, bool)
+    own_us = float(median(metric.time_us[rank][inside]))
+    peers_us = own_us - float(median(excess[rank][inside]))
+    spread = float(deviation.scale[rank] * (peers_us if metric.is_log else 1.0))
+    name = f"rank {view.ranks[rank]}"
+    place = f"{name} (host {view.hosts[host]})" if host >= 0 else name
+    return Suspect(
+        key=f"slow_rank-{view.ranks[rank]}",
+        kind="slow_rank",
+        ranks=view.rank_ids([rank]),
+        hosts=(view.hosts[host],) if host >= 0 else (),
+        cause=metric.cause,
+        pattern=pattern,
+        step_positions=tuple(np.flatnonzero(where_steps).tolist()),
+        evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, len(peers)),),
+        summary=rank_summary(
+            metric, place[0].upper() + place[1:],
+            f"{len(peers)} peers of {view.role_name(int(view.role[rank]))}",
+            when(pattern, int(where_steps.sum()), n_steps),
+            own_us=own_us, peers_us=peers_us,
+        ),
+        next_check=local_next_check(metric.cause, place),
+        excess_us=excess,
+        where=metric.where,
+    )  # fmt: skip

@@ -1,0 +1,135 @@
+"""Time that the whole job loses alike: waiting for input, for the host, in too many small operators.
+
+No rank stands out in these, so that no comparison of peers finds them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.judge.suspects import Suspect, Where
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import milliseconds, percent
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_run.findings import Cause, Evidence, WorkloadKind
+
+
+def whole_job_suspects(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
+    """Return verdicts on the whole job."""
+    return [*_input_bound(view, limits), *_host_bound(view, limits), *_small_packets(evidence, view, limits)]
+
+
+def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
+    typical = float(median(view.preparing_us))
+    if not typical >= limits.input_bound_share * view.mean_step_us:
+        return []
+    return [
+        _suspect(
+            view,
+            "input_bound",
+            view.preparing_us,
+            cause="input",
+            where="head",
+            summary=f"Every step begins with {milliseconds(typical)} of waiting for its input, "
+            f"{percent(typical / view.mean_step_us)} of the step, on all ranks alike.",
+            advice="Look at data loading: more workers, prefetching, a faster file system.",
+        )
+    ]
+
+
+def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
+    typical, computing = float(median(view.free_us)), float(median(view.computing_us))
+    if not typical >= limits.host_bound_share * (typical + computing):
+        return []
+    return [
+        _suspect(
+            view,
+            "host_bound",
+            view.free_us,
+            cause="dispatch",
+            where="spread",
+            summary=f"Devices idle {milliseconds(typical)} a step between operators, "
+            f"{percent(typical / view.mean_step_us)} of the step, on all ranks: their hosts are too slow.",
+            advice="Look at operator launches: larger batches, graph mode, fused operators, free CPU cores.",
+        )
+    ]
+
+
+def _suspect(
+    view: JobView,
+    kind: WorkloadKind,
+    time_us: FloatArray,
+    *,
+    cause: Cause,
+    where: Where,
+    summary: str,
+    advice: str,
+) -> Suspect:
+    typical = float(median(time_us))
+    return Suspect(
+        key=kind,
+        kind=kind,
+        ranks=(),
+        hosts=(),
+        cause=cause,
+        pattern="persistent",
+        step_positions=tuple(range(len(view.steps))),
+        evidence=(
+            Evidence(
+                f"{kind}_us",
+                typical,
+                typical,
+                float(np.nan_to_num(sigma(median(time_us, 1)))),
+                len(view.ranks),
+            ),
+        ),
+        summary=summary,
+        next_check=advice,
+        excess_us=np.nan_to_num(time_us),
+        where=where,
+        is_alarm=False,
+    )
+
+
+def _small_packets(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
+    """Many operators of one kind and role in a step, each so small that latency counts."""
+    graph = view.graph
+    if graph is None:
+        return []
+    groups = view.topology.groups
+    found = []
+    is_collective = graph.operator_n_ranks > 1
+    for kind, name in enumerate(graph.types):
+        of_kind = is_collective & (graph.operator_type == kind) & (graph.operator_bytes < limits.small_bytes)
+        for group in np.unique(graph.operator_group[of_kind]):
+            here = np.flatnonzero(of_kind & (graph.operator_group == group))
+            a_step = len(here) / graph.n_steps
+            time_us = float(graph.transfer_us[here].sum()) / graph.n_steps
+            if a_step >= limits.small_count and time_us >= limits.small_share * view.mean_step_us:
+                found.append((time_us, a_step, name, graph.groups[group], here))
+    if not found:
+        return []
+    time_us, a_step, name, group_name, here = max(found, key=lambda one: (one[0], one[3]))
+    size = float(np.median(graph.operator_bytes[here]))
+    role = groups[group_name].role if group_name in groups else "unknown"
+    return [
+        Suspect(
+            key="small_packets",
+            kind="small_packets",
+            ranks=(),
+            hosts=(),
+            cause="bandwidth",
+            pattern="persistent",
+            step_positions=tuple(range(len(view.steps))),
+            evidence=(Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here)),),
+            summary=(
+                f"{a_step:.0f} {name} of {size / 1e6:.2f} MB a step in each {role} group take "
+                f"{milliseconds(time_us)}: latency, not bandwidth, is what they cost."
+            ),
+            next_check="Gather them into fewer, larger operators (gradient buckets, fused communication).",
+            is_alarm=False,
+        )
+    ]

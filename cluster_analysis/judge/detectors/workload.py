@@ -1,0 +1,160 @@
+"""Time that the work itself explains: stages, data and experts of unequal size. No hardware is blamed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
+from cluster_analysis.judge.measures.deviation import Deviation
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import percent
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.stats import group_medians, median, sigma
+from cluster_run.findings import Evidence
+from cluster_run.ids import format_number_ranges
+
+
+def only_own(
+    view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
+) -> list[Suspect]:
+    """Keep the devices: a rank whose mates deviate with it got more work, as does a holder of experts."""
+    own = []
+    for suspect in suspects:
+        rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
+        mates = np.flatnonzero((view.mates == view.mates[rank]) & (np.arange(len(view.ranks)) != rank))
+        level = deviation.level
+        if suspect.pattern != "persistent":  # in the steps in which it is slow
+            level = median(deviation.series[:, list(suspect.step_positions)], 1)
+        if view.mates[rank] >= 0 and len(mates):
+            alone = level[rank] - float(np.nan_to_num(median(level[mates])))
+            if alone >= limits.own_share * level[rank]:
+                own.append(suspect)
+        elif not view.has_experts or is_slow_everywhere(
+            view, np.array([rank]), deviation.raw - deviation.series, limits
+        ):
+            own.append(suspect)
+    return own
+
+
+def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+    """One finding when holders of experts differ in every step: some experts get more tokens."""
+    if not view.has_experts or (view.mates < 0).any():
+        return []
+    level = median(deviation.raw, 1)
+    codes = np.unique(view.mates)
+    by_group = np.array([float(median(level[view.mates == code])) for code in codes])
+    spread = float(np.nan_to_num(sigma(by_group)))
+    noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
+    if len(codes) < 4 or spread < max(limits.data_effect, 2.0 * noise):
+        return []
+    shared = by_group[np.searchsorted(codes, view.mates)]
+    excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(shared))[:, None]
+    worst = int(np.argmax(by_group))
+    typical = float(median(view.computing_us))
+    holders = view.rank_ids(list(np.flatnonzero(view.mates == codes[worst])))
+    return [
+        Suspect(
+            key="expert_imbalance",
+            kind="expert_imbalance",
+            ranks=holders,
+            hosts=(),
+            cause="unknown",
+            pattern="persistent",
+            step_positions=tuple(range(len(view.steps))),
+            evidence=(
+                Evidence("computing_us", typical * float(np.exp(by_group[worst])), typical, typical * spread,
+                         len(codes) - 1),
+            ),
+            summary=(
+                f"Holders of experts differ by {percent(spread)} in computing in every step; ranks "
+                f"{format_number_ranges(holders)} have {percent(np.expm1(by_group[worst]))} more than usual."
+            ),
+            next_check="Look at the tokens by expert: raise the balancing loss, or place busy experts apart.",
+            excess_us=excess,
+            is_alarm=False,
+        )
+    ]  # fmt: skip
+
+
+def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> list[Suspect]:
+    """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
+    roles = np.unique(view.stage[view.stage >= 0])
+    if len(roles) < 2:
+        return []
+    by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))
+    typical = np.array([float(median(by_rank[view.stage == role])) for role in roles])
+    if not np.isfinite(typical).all() or typical.min() <= 0:
+        return []
+    high, low = int(np.argmax(typical)), int(np.argmin(typical))
+    mean = float(np.average(typical, weights=[int((view.stage == role).sum()) for role in roles]))
+    if typical[high] / mean - 1.0 < limits.stage_effect:
+        return []
+    excess = np.zeros(view.computing_us.shape)
+    for role, value in zip(roles, typical, strict=True):
+        inside = view.stage == role
+        excess[inside] = np.nan_to_num(view.computing_us[inside]) * (1.0 - mean / value)
+    spread = float(np.nan_to_num(sigma(by_rank[view.stage == roles[high]])))
+    others = len(roles) - 1
+    return [
+        Suspect(
+            key="stage_imbalance",
+            kind="stage_imbalance",
+            ranks=view.rank_ids(list(np.flatnonzero(view.stage == roles[high]))),
+            hosts=(),
+            cause="unknown",
+            pattern="persistent",
+            step_positions=tuple(range(len(view.steps))),
+            evidence=(Evidence("computing_us", float(typical[high]), float(typical[low]), spread, others),),
+            summary=(
+                f"Stage {roles[high]} computes {typical[high] / 1e3:.0f} ms a step against "
+                f"{typical[low] / 1e3:.0f} ms in stage {roles[low]}: the work is split unevenly, "
+                f"{percent(typical[high] / mean - 1)} above the mean of the {len(roles)} stages."
+            ),
+            next_check=(
+                "Move layers from the longest stage to the others, or the loss and embedding to their own."
+            ),
+            excess_us=excess,
+            is_alarm=False,
+        )
+    ]
+
+
+def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+    """One finding when replicas differ from step to step: their samples differ in length."""
+    if not (view.replica >= 0).all() or len(np.unique(view.replica)) < 3 or not view.computing_us.size:
+        return []
+    shared = group_medians(deviation.raw, view.replica)
+    if len(view.steps) >= limits.min_steps_confident:  # what stays from step to step is not the data's
+        shared = shared - median(shared, 1)[:, None]
+    elif view.has_experts:
+        return []
+    spread = float(np.nan_to_num(sigma(shared)))
+    if spread < limits.data_effect:
+        return []
+    time = np.nan_to_num(view.computing_us)
+    excess: FloatArray = time * -np.expm1(-np.nan_to_num(shared))
+    n_replicas = len(np.unique(view.replica))
+    typical = float(median(view.computing_us))
+    return [
+        Suspect(
+            key="data_imbalance",
+            kind="data_imbalance",
+            ranks=(),
+            hosts=(),
+            cause="unknown",
+            pattern="intermittent",
+            step_positions=tuple(range(len(view.steps))),
+            evidence=(
+                Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas),
+            ),
+            summary=(
+                f"The {n_replicas} data-parallel replicas differ by {percent(spread)} in "
+                "computing, another one each step: their samples differ in length."
+            ),
+            next_check="Balance the tokens of the replicas: sort samples by length, or pack the sequences.",
+            excess_us=excess,
+            is_alarm=False,
+        )
+    ]

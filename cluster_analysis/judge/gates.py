@@ -1,0 +1,95 @@
+"""The gates between a suspect and an alarm: dear enough, improbable enough, and beyond what nature does."""
+
+from __future__ import annotations
+
+import math
+
+from cluster_analysis.judge.cost.whatif import Saving
+from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Finding, Severity, severity_of
+
+#: A suspect that costs this many times more once dearer ones are repaired is hidden behind them.
+_HIDDEN = 2.0
+
+
+def finding_of(
+    view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, luck_us: float
+) -> Finding:
+    """Turn a suspect and what its repair saves into a finding, an alarm if all gates hold.
+
+    Args:
+        view: the job.
+        suspect: what a detector found.
+        saving: what the replay says that its repair saves.
+        limits: the gates.
+        step_us: the mean step.
+        luck_us: what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much.
+    """
+    is_known = suspect.excess_us is not None or suspect.link_factor is not None
+    cost = None if saving.alone_us is None or not is_known else max(saving.alone_us, 0.0)
+    summary = suspect.summary
+    if cost is None and view.graph is None and saving.bound_us is not None:
+        cost = saving.bound_us
+        summary += " The cost is an upper bound: there are no operators to replay."
+    elif cost is None and is_known and saving.bound_us is not None:
+        summary += " Its steps cannot be replayed well enough to quote a cost."
+    weight = cost if cost is not None else saving.bound_us
+    seen_us = seen_in_its_steps(view, suspect)
+    if seen_us > _HIDDEN * (cost or 0.0):
+        cost, weight = None, seen_us
+        summary += " Its step lasted that much longer, which the replay does not explain: no cost is quoted."
+    hidden = saving.after_others_us or 0.0
+    if weight is not None and hidden >= _HIDDEN * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
+        weight = hidden
+        summary += f" Hidden behind dearer findings: once they are mended, it costs {hidden / 1e3:.3g} ms."
+    severity: Severity = severity_of(None if weight is None else weight / step_us)
+    share = None if cost is None or not step_us > 0 else cost / step_us
+    # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
+    # Accidents are dear too: of a pause the cost says nothing.
+    is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
+    is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
+    is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
+    is_nature = _is_natural(
+        suspect, (weight or 0.0) / step_us if step_us > 0 else 0.0, len(view.ranks), limits
+    )
+    if not suspect.is_alarm or not is_sure or is_luck or is_nature:
+        severity = "info"
+    return Finding(
+        id=suspect.key,
+        kind=suspect.kind,
+        severity=severity,
+        ranks=suspect.ranks,
+        hosts=suspect.hosts,
+        links=suspect.links,
+        cause=suspect.cause,
+        pattern=suspect.pattern,
+        steps=tuple(view.steps[position] for position in suspect.step_positions),
+        cost_ms_per_step=None if cost is None else round(cost / 1e3, 3),
+        cost_share=None if share is None else round(share, 6),
+        cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),
+        confidence=suspect.confidence,
+        evidence=suspect.evidence,
+        summary=summary,
+        next_check=suspect.next_check,
+    )
+
+
+def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thresholds) -> bool:
+    """Whether a device is no slower than silicon is at times: one in a hundred lies a few percent behind.
+
+    What is critical is worth a look even so.
+    """
+    is_device = (suspect.kind, suspect.cause, suspect.pattern) == ("slow_rank", "compute", "persistent")
+    if not is_device or cost_share >= CRITICAL_COST_SHARE:
+        return False
+    row = suspect.evidence[0]
+    # Beyond this the slowest of all devices lies in fewer jobs than there may be false alarms.
+    rare = limits.natural_tail_share * n_ranks / limits.natural_p_value
+    effect = max(limits.natural_effect, limits.natural_tail * math.log(max(rare, 1.0)))
+    nature = effect * row.peers_median
+    if cost_share < limits.natural_cost_share:
+        nature = max(nature, limits.natural_sigmas * row.peers_mad)
+    return row.value - row.peers_median < nature

@@ -1,0 +1,102 @@
+"""What ranks compute outside of experts, where how many tokens an expert got makes no difference.
+
+Tokens go to their experts in one all-to-all and come back in the next. What is computed between the two
+follows the experts' load; everything else of a step is the same work on all ranks of a role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.numeric.stats import group_medians
+from cluster_analysis.replay.replay import Graph
+from cluster_analysis.replay.role_gaps import RoleGaps
+
+#: A pause sits in one place, not everywhere: with more idle time beyond its peers' than this share of its
+#: computing, nobody knows how much of a rank's gaps it computed.
+_MOST_PAUSE = 0.02
+#: Gaps that exceed a rank's local time by a larger share hold waiting for others.
+_MOST_WAITING = 0.05
+#: With less of its time outside of experts, that part of a job says little on the rest.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class DensePart:
+    """The part of the steps that is outside of experts.
+
+    `computing_us` (R, S) is computed there, NaN where a rank's all-to-alls do not come in pairs, and where it
+    paused or its gaps hold waiting. `gaps` are the gaps of the job, zero inside of experts and NaN where that
+    cannot be told.
+    """
+
+    computing_us: FloatArray
+    gaps: RoleGaps
+
+
+def dense_part(
+    graph: Graph,
+    expert_groups: Collection[str],
+    ranks: IntArray,
+    role: IntArray,
+    *,
+    computing_us: FloatArray,
+    free_us: FloatArray,
+    preparing_us: FloatArray,
+) -> DensePart | None:
+    """Return what lies outside of experts; None where nothing or hardly anything does.
+
+    Args:
+        graph: the job's operators, of as many steps as the times have.
+        expert_groups: the groups of expert parallelism.
+        ranks: the ranks to tell it for (R,).
+        role: ranks that do the same work (R,).
+        computing_us: computing of the whole step (R, S).
+        free_us: idle time between operators (R, S), taken to be spread like the gaps.
+        preparing_us: idle time before the first one (R, S).
+    """
+    main = np.flatnonzero(~graph.is_side)
+    cell = graph.rank[main].astype(np.int64) * graph.n_steps + graph.step[main]
+    order = stable_order(cell)
+    visits, cell = main[order], cell[order]
+    is_exchange = _exchanges(graph, expert_groups)[visits]
+    n_cells = len(graph.ranks) * graph.n_steps
+    before: IntArray = np.cumsum(is_exchange) - is_exchange
+    begin = np.searchsorted(cell, np.arange(n_cells))
+    inside = (before - before[np.minimum(begin, len(before) - 1)][cell]) % 2 == 1
+    gap = graph.gap_us[visits]
+    shape = (len(graph.ranks), graph.n_steps)
+    whole, dense, pairs = (
+        np.bincount(cell, weight, n_cells).reshape(shape)
+        for weight in (gap, np.where(inside, 0.0, gap), is_exchange.astype(np.float64))
+    )
+    if not pairs.any() or dense.sum() < _LEAST_SHARE * whole.sum():
+        return None
+    known = np.isin(ranks, graph.ranks)
+    row = np.searchsorted(graph.ranks, ranks[known])
+    is_paired = (pairs > 0) & (pairs % 2 == 0)
+    computing = np.full(free_us.shape, np.nan)
+    idle = np.nan_to_num(preparing_us[known]) + np.nan_to_num(free_us[known]) * (
+        dense[row] / np.maximum(whole[row], 1e-9)
+    )
+    computing[known] = np.where(is_paired[row] & (dense[row] > idle), dense[row] - idle, np.nan)
+    outside = graph.gap_us.copy()
+    outside[visits] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
+    local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
+    computing[known] = np.where(whole[row] > (1.0 + _MOST_WAITING) * local_us, np.nan, computing[known])
+    is_paused = free_us - group_medians(free_us, role) > _MOST_PAUSE * computing_us
+    computing = np.where(is_paused, np.nan, computing)
+    return DensePart(computing, RoleGaps(ranks, replace(graph, gap_us=outside)))
+
+
+def _exchanges(graph: Graph, expert_groups: Collection[str]) -> BoolArray:
+    """Visits (V,) that send tokens to experts or fetch them."""
+    is_expert = np.array([name in expert_groups for name in graph.groups], bool)
+    is_all_to_all = np.array(["alltoall" in name.lower() for name in graph.types], bool)
+    operator = is_expert[graph.operator_group] & is_all_to_all[graph.operator_type]
+    return np.asarray(operator[graph.operator])

@@ -1,0 +1,289 @@
+"""How far each rank lies from its peers, step by step, with step, role and data effects removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import (
+    MEDIAN_SE,
+    binomial_tail,
+    group_medians,
+    leave_one_out,
+    median,
+    medians_by,
+    shrink,
+    sigma,
+    student_tail,
+    theil_sen,
+)
+
+#: Far from its peers is a step of so many sigmas; others' events are the like of it from this part of it on.
+_EVENT_SIGMAS = 6.0
+_HALF_AS_LARGE = 0.5
+#: So many of the largest deviations, each so many times what healthy ranks scatter by, are no rank's luck.
+_LEAST_RECORDS = 3
+_RECORD_SIGMAS = 4.0
+#: With fewer steps, what lasts and what varies cannot be told apart.
+_ENOUGH_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One metric of all ranks against their peers.
+
+    `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
+    out; `raw` before that. `host_series` is for comparing hosts: the replica's share, `host_shared`, comes
+    from other stages only, so that a host that holds whole replicas is not explained away, and is taken
+    from the deviation from the middle of the role's hosts. `level` (R,) is the
+    series' median over steps minus that of the peers, `scale` what a healthy rank's level scatters
+    by, `p_persistent` the test of the level. `step_sigma` (R,) is what a healthy rank's single step scatters
+    by, `event_scale` (R, S) the same with what its peers show in that very step, and what lasts.
+    """
+
+    raw: FloatArray
+    host_series: FloatArray
+    host_shared: FloatArray
+    series: FloatArray
+    level: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    n_peers: IntArray
+    step_sigma: FloatArray
+    event_scale: FloatArray
+    p_persistent: FloatArray
+    p_trend: FloatArray
+    beta: float
+
+
+def deviations(
+    values: FloatArray, view: JobView, floor: float, limits: Thresholds, *, use_replicas: bool
+) -> Deviation:
+    """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
+    raw = values - group_medians(values, view.role)
+    by_hosts = values - middle_of_hosts(values, view)
+    if not use_replicas:
+        none = np.zeros(values.shape)
+        return _tested(raw, raw, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=none, beta=0.0)
+    effect, beta = _data_effect(raw, view, elsewhere=False)
+    host_shared = _shared(by_hosts, _data_effect(by_hosts, view, elsewhere=True)[0])
+    series = raw - _shared(raw, effect)
+    return _tested(
+        series, raw - effect, view, floor, limits,
+        raw=raw, by_hosts=by_hosts, host_shared=host_shared, beta=beta,
+    )  # fmt: skip
+
+
+def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
+    """Median over the hosts of each rank's role of what their ranks have in the middle, (R, S).
+
+    Of two hosts the one with more ranks would be the median of all ranks, and never be slow. The median of
+    ranks where hosts are not known; NaN for ranks of unknown roles.
+    """
+    if (view.host < 0).any():
+        return group_medians(values, view.role)
+    (role_of, _), pair = np.unique(np.stack([view.role, view.host]), axis=1, return_inverse=True)
+    of_hosts = medians_by(values, np.ravel(pair))
+    result = np.full(values.shape, np.nan)
+    for role in np.unique(role_of[role_of >= 0]):
+        result[view.role == role] = median(of_hosts[role_of == role], 0)
+    return result
+
+
+def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
+    """Compare ranks with their mates, who have the same micro-batches and experts; None without mates.
+
+    Whatever the work is, mates share it: this sees a slow device through any imbalance of data or
+    experts, but not what all mates have in common.
+    """
+    if (view.mates < 0).any():
+        return None
+    series = np.full(values.shape, np.nan)
+    for code in np.unique(view.mates):
+        inside = np.flatnonzero(view.mates == code)
+        if len(inside) > 1:
+            series[inside] = values[inside] - others_median(values[inside])
+    if not np.isfinite(series).any():
+        return None
+    none = np.zeros(values.shape)
+    return _tested(
+        series, series, view, floor, limits, raw=series, by_hosts=series, host_shared=none, beta=0.0
+    )
+
+
+def _tested(
+    series: FloatArray, whole: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
+    raw: FloatArray, by_hosts: FloatArray, host_shared: FloatArray, beta: float,
+) -> Deviation:  # fmt: skip
+    """Test the level and the slope of each rank's series against those of its role.
+
+    `whole` is the series with all of the replica's share taken out. Healthy ranks scatter as it does: what
+    `_shared` leaves in pulls half of the levels to zero, and a scale taken from them would be too small.
+    """
+    own = median(series, 1)
+    own_whole = median(whole, 1)
+    n_ranks, n_steps = series.shape
+    centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
+    step_sigma, trend = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
+    scatter = np.full(series.shape, np.nan)
+    n_peers = np.zeros(n_ranks, np.int32)
+    slopes = theil_sen(series) if n_steps >= limits.min_steps_trend else np.zeros(n_ranks)
+    pooled = float(np.nan_to_num(sigma(own_whole - group_medians(own_whole[:, None], view.role)[:, 0])))
+    pooled = max(pooled, floor)
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = np.flatnonzero(view.role == role)
+        n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
+        centre[inside], spread[inside] = leave_one_out(own[inside])
+        spread[inside] = np.fmax(spread[inside], leave_one_out(own_whole[inside])[1])
+        noise = series[inside] - own[inside][:, None]
+        step_sigma[inside] = median(sigma(noise, 1))
+        scatter[inside] = sigma(noise, 0)
+        trend[inside] = _trend_tail(slopes[inside], n_steps, step_sigma[inside], floor)
+    df = np.maximum(n_peers - 1, 1)
+    scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
+    scale = np.where(n_peers <= 16, shrink(scale, np.hypot(pooled, floor), df), scale)
+    error = MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
+    # In a step in which all peers scatter (garbage collection, long data), lying above them is no event.
+    event_scale = np.hypot(np.fmax(scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
+    level = own - centre
+    z = level / np.maximum(scale, error)
+    p = np.where(
+        n_peers >= limits.min_peers, student_tail(z, np.maximum(4, df + 6.0 * (n_peers <= 16))), np.nan
+    )
+    return Deviation(
+        raw, by_hosts - host_shared, host_shared, series, level, centre, scale, n_peers, step_sigma,
+        event_scale, p, trend, beta,
+    )  # fmt: skip
+
+
+def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[FloatArray, float]:
+    """Return what all ranks of a replica share in a step, (R, S): its data were longer.
+
+    The share is the median of the replica's ranks in other stages; with one stage it is that of the
+    rank's mates, unless `elsewhere`. It is weighted by how far ranks follow it (`_regression`), so that with
+    equal data nothing is taken out.
+    """
+    none = np.zeros(raw.shape)
+    if not (view.replica >= 0).all():
+        return none, 0.0
+    effect = np.full(raw.shape, np.nan)
+    roles = np.unique(view.role)
+    for replica in np.unique(view.replica):
+        inside = view.replica == replica
+        for role in roles:
+            own = np.flatnonzero(inside & (view.role == role))
+            others = np.flatnonzero(inside & (view.role != role))
+            if not len(own) or (len(roles) == 1 and elsewhere):
+                continue
+            if len(others):
+                effect[own] = median(raw[others], 0)
+            elif len(own) > 2:
+                effect[own] = others_median(raw[own])
+    replicas = np.unique(view.replica)
+    if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
+        return none, 0.0
+    beta = _regression(raw, effect)
+    return beta * np.nan_to_num(effect), beta
+
+
+def _regression(raw: FloatArray, effect: FloatArray) -> float:
+    """How far ranks follow their replica, between 0 and 1: the slope of what varies from step to step.
+
+    What lasts is left out, as silicon lasts too; outliers are cut at four sigma.
+    """
+    if raw.shape[1] >= _ENOUGH_STEPS:
+        raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
+    known = np.isfinite(raw) & np.isfinite(effect)
+    if not known.any():
+        return 0.0
+    own, shared = (_cut(values[known]) for values in (raw, effect))
+    total = float((shared**2).sum())
+    return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
+
+
+def _cut(values: FloatArray) -> FloatArray:
+    most = 4.0 * float(np.nan_to_num(sigma(values)))
+    return np.clip(values, -most, most)
+
+
+def _shared(raw: FloatArray, effect: FloatArray) -> FloatArray:
+    """Return the effect without the lasting part that a rank itself does not show.
+
+    Data that are always longer lengthen all stages. What lasts in other stages only is a slow device
+    there; taken out here, it would make the same replica's healthy ranks look fast, and others slow.
+    """
+    lasting = median(effect, 1)
+    own = np.nan_to_num(median(raw, 1))
+    kept: FloatArray = np.clip(lasting, np.minimum(own, 0.0), np.maximum(own, 0.0))
+    return effect - (lasting - kept)[:, None]
+
+
+def others_median(values: FloatArray) -> FloatArray:
+    """Median of the other rows, by column; all rows once there are many."""
+    if len(values) > 32:
+        return np.broadcast_to(median(values, 0), values.shape)
+    others = np.repeat(values[None], len(values), axis=0)
+    others[np.arange(len(values)), np.arange(len(values))] = np.nan
+    return median(others, 1)
+
+
+def _trend_tail(slopes: FloatArray, n_steps: int, step_sigma: FloatArray, floor: float) -> FloatArray:
+    if not slopes.any():
+        return np.full(len(slopes), np.nan)
+    centre, spread = leave_one_out(slopes)
+    # Theil-Sen's standard error for white noise: sigma * sqrt(12 / n^3), times its inefficiency.
+    error = np.hypot(step_sigma, floor) * np.sqrt(12.0 / n_steps**3) * 1.1
+    return student_tail((slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(4, n_steps - 2))
+
+
+def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
+    """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(series > np.maximum(_EVENT_SIGMAS * scale, least))
+
+
+def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
+    """P of as many events (R, S) as each rank has, given how often others have any half as large (R,)."""
+    n_ranks, n_steps = events.shape
+    count = events.sum(1)
+    p = np.ones(n_ranks)
+    for rank in np.flatnonzero(count):
+        smallest = float(series[rank][events[rank]].min())
+        as_large = events & (series >= _HALF_AS_LARGE * smallest)
+        others = (int(as_large.sum()) - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
+        p[rank] = binomial_tail(int(count[rank]), n_steps, others)
+    return p
+
+
+def record_tails(
+    series: FloatArray, scale: FloatArray, role: IntArray, least: float
+) -> tuple[FloatArray, BoolArray]:
+    """P that the largest deviations of all ranks and steps of a role are one rank's (R,); and these (R, S).
+
+    With samples of unequal length another rank is late each step. If the data are dealt anew, the `k` largest
+    of `N` deviations belong to one rank of `S` steps with a probability of (S-1)/(N-1) … (S-k+1)/(N-k+1),
+    however long their tails are. Asked are three at least, each four times the `scale` (R,) and `least`; P is
+    1 for all other ranks.
+    """
+    p, cells = np.ones(len(series)), np.zeros(series.shape, bool)
+    n_steps = series.shape[1]
+    roles = np.unique(role[role >= 0])
+    for one in roles:
+        inside = np.flatnonzero(role == one)
+        values = np.where(np.isfinite(series[inside]), series[inside], -np.inf).ravel()
+        order = np.argsort(-values, kind="stable")[: n_steps + 1]
+        owner = inside[order // n_steps]
+        rank = int(owner[0])
+        clear = values[order] > max(_RECORD_SIGMAS * float(np.nan_to_num(scale[rank], nan=np.inf)), least)
+        k = int(np.logical_and.accumulate((owner == rank) & clear).sum())
+        if k < _LEAST_RECORDS:
+            continue
+        n_known = int(np.isfinite(values).sum())
+        i = np.arange(1, k)
+        p[rank] = min(1.0, len(roles) * float(np.prod((n_steps - i) / np.maximum(n_known - i, 1))))
+        cells[rank, order[:k] % n_steps] = True
+    return p, cells

@@ -1,0 +1,58 @@
+"""The local times that make a rank late, and how to speak of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.judge.suspects import Where
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_run.findings import Cause
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One part of a rank's local time. `values` is what is compared: ln of µs, or µs."""
+
+    name: str
+    cause: Cause
+    where: Where
+    values: FloatArray
+    time_us: FloatArray
+    floor: float
+    effect: float
+    is_log: bool
+
+    def removable(self, deviation: FloatArray, time_us: FloatArray) -> FloatArray:
+        """µs that vanish when the deviation does; never more than there are."""
+        if self.is_log:
+            return np.maximum(time_us * -np.expm1(-deviation), 0.0)
+        return np.clip(deviation, 0.0, time_us)
+
+
+def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
+    """Computing, idle time between operators (free), and idle time before the first one (preparing)."""
+    step_us = view.mean_step_us
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_computing = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
+    short = len(view.steps) < limits.min_steps_confident
+    computing_floor = limits.floor_single_step if short else limits.floor_computing
+    local = limits.local_effect_share_of_step * step_us
+    return (
+        Metric("preparing", "input", "head", view.preparing_us, view.preparing_us,
+               limits.floor_preparing_share_of_step * step_us, local, False),
+        Metric("free", "dispatch", "spread", view.free_us, view.free_us,
+               limits.floor_free_share_of_step * step_us, local, False),
+        Metric("computing", "compute", "spread", log_computing, view.computing_us,
+               computing_floor, limits.device_effect, True),
+    )  # fmt: skip
+
+
+def outside_experts(metric: Metric, view: JobView) -> Metric:
+    """Computing without that of experts, whose load is nobody's fault; the metric itself if unknown."""
+    if not metric.is_log or view.dense is None:
+        return metric
+    return replace(metric, values=np.log(view.dense.computing_us))

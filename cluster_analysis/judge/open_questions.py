@@ -1,0 +1,110 @@
+"""What could not be told: what was not there, and what is too dear to call the job healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cluster_analysis.judge.absent import wait_for_absent
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.judge.wording import listed_ranks, milliseconds, percent
+from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_run.findings import FAULT_KINDS, Finding
+
+#: A step in which some rank was late by this share of what all communicate for longer may be that rank's.
+_LATE_SHARE = 0.1
+
+
+def can_judge(view: JobView, limits: Thresholds) -> bool:
+    """Whether any role has ranks enough to compare them, with times that could be read."""
+    counts = np.bincount(view.role[_has_times(view) & (view.role >= 0)])
+    return bool(counts.max(initial=0) > limits.min_peers)
+
+
+def _has_times(view: JobView) -> BoolArray:
+    known = np.isfinite(view.step_us) & np.isfinite(view.computing_us)
+    return np.asarray(known.any(axis=1))
+
+
+def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
+    """Notes on what was not there to be looked at."""
+    notes = []
+    if not _has_times(view).any():
+        notes.append("no step times could be read: nothing can be said about this job")
+    if view.graph is None:
+        notes.append("no communication operators: costs are bounds from step totals, links are not judged")
+    elif not evidence.links.num_rows:
+        notes.append("no communication matrix: links are judged by groups only, where there are three alike")
+    missing = view.expected_ranks - len(view.ranks)
+    if missing > 0:
+        verb = "was" if len(view.ranks) == 1 else "were"
+        who = "the one that is missing" if missing == 1 else f"among the {missing} that are missing"
+        notes.append(
+            f"{len(view.ranks)} of {view.expected_ranks} ranks {verb} read: "
+            f"whom the others waited for may be {who}"
+        )
+    if len(view.steps) < 3:
+        notes.append(
+            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told "
+            "from a fault; profile 5 steps or more"
+        )
+    return notes
+
+
+def open_questions(
+    view: JobView, evidence: JobEvidence, findings: Sequence[Finding], limits: Thresholds
+) -> list[str]:
+    """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
+    questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
+    if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
+        questions += _waits_for_absent(view, evidence, limits) or _long_steps(view, limits)
+    return questions
+
+
+def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[str]:
+    if n_steps >= limits.min_steps_confident:
+        return []
+    least_ms = limits.open_cost_share * step_ms
+    moments = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
+    dear = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
+    if not dear:
+        return []
+    return [
+        f"{', '.join(dear)}: {'a fault' if len(dear) == 1 else 'faults'} or a moment, and dear: profile again"
+    ]
+
+
+def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[str]:
+    read = frozenset(view.rank_ids(list(range(len(view.ranks)))))
+    wait = wait_for_absent(evidence.matched, view.topology, read, len(view.steps))
+    if wait is None or not wait.us_per_step >= limits.open_cost_share * view.mean_step_us:
+        return []
+    return [
+        f"{percent(wait.us_per_step / view.mean_step_us)} of the mean step went into waiting for ranks "
+        f"without files, or for the network: {milliseconds(wait.step_us)} in step {wait.step} for "
+        f"{listed_ranks(wait.ranks)}; collect them too"
+    ]
+
+
+def _long_steps(view: JobView, limits: Thresholds) -> list[str]:
+    """Steps in which all ranks communicate for longer than in others, though none of them was late."""
+    if len(view.steps) < limits.min_steps_confident:
+        return []
+    local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
+    with np.errstate(invalid="ignore"):
+        exposed = view.step_us - local
+        longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
+        longer = np.maximum(np.nan_to_num(longer), 0.0)
+        later = np.fmax.reduce(local - median(local, 1)[:, None], axis=0)
+        unexplained = np.where(later < _LATE_SHARE * longer, longer, 0.0)
+    if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
+        return []
+    worst = int(np.argmax(unexplained))
+    return [
+        f"all ranks communicate for {milliseconds(float(unexplained[worst]))} longer in step "
+        f"{view.steps[worst]} than usual, and no finding says why: look at the network at that time"
+    ]

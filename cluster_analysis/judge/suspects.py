@@ -1,0 +1,41 @@
+"""A suspect: what a detector hands over before anybody has computed what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_run.findings import Cause, Confidence, Evidence, Kind, Link, Pattern
+from cluster_run.ids import HostId, Rank
+
+#: Which local times the excess sits in: everywhere, before the first operator of a step, or in pauses.
+Where = Literal["spread", "head", "pauses"]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """One hypothesis.
+
+    `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
+    operator's transfer. Only an alarm may become more than information. `p_value` is how probable such a
+    suspect is in a healthy job, over all ranks or hosts that were compared.
+    """
+
+    key: str
+    kind: Kind
+    ranks: tuple[Rank, ...]
+    hosts: tuple[HostId, ...]
+    cause: Cause
+    pattern: Pattern
+    step_positions: tuple[int, ...]
+    evidence: tuple[Evidence, ...]
+    summary: str
+    next_check: str
+    confidence: Confidence = "high"
+    excess_us: FloatArray | None = None
+    where: Where = "spread"
+    links: tuple[Link, ...] = ()
+    link_factor: FloatArray | None = None
+    is_alarm: bool = True
+    p_value: float = 0.0

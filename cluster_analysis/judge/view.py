@@ -1,0 +1,179 @@
+"""The job as the detectors see it: dense (rank, step) arrays, and who is whose peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.judge.measures.dense import DensePart, dense_part
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.replay.graph import job_graph
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.possible_gaps import with_possible_gaps
+from cluster_analysis.replay.replay import Graph
+from cluster_analysis.replay.role_gaps import RoleGaps
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.calls import numbers
+from cluster_run.ids import HostId, Rank, Step
+
+
+@dataclass(frozen=True)
+class JobView:
+    """Times in µs, (R, S), NaN where not measured. Codes are (R,), -1 where unknown.
+
+    `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
+    `mates`: ranks of one replica and stage, which share even the micro-batch (tensor and context parallel).
+    `dense` is what lies outside of experts, None without experts or where it cannot be told.
+    """
+
+    ranks: IntArray
+    steps: tuple[Step, ...]
+    computing_us: FloatArray
+    free_us: FloatArray
+    preparing_us: FloatArray
+    step_us: FloatArray
+    communication_us: FloatArray
+    overlapped_us: FloatArray
+    role: IntArray
+    stage: IntArray
+    host: IntArray
+    hosts: tuple[HostId, ...]
+    replica: IntArray
+    mates: IntArray
+    has_experts: bool
+    has_roles: bool
+    graph: Graph | None
+    gaps: RoleGaps | None
+    dense: DensePart | None
+    topology: Topology
+
+    @property
+    def expected_ranks(self) -> int:
+        """Ranks that the job has, as far as topology, groups and degrees of parallelism tell."""
+        sizes = self.topology.parallel
+        named = set(self.topology.ranks).union(*(group.ranks for group in self.topology.groups.values()))
+        product = sizes.tp * sizes.pp * sizes.dp * max(sizes.cp, 1)
+        return max(len(named), product, len(self.ranks))
+
+    @property
+    def mean_step_us(self) -> float:
+        """Mean over steps of the time the typical rank took; NaN where no step has totals."""
+        by_step = median(self.step_us, 0)
+        known = by_step[np.isfinite(by_step)]
+        return float(known.mean()) if len(known) else float("nan")
+
+    def rank_ids(self, positions: IntArray | list[int]) -> tuple[Rank, ...]:
+        """Global ranks at positions."""
+        return tuple(Rank(int(self.ranks[position])) for position in positions)
+
+    def peers_of(self, position: int) -> IntArray:
+        """Positions of the other ranks that do the same work."""
+        same = self.role == self.role[position]
+        same[position] = False
+        return np.flatnonzero(same)
+
+    def role_name(self, role: int) -> str:
+        """How to call a role in a sentence."""
+        if not self.has_roles:
+            return "the job" if len(np.unique(self.role)) < 2 else f"group {role}"
+        return f"stage {role}"
+
+
+def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
+    """Turn tables into arrays and the topology into codes."""
+    table = evidence.step_table
+    ranks, row = np.unique(table["rank"].to_numpy(), return_inverse=True)
+    steps, column = np.unique(table["step"].to_numpy(), return_inverse=True)
+
+    def by_rank(name: str) -> FloatArray:
+        values = np.full((len(ranks), len(steps)), np.nan)
+        values[row, column] = numbers(table[name])
+        return values
+
+    computing, free = by_rank("computing_us"), by_rank("free_us")
+    preparing = by_rank("preparing_us")
+    preparing[preparing < 0] = np.nan
+    exposed = by_rank("communication_not_overlapped_us")
+    graph = evidence.graph or job_graph(evidence)
+    stage = _codes(ranks, dict(topology.stages))
+    has_roles = bool((stage >= 0).any())
+    role = stage if has_roles else _signature_roles(ranks, graph)
+    host_names = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
+    position = {name: number for number, name in enumerate(host_names)}
+    hosts = {rank: position[host] for rank, host in topology.hosts.items()}
+    replica = _codes(ranks, dict(topology.dp_index))
+    if graph is not None:
+        idle = free + np.nan_to_num(preparing)
+        graph = _checked_gaps(graph, ranks, computing + idle, idle, role)
+    experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
+    dense = None
+    if experts and graph is not None and graph.n_steps == len(steps):
+        dense = dense_part(
+            graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
+        )
+    return JobView(
+        ranks=ranks.astype(np.int32),
+        steps=tuple(Step(int(step)) for step in steps),
+        computing_us=computing,
+        free_us=free,
+        preparing_us=preparing,
+        step_us=computing + exposed + free + np.nan_to_num(preparing),
+        communication_us=by_rank("communication_us"),
+        overlapped_us=by_rank("overlapped_us"),
+        role=role,
+        stage=stage,
+        host=_codes(ranks, hosts),
+        hosts=host_names,
+        replica=replica,
+        mates=_mates(ranks, topology, role, replica),
+        has_experts=bool(experts),
+        has_roles=has_roles,
+        graph=graph,
+        gaps=None if graph is None else RoleGaps(ranks, graph),
+        dense=dense,
+        topology=topology,
+    )
+
+
+def _checked_gaps(
+    graph: Graph, ranks: IntArray, local_us: FloatArray, idle_us: FloatArray, role: IntArray
+) -> Graph:
+    """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
+    if local_us.shape[1] != graph.n_steps:
+        return graph
+    known = np.isin(graph.ranks, ranks)
+    row = np.searchsorted(ranks, graph.ranks[known])
+    role_of = np.full(len(graph.ranks), -1)
+    local, idle = np.full((2, len(graph.ranks), graph.n_steps), np.nan)
+    local[known], idle[known], role_of[known] = local_us[row], idle_us[row], role[row]
+    return with_possible_gaps(graph, local, idle, role_of)
+
+
+def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:
+    return np.array([values.get(Rank(int(rank)), -1) for rank in ranks], np.int32)
+
+
+def _signature_roles(ranks: IntArray, graph: Graph | None) -> IntArray:
+    """Without stages, ranks that issue the same number of each kind of operator do the same work."""
+    if graph is None:
+        return np.zeros(len(ranks), np.int32)
+    counts = np.zeros((len(graph.ranks), len(graph.types)), np.int64)
+    np.add.at(counts, (graph.rank, graph.operator_type[graph.operator]), 1)
+    per_step = np.rint(counts / graph.n_steps / 2).astype(np.int64)  # one lost record is no other role
+    _, role = np.unique(per_step, axis=0, return_inverse=True)
+    known = {Rank(int(rank)): int(code) for rank, code in zip(graph.ranks, np.ravel(role), strict=True)}
+    return _codes(ranks, known)
+
+
+def _mates(ranks: IntArray, topology: Topology, role: IntArray, replica: IntArray) -> IntArray:
+    """Ranks with the same micro-batches: same stage and replica, or else the same tensor-parallel group."""
+    if (replica >= 0).all() and (role >= 0).all():
+        _, code = np.unique(np.stack([role, replica]), axis=1, return_inverse=True)
+        return np.ravel(code).astype(np.int32)
+    code = np.full(len(ranks), -1, np.int32)
+    tensor = [group for group in topology.groups.values() if group.role == "tp" and len(group.ranks) > 1]
+    for number, group in enumerate(sorted(tensor, key=lambda one: one.ranks)):
+        code[np.isin(ranks, group.ranks)] = number
+    return code

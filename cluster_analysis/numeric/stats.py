@@ -1,0 +1,143 @@
+"""Robust statistics for few peers: medians that leave the suspect out, and tests that survive outliers.
+
+All functions take NaN for "not measured". Tail probabilities are upper tails.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+
+#: Groups are padded to the longest while that takes no more than this many times their sizes.
+_MAX_PADDING = 8
+#: Makes the median absolute deviation the standard deviation of a normal distribution.
+MAD_TO_SIGMA = 1.4826
+#: A median absolute deviation says as much as a standard deviation of this share of the samples.
+MAD_EFFICIENCY = 0.37
+#: Standard error of a median over that of a mean, for normal samples.
+MEDIAN_SE = 1.2533
+
+
+def median(values: FloatArray, axis: int | None = None) -> FloatArray:
+    """Median that passes over NaN and stays quiet about slices without any number."""
+    with np.errstate(all="ignore"):
+        return np.asarray(_nan_median(np.asarray(values, np.float64), axis))
+
+
+def _nan_median(values: FloatArray, axis: int | None) -> FloatArray:
+    if values.size == 0:
+        shape = () if axis is None else tuple(np.delete(values.shape, axis))
+        return np.full(shape, np.nan)
+    ordered = np.sort(values, axis=axis)  # NaN goes last
+    count = np.isfinite(ordered).sum(axis=axis)
+    if axis is None:
+        ordered, axis = ordered.ravel(), 0
+    low = np.maximum((count - 1) // 2, 0)
+    high = np.minimum(count // 2, ordered.shape[axis] - 1)
+    pick = np.stack(
+        [
+            np.take_along_axis(ordered, np.expand_dims(place, axis), axis=axis).squeeze(axis)
+            for place in (np.asarray(low), np.asarray(high))
+        ]
+    )
+    result: FloatArray = np.where(count > 0, pick.mean(axis=0), np.nan)
+    return result
+
+
+def sigma(values: FloatArray, axis: int | None = None) -> FloatArray:
+    """Robust standard deviation: 1.4826 times the median absolute deviation."""
+    centre = median(values, axis)
+    deviation = np.abs(values - (centre if axis is None else np.expand_dims(centre, axis)))
+    return MAD_TO_SIGMA * median(deviation, axis)
+
+
+def leave_one_out(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Centre and robust sigma of all others, for each of `values` (N,); NaN values count for nobody."""
+    n = len(values)
+    if n < 2:
+        return np.full(n, np.nan), np.full(n, np.nan)
+    if n > 64:  # one value moves the median of many by less than its error: leave none out
+        return np.full(n, median(values)), np.full(n, sigma(values))
+    others = np.tile(values, (n, 1))
+    np.fill_diagonal(others, np.nan)
+    return median(others, 1), sigma(others, 1)
+
+
+def shrink(scale: FloatArray, pooled: float, df: FloatArray | float, prior_df: float = 6.0) -> FloatArray:
+    """Pull scales of few peers towards the pooled one (empirical Bayes, as limma does)."""
+    result: FloatArray = np.sqrt((prior_df * pooled**2 + df * scale**2) / (prior_df + df))
+    return result
+
+
+def student_tail(t: FloatArray, df: FloatArray | float) -> FloatArray:
+    """P(T > t) by Wallace's normal approximation, good to 3 digits for df >= 3."""
+    t = np.asarray(t, np.float64)
+    df = np.asarray(df, np.float64)
+    z = np.sqrt(df * np.log1p(t * t / df)) * (8 * df + 1) / (8 * df + 3) * np.sign(t)
+    return normal_tail(z)
+
+
+def normal_tail(z: FloatArray) -> FloatArray:
+    """P(Z > z)."""
+    flat = np.nan_to_num(np.asarray(z, np.float64), nan=-np.inf).ravel()
+    tail = np.array([0.5 * math.erfc(value / math.sqrt(2.0)) for value in flat.tolist()])
+    return tail.reshape(np.shape(z))
+
+
+def binomial_tail(events: int, trials: int, rate: float) -> float:
+    """P(X >= events) for X binomial."""
+    if events <= 0:
+        return 1.0
+    rate = min(max(rate, 1e-12), 1.0)
+    return float(
+        sum(math.comb(trials, k) * rate**k * (1.0 - rate) ** (trials - k) for k in range(events, trials + 1))
+    )
+
+
+def benjamini_hochberg(p: FloatArray, rate: float) -> BoolArray:
+    """Which hypotheses to reject so that at most `rate` of the rejected ones are wrong, on average."""
+    chosen = np.zeros(len(p), bool)
+    known = np.flatnonzero(np.isfinite(p))
+    if not len(known):
+        return chosen
+    order = known[np.argsort(p[known], kind="stable")]
+    passes = p[order] <= rate * np.arange(1, len(order) + 1) / len(order)
+    if passes.any():
+        chosen[order[: int(np.flatnonzero(passes)[-1]) + 1]] = True
+    return chosen
+
+
+def theil_sen(values: FloatArray) -> FloatArray:
+    """Median slope per step of each row of (N, S)."""
+    n_steps = values.shape[1]
+    first, second = np.triu_indices(n_steps, 1)
+    return median((values[:, second] - values[:, first]) / (second - first), 1)
+
+
+def medians_by(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Medians of the rows of (N,) or (N, S) by code, in the order of the codes: (G,) or (G, S).
+
+    All groups at once, laid side by side as (group, member): a job has thousands of hosts of a few ranks.
+    """
+    found, code = np.unique(codes, return_inverse=True)
+    count = np.bincount(code, minlength=len(found))
+    width = int(count.max(initial=0))
+    if len(found) * width > _MAX_PADDING * max(len(codes), 1):
+        return np.array([median(values[code == one], 0) for one in range(len(found))])
+    order = np.argsort(code, kind="stable")
+    member = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
+    beside = np.full((len(found), width, *values.shape[1:]), np.nan)
+    beside[code[order], member] = values[order]
+    return median(beside, 1)
+
+
+def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:
+    """Median of each row's group by column: (N, S) to (N, S); groups below 0 give NaN."""
+    result = np.full(values.shape, np.nan)
+    for group in np.unique(groups[groups >= 0]):
+        inside = groups == group
+        result[inside] = median(values[inside], 0)
+    return result

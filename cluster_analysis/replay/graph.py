@@ -1,0 +1,169 @@
+"""Lay the operators of all steps side by side as one graph, in an order in which it can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.replay.instances import Visits
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.message_times import Messages, message_times
+from cluster_analysis.replay.order import replay_order
+from cluster_analysis.replay.replay import Graph
+from cluster_analysis.trace.evidence import StepOperators
+from cluster_run.ids import Step
+
+
+def laid_out(evidence: JobEvidence) -> JobEvidence:
+    """Return the evidence with the graph in place of the operators by step, which are as large as it is."""
+    return replace(
+        evidence, graph=job_graph(evidence), step_operators=tuple(None for _ in evidence.step_operators)
+    )
+
+
+def job_graph(evidence: JobEvidence) -> Graph | None:
+    """Return the graph of all steps; None unless every step has operators: a part would not be the job."""
+    by_step = dict(zip(evidence.steps, evidence.step_operators, strict=True))
+    operators = [
+        by_step.get(Step(step)) for step in np.unique(evidence.step_table["step"].to_numpy()).tolist()
+    ]
+    present = [one for one in operators if one is not None]
+    return build_graph(present) if len(present) == len(operators) else None
+
+
+class _SideBySide:
+    """The columns of all steps, one step after the other, with visits and operators numbered through."""
+
+    def __init__(self, steps: Sequence[StepOperators]) -> None:
+        self._steps = steps
+        self.n_visits_by_step = [step.n_visits for step in steps]
+        self.n_operators_by_step = [len(step.operator_group) for step in steps]
+        self.n_visits = sum(self.n_visits_by_step)
+        self.ranks = np.unique(np.concatenate([step.ranks for step in steps]))
+        self.groups = tuple(sorted({group for step in steps for group in step.groups}))
+        self.types = tuple(sorted({name for step in steps for name in step.types}))
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers."""
+        return np.concatenate([getattr(step, name) for step in self._steps])
+
+    def marks(self, name: str) -> BoolArray:
+        """Return a column of truths."""
+        return np.concatenate([getattr(step, name) for step in self._steps])
+
+    def visits(self, name: str, *, none: int) -> IntArray:
+        """Return a column of visits; `none` where a step has -1."""
+        return self._shifted(name, self.n_visits_by_step, none)
+
+    def operators(self, name: str) -> IntArray:
+        """Return a column of operators."""
+        return self._shifted(name, self.n_operators_by_step, 0)
+
+    def ranks_of_visits(self) -> IntArray:
+        """Return where each visit's rank stands in `ranks`."""
+        return np.concatenate(
+            [
+                np.searchsorted(self.ranks, step.ranks).astype(np.int32)[step.visit_rank]
+                for step in self._steps
+            ]
+        )
+
+    def named(self, name: str, names: str, wanted: tuple[str, ...]) -> IntArray:
+        """Return a column of positions in a step's own `names` as positions in `wanted`."""
+        place = {text: number for number, text in enumerate(wanted)}
+        parts = [
+            np.array([place[text] for text in getattr(step, names)] or [0], np.int32)[getattr(step, name)]
+            for step in self._steps
+        ]
+        return np.concatenate(parts)
+
+    def measured_us(self) -> FloatArray:
+        """Return each rank's step times by [step, rank]; NaN where it has none."""
+        measured = np.full((len(self._steps), len(self.ranks)), np.nan)
+        for number, step in enumerate(self._steps):
+            measured[number, np.searchsorted(self.ranks, step.ranks)] = step.step_us
+        return measured
+
+    def _shifted(self, name: str, sizes: list[int], none: int) -> IntArray:
+        parts = [getattr(step, name) for step in self._steps]
+        moved = np.concatenate(parts, dtype=np.int32)
+        begin = before = 0
+        for part, size in zip(parts, sizes, strict=True):
+            own = moved[begin : begin + len(part)]
+            np.add(own, before, out=own, where=own >= 0)
+            begin, before = begin + len(part), before + size
+        moved[moved < 0] = none
+        return moved
+
+
+def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
+    """Lay the steps side by side; None when there is no operator to replay."""
+    if not any(step.n_visits for step in steps):
+        return None
+    beside = _SideBySide(steps)
+    ranks, n_visits = beside.ranks, beside.n_visits
+    rank = beside.ranks_of_visits()
+    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_visits_by_step)
+    operator = beside.operators("visit_operator")
+    after, sender, receiver = (
+        beside.visits(f"visit_{name}", none=n_visits) for name in ("after", "sender", "receiver")
+    )
+    join = beside.visits("visit_join", none=n_visits + 1)
+    is_p2p, is_side = beside.marks("visit_is_p2p"), beside.marks("visit_is_side")
+    at = np.flatnonzero(is_p2p)
+    messages = Messages(
+        at, n_visits, operator[at], rank[at], sender[at], receiver[at],
+        beside.marks("visit_is_send")[at], beside.marks("visit_is_receive")[at],
+    )  # fmt: skip
+    own, waits = np.full(n_visits, np.nan), np.zeros(n_visits, bool)
+    transfer, own[at], waits[at] = message_times(
+        messages, rank, beside.numbers("visit_elapse_us"), beside.numbers("operator_transfer_us")
+    )
+    n_operators = len(transfer)
+    cell = number_of_step * np.int32(len(ranks)) + rank
+    by_operator = beside.visits("visit_by_operator", none=0)
+    order = replay_order(
+        Visits(
+            operator,
+            by_operator,
+            cell,
+            after,
+            join,
+            sender,
+            receiver,
+            own,
+            beside.marks("visit_waits_last"),
+            is_p2p,
+            waits,
+        ),
+        n_operators,
+        len(steps) * len(ranks),
+    )
+    return Graph(
+        ranks=ranks,
+        n_steps=len(steps),
+        rank=rank,
+        step=number_of_step,
+        operator=operator,
+        after=after,
+        sender=sender,
+        receiver=receiver,
+        gap_us=np.nan_to_num(beside.numbers("visit_gap_us"), copy=False),
+        is_side=is_side,
+        is_p2p=is_p2p,
+        waits_for_receiver=waits,
+        transfer_us=transfer,
+        operator_step=np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_operators_by_step),
+        operator_group=beside.named("operator_group", "groups", beside.groups),
+        operator_type=beside.named("operator_type", "types", beside.types),
+        operator_place=beside.numbers("operator_place").astype(np.int32),
+        operator_bytes=beside.numbers("operator_bytes"),
+        operator_n_ranks=np.bincount(operator, minlength=n_operators),
+        groups=beside.groups,
+        types=beside.types,
+        measured_us=beside.measured_us(),
+        order=order,
+    )

@@ -1,0 +1,83 @@
+"""What of a graph decides the order of its replay, and how deep each operator lies in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import begins, ranges, stable_order
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The columns of a graph's visits (V,) that decide the order; V where there is none, V + 1 for `join`.
+
+    `by_operator` are the visits of each operator side by side, in their order. `cell` numbers step and rank
+    through. `join` is a visit of another stream that must have ended too, before
+    the local time or, where the visit `waits_last`, behind it. `own_us` is what a receive takes
+    once its message is there, NaN where a visit takes the operator's transfer.
+    """
+
+    operator: IntArray
+    by_operator: IntArray
+    cell: IntArray
+    after: IntArray
+    join: IntArray
+    sender: IntArray
+    receiver: IntArray
+    own_us: FloatArray
+    waits_last: BoolArray
+    is_p2p: BoolArray
+    waits_for_receiver: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.operator)
+
+
+def levels(visits: Visits, n_operators: int) -> IntArray:
+    """How many rounds of others an operator must wait for (O,); -1 in a circle."""
+    sources, targets = _edges(visits)
+    waits = np.bincount(targets, minlength=n_operators)
+    by_source = stable_order(sources)
+    targets = targets[by_source]
+    begin = np.r_[0, np.cumsum(np.bincount(sources, minlength=n_operators))]
+    level = np.full(n_operators, -1, np.int32)
+    ready: IntArray = np.flatnonzero(waits == 0)
+    number = 0
+    while len(ready):
+        level[ready] = number
+        number += 1
+        released = targets[ranges(begin[ready], begin[ready + 1] - begin[ready])]
+        np.subtract.at(waits, released, 1)
+        ready = _distinct(released[waits[released] == 0])
+    return level
+
+
+def _edges(visits: Visits) -> tuple[IntArray, IntArray]:
+    """(source operator, target operator): what must have ended before an operator can end."""
+    n, operator = len(visits), visits.operator
+    sources, targets = [], []
+
+    def add(source: IntArray, target: IntArray) -> None:
+        real = source < n
+        sources.append(operator[source[real]])
+        targets.append(operator[target[real]])
+
+    # The members of an operator mostly come from one other together: such edges lie side by side.
+    add(visits.after[visits.by_operator], visits.by_operator)
+    joining = np.flatnonzero(visits.join < n)
+    add(visits.join[joining], joining)
+    for other, counts in ((visits.sender, None), (visits.receiver, visits.waits_for_receiver)):
+        paired = np.flatnonzero(other < n if counts is None else (other < n) & counts)
+        add(visits.after[other[paired]], paired)
+        add(visits.join[other[paired]], paired)
+    source, target = np.concatenate(sources), np.concatenate(targets)
+    kept = begins(source) | begins(target)
+    return source[kept], target[kept]
+
+
+def _distinct(numbers: IntArray) -> IntArray:
+    ordered = np.sort(numbers)
+    return ordered[begins(ordered)]

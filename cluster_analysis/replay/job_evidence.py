@@ -1,0 +1,83 @@
+"""What the analysis knows about a job once its ranks are read: all steps, put together.
+
+`merge_steps` sorts by step, so that neither scheduling nor partitioning shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from cluster_analysis.replay.replay import Graph
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
+from cluster_analysis.trace.evidence import StepEvidence, StepOperators
+from cluster_run.ids import Step, format_number_ranges
+
+
+@dataclass(frozen=True)
+class JobEvidence:
+    """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any.
+
+    `graph` stands for them once `graph.laid_out` has laid them side by side: they are dropped then.
+    """
+
+    steps: tuple[Step, ...]
+    step_table: pa.Table
+    matched: pa.Table
+    rank_times: pa.Table
+    links: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    step_operators: tuple[StepOperators | None, ...]
+    notes: tuple[str, ...] = field(default=())
+    graph: Graph | None = None
+
+
+def merge_steps(
+    parts: Sequence[StepEvidence], topology: Topology, operators: pa.Table, packets: pa.Table
+) -> JobEvidence:
+    """Put the steps together; the order of `parts` does not matter.
+
+    Args:
+        parts: one value a step.
+        topology: who sits where; ranks that it does not know are dropped from nothing, only noted.
+        operators: OPERATORS of all ranks, or an empty table.
+        packets: PACKETS of all ranks, or an empty table.
+    """
+    ordered = sorted(parts, key=lambda part: part.step)
+    seen = {rank for part in ordered for rank in part.steps["rank"].to_pylist()}
+    silent = sorted(set(topology.ranks) - seen)
+    notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
+    if silent and ordered:
+        verb = "has" if len(silent) == 1 else "have"
+        notes.append(f"{len(silent)} of {len(topology.ranks)} ranks {verb} no step times")
+    partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
+    if partial:
+        which = "step" if len(partial) == 1 else "steps"
+        notes.append(
+            f"{which} {format_number_ranges(partial)}: not of all ranks; their other steps are compared"
+        )
+    return JobEvidence(
+        steps=tuple(part.step for part in ordered),
+        step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),
+        matched=_sorted([part.matched for part in ordered], MATCHED, ()),
+        rank_times=_sorted([part.rank_times for part in ordered], RANK_TIMES, ("step", "rank")),
+        links=_sorted([part.links for part in ordered], LINKS, ()),
+        operators=operators.sort_by([("rank", "ascending")]) if operators.num_rows else empty(OPERATORS),
+        packets=packets.sort_by([("rank", "ascending"), ("step", "ascending")])
+        if packets.num_rows
+        else empty(PACKETS),
+        step_operators=tuple(part.operators for part in ordered),
+        notes=tuple(notes),
+    )
+
+
+def _sorted(tables: Sequence[pa.Table], schema: pa.Schema, keys: tuple[str, ...]) -> pa.Table:
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return empty(schema)
+    table = pa.concat_tables(filled).unify_dictionaries()
+    return table.sort_by([(key, "ascending") for key in keys]) if keys else table

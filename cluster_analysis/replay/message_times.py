@@ -1,0 +1,139 @@
+"""What messages take by themselves, and which sends wait for their receivers, told from both ends' times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+
+#: A send this many times as long as the quick ones was held up, by its receiver or by the network.
+_LONG_SEND = 1.5
+#: Fewer held-up sends than this say nothing, and change nothing.
+_MIN_LONG_SHARE = 0.02
+#: Of the messages between two ranks, these are surely not held up by third ones.
+_QUICK_QUANTILE = 0.1
+#: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
+_MEETING_SPREAD = 0.5
+_MEETING_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The point-to-point visits of a job (M,). `sender` and `receiver` are visits, `n_visits` for none."""
+
+    visits: IntArray
+    n_visits: int
+    operator: IntArray
+    rank: IntArray
+    sender: IntArray
+    receiver: IntArray
+    is_send: BoolArray
+    is_receive: BoolArray
+
+
+def message_times(
+    messages: Messages, visit_rank: IntArray, elapse: FloatArray, transfer: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Transfers of operators (O,), what a message's visit takes by itself (M,), and which ones wait (M,).
+
+    An eager send takes the same time whatever the receiver does, and its message as long as itself. A
+    send that waits, and a batch, take what the shorter of the two ends takes. What a visit takes by itself is
+    NaN where it takes the transfer.
+
+    Args:
+        messages: all point-to-point visits.
+        visit_rank: the rank of every visit (V,).
+        elapse: how long every visit lasted, µs (V,).
+        transfer: transfers as the reduction has them, µs (O,).
+    """
+    n, operator, sender, receiver = messages.n_visits, messages.operator, messages.sender, messages.receiver
+    lasted = elapse[messages.visits]
+    own = np.full(len(operator), np.nan)
+    waits = np.zeros(len(operator), bool)
+    transfer = transfer.copy()
+    has_sender, has_receiver = sender < n, receiver < n
+    is_batch = ~messages.is_send & ~messages.is_receive
+    for kind in (messages.is_send, is_batch & has_receiver & ~has_sender):
+        sends = kind & has_receiver
+        waits |= sends & (not is_eager(lasted[sends], elapse[receiver[sends]]))
+    exchanging = is_batch & has_receiver & has_sender
+    one_way = is_batch & has_receiver & ~has_sender
+    waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
+    # Both ends of a batch with several partners may have waited for others: the shortest is then no transfer.
+    # A receiver that finds its message there takes next to nothing, which is no transfer either.
+    if is_batch.any():
+        sends = is_batch & has_receiver
+        usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
+        now = transfer[operator[is_batch]]
+        own_usual = np.maximum(_usual_of_pairs(now, messages, visit_rank, is_batch), 0.3 * usual)
+        is_pair = wait_for_each_other(messages.visits, sender, receiver, n)[is_batch]
+        now = np.where((now > 3.0 * own_usual) & ~is_pair, own_usual, now)
+        transfer[operator[is_batch]] = np.where(now < 0.3 * usual, usual, now)
+        quick = is_batch & (lasted < 0.9 * transfer[operator])
+        own[quick] = lasted[quick]
+    eager_sends = messages.is_send & ~waits
+    transfer[operator[eager_sends]] = lasted[eager_sends]
+    is_eager_visit = np.zeros(n, bool)
+    is_eager_visit[messages.visits[eager_sends]] = True
+    from_eager = np.flatnonzero(has_sender)
+    from_eager = from_eager[is_eager_visit[sender[from_eager]]]
+    transfer[operator[from_eager]] = elapse[sender[from_eager]]
+    # A message that was sent before its receiver came is there; one that waits for it moves only then.
+    received = from_eager[messages.is_receive[from_eager]]
+    if len(received):
+        quickest = float(np.percentile(lasted[received], 2))
+        own[received] = np.minimum(lasted[received], quickest)
+    alone = ~has_sender & ~has_receiver
+    own[alone] = lasted[alone]
+    return transfer, own, waits
+
+
+def wait_for_each_other(visits: IntArray, sender: IntArray, receiver: IntArray, n_visits: int) -> BoolArray:
+    """Whether a message's ends have one partner each, each other: no third rank holds them up (M,).
+
+    Args:
+        visits: the messages' visits, sorted.
+        sender: the visits that they receive from, `n_visits` for none.
+        receiver: the visits that receive from them, likewise.
+        n_visits: the number of all visits.
+    """
+    partner = np.where(receiver < n_visits, receiver, sender)
+    has_one = (partner < n_visits) & ((sender == n_visits) | (receiver == n_visits) | (sender == receiver))
+    only = np.full(n_visits + 1, n_visits, np.int64)
+    only[visits[has_one]] = partner[has_one]
+    return np.asarray(has_one & (only[partner] == visits), np.bool_)
+
+
+def _usual_of_pairs(
+    transfer: FloatArray, messages: Messages, visit_rank: IntArray, is_batch: BoolArray
+) -> FloatArray:
+    """The quick transfers between the two ranks of each batch; a slow link's are all slow."""
+    n, rank = messages.n_visits, messages.rank[is_batch]
+    partner = np.minimum(messages.sender, messages.receiver)[is_batch]
+    other = np.where(partner < n, visit_rank[np.minimum(partner, n - 1)], -1)
+    low, high = np.minimum(rank, other), np.maximum(rank, other)
+    _, pair = np.unique(low.astype(np.int64) * (int(visit_rank.max()) + 2) + high, return_inverse=True)
+    order = np.lexsort((transfer, pair))
+    count = np.bincount(pair)
+    quick = np.cumsum(count) - count + (_QUICK_QUANTILE * (count - 1)).astype(np.int64)
+    usual: FloatArray = transfer[order][quick][pair]
+    return usual
+
+
+def is_eager(send: FloatArray, receive: FloatArray) -> bool:
+    """Whether sends return without waiting for their receivers.
+
+    A send that waits for its receiver is long just when the receiver came late, and a late receiver that
+    starts the transfer takes as long as the transfer. An eager send is long when the network was busy;
+    its receiver then waits as well, or finds the message there and takes next to nothing.
+    """
+    if not len(send):
+        return True
+    usual = max(float(np.percentile(send, 25)), 1.0)
+    is_long = send > _LONG_SEND * usual
+    if np.mean(is_long) < _MIN_LONG_SHARE:
+        return True
+    met = np.abs(receive[is_long] / usual - 1.0) < _MEETING_SPREAD
+    return bool(np.mean(met) < _MEETING_SHARE)

@@ -1,0 +1,123 @@
+"""No rank worked longer between its operators than its step totals say: the rest of its gaps is waiting.
+
+Gaps are read off operators. Where a record is lost, or the main stream waits unseen for another one, a gap
+holds waiting for other ranks. A replay would take it for the rank's own time, and hide what a repair saves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.numeric.stats import group_medians, median
+from cluster_analysis.replay.replay import Graph
+
+#: A rank's gaps agree with its totals to 1-2 % of them; what is off by more is looked at.
+_TOLERANCE = 0.05
+#: Where more ranks than this are off in a step, their gaps mean something else there.
+_MOST_OFF = 0.25
+#: Share of a role's ranks and steps whose gaps hold least waiting: they show what is usual.
+_CALM = 0.25
+#: A rank that idles longer than its peers by this share of what its gaps hold too much has gaps of its own.
+_OWN_SHARE = 0.25
+#: Peers that it takes to say how long a gap is usually, and as many as are asked.
+_ENOUGH_PEERS = 3
+_MOST_PEERS = 32
+
+
+def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, role: IntArray) -> Graph:
+    """Return the graph with gaps shortened towards their peers' where they exceed the rank's local time.
+
+    Args:
+        graph: the job's operators.
+        local_us: µs that each of the graph's ranks spent outside operators, by step (R, S); NaN for unknown.
+        idle_us: the part of it in which nothing was computed (R, S).
+        role: ranks that do the same work (R,), -1 for unknown.
+    """
+    n_steps = graph.n_steps
+    cell = graph.rank.astype(np.int64) * n_steps + graph.step
+    main = ~graph.is_side
+    in_cell = np.bincount(cell[main], graph.gap_us[main], local_us.size)
+    total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
+    over = _over(total, local_us, role)
+    if not main.all():
+        over[_idles_beside(idle_us, over, role)] = 0.0
+    # What a second stream is said to have waited for may not outlast all that the rank did either.
+    is_long = ~main & (graph.gap_us > (1.0 + _TOLERANCE) * local_us.ravel()[cell])
+    is_off = over > 0
+    is_off.ravel()[cell[is_long]] = True
+    if not is_off.any():
+        return graph
+    order = stable_order(cell)
+    count = np.bincount(cell, minlength=local_us.size)
+    begin = (np.cumsum(count) - count).reshape(local_us.shape)
+    count = count.reshape(local_us.shape)
+    gap = graph.gap_us.copy()
+    in_order = graph.gap_us[order]
+    usual_of: dict[tuple[int, int, int], FloatArray | None] = {}
+    for rank, step in np.argwhere(is_off).tolist():
+        key = int(role[rank]), int(count[rank, step]), step
+        if key not in usual_of:
+            alike = ~is_off & (count == key[1]) & (role == key[0])[:, None]
+            usual_of[key] = _usual(in_order, begin, alike, key)
+        usual = usual_of[key]
+        if usual is None:
+            continue
+        own = order[begin[rank, step] + np.arange(len(usual))]
+        longer = np.maximum(graph.gap_us[own] - usual, 0.0)
+        in_main = float(longer[main[own]].sum())
+        gap[own] -= np.where(is_long[own], longer, 0.0)
+        longer[is_long[own]] = 0.0
+        if in_main > 0:
+            gap[own] -= longer * min(1.0, float(over[rank, step]) / in_main)
+    return replace(graph, gap_us=gap)
+
+
+def _idles_beside(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolArray:
+    """Ranks (R,) whose gaps are longer in most steps because they idle themselves.
+
+    Idle time beside communication on a second stream counts as communication: totals show a part of it only.
+    """
+    own = median(idle_us - group_medians(idle_us, role), 1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(own >= np.maximum(_OWN_SHARE * median(over, 1), 1e-9)) & (median(over, 1) > 0)
+
+
+def _usual(
+    gap_us: FloatArray, begin: IntArray, alike: BoolArray, key: tuple[int, int, int]
+) -> FloatArray | None:
+    """Usual gaps of ranks that make the same calls: in the same step if they are enough, else in any."""
+    _, n, step = key
+    ranks = np.flatnonzero(alike[:, step])[:_MOST_PEERS]
+    first = begin[ranks, step] if len(ranks) >= _ENOUGH_PEERS else begin[alike][:_MOST_PEERS]
+    if len(first) < _ENOUGH_PEERS:
+        return None
+    return median(gap_us[first[:, None] + np.arange(n)], 0)
+
+
+def _over(total: FloatArray, local_us: FloatArray, role: IntArray) -> FloatArray:
+    """µs by which gaps exceed the local time, measured by what is usual for the role (R, S).
+
+    Usual in that step; or, if that is more than the local time, in the calmest quarter of all: where most
+    ranks wait unseen for one that pauses, the gaps of most are too long.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(local_us > 0, total / local_us, np.nan)
+    usual = group_medians(ratio, role)
+    calm = np.full(ratio.shape, np.nan)
+    off = np.zeros(ratio.shape)
+    for one in np.unique(role[role >= 0]):
+        inside = role == one
+        known = ratio[inside][np.isfinite(ratio[inside])]
+        if len(known):
+            calm[inside] = max(1.0, float(np.quantile(known, _CALM)))
+        off[inside] = (ratio[inside] > usual[inside] + _TOLERANCE).mean(axis=0)
+    with np.errstate(invalid="ignore"):
+        usual = np.where(off <= _MOST_OFF, usual, np.nan)
+        usual = np.fmin(usual, np.where(usual > calm + _TOLERANCE, calm, np.inf))
+        usual = np.where(np.isfinite(usual), usual, np.nan)
+        is_over: BoolArray = ratio > usual + _TOLERANCE
+    return np.where(is_over, total - np.nan_to_num(usual) * np.nan_to_num(local_us), 0.0)

@@ -1,0 +1,262 @@
+"""Gap replay: run a job again on paper with some local times or transfers changed.
+
+A rank's clock advances by its local gaps; a collective ends for all its members when the last one has
+come, plus its transfer time; a receive ends when the message is there. Changing gaps or transfers and
+running again gives the step time that would have been, waiting included. No clock of one host is ever
+compared with another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import ranges
+from cluster_analysis.replay.order import Block, Partners, ReplayOrder
+
+#: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
+#: makes the second round exact.
+_CARRY_ROUNDS = 3
+#: Leads that change by less from round to round change no step time that anybody quotes.
+_SETTLED_US = 20.0
+#: Memory for the local times of the scenarios that go through a pass together: more is no faster.
+_PASS_BYTES = 24 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What would be different: local times of some visits, transfers of some operators, each in µs."""
+
+    visits: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
+    gap_us: FloatArray = field(default_factory=lambda: np.empty(0))
+    operators: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
+    transfer_us: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All steps of a job side by side; visits and operators are numbered through.
+
+    `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `sender` and `receiver`
+    (V,) are visits, V where there is none. `waits_for_receiver` marks sends that do not return before the
+    receiver has come. Operators: (O,). `measured_us` is (steps, ranks). `order` holds the rest: whatever
+    only a replay asks for.
+    """
+
+    ranks: IntArray
+    n_steps: int
+    rank: IntArray
+    step: IntArray
+    operator: IntArray
+    after: IntArray
+    sender: IntArray
+    receiver: IntArray
+    gap_us: FloatArray
+    is_side: BoolArray
+    is_p2p: BoolArray
+    waits_for_receiver: BoolArray
+    transfer_us: FloatArray
+    operator_step: IntArray
+    operator_group: IntArray
+    operator_type: IntArray
+    operator_place: IntArray
+    operator_bytes: FloatArray
+    operator_n_ranks: IntArray
+    groups: tuple[str, ...]
+    types: tuple[str, ...]
+    measured_us: FloatArray
+    order: ReplayOrder
+    first_step_leads: bool = True
+
+    @cached_property
+    def cell_begin(self) -> IntArray:
+        """Where the visits of each rank's step begin, by [step, rank], and where the last ones end."""
+        n_cells = self.n_steps * len(self.ranks)
+        counts = np.bincount(self.step * np.int32(len(self.ranks)) + self.rank, minlength=n_cells)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    def visits_of(self, is_chosen: BoolArray) -> IntArray:
+        """Return the visits of ranks that are chosen (R,), sorted."""
+        cells = np.flatnonzero(np.tile(is_chosen, self.n_steps))
+        return ranges(self.cell_begin[cells], np.diff(self.cell_begin)[cells])
+
+    @property
+    def begins(self) -> BoolArray:
+        """Visits of the main stream without a predecessor: the gap before them is the begin of the step."""
+        return np.asarray((self.after == len(self.rank)) & ~self.is_side)
+
+    def replay(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
+        """Return the step times in µs of every scenario, (K, n_steps).
+
+        A step's time is from the last rank's end of the step before to the last rank's end. Ranks that
+        end a step early begin the next one early: the lead is carried over. The first step has the lead
+        that its own end shows, or none with `first_step_leads` off (all ranks began together).
+
+        Args:
+            repairs: what is different in each scenario.
+            lead: a first guess of the ranks' leads (steps, ranks).
+        """
+        times: FloatArray = self.rank_ends(repairs, lead).max(axis=2)
+        return times
+
+    def rank_ends(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
+        """Return each rank's end of each step, µs after the last rank's end of the step before.
+
+        The result is (K, steps, ranks).
+
+        Args:
+            repairs: what is different in each scenario.
+            lead: a first guess of the ranks' leads (steps, ranks), see `leads`.
+        """
+        n_scenarios = len(repairs)
+        shape = (n_scenarios, self.n_steps, len(self.ranks))
+        order = self.order
+        now = np.zeros(shape) if lead is None else np.broadcast_to(lead, shape)
+        ends = np.full((n_scenarios, self.n_steps * len(self.ranks)), -np.inf)
+        for _ in range(_CARRY_ROUNDS):
+            for part in self._parts(n_scenarios):
+                rows = self._pass(repairs[part], now[part])
+                latest = np.maximum.reduceat(rows[order.last_rows], order.last_begin, axis=0)
+                ends[part, order.cells] = latest.T
+            before, now = now, self.leads(ends.reshape(shape))
+            if float(np.abs(now - before).max(initial=0.0)) < _SETTLED_US:
+                break
+        return ends.reshape(shape)
+
+    def leads(self, ends: FloatArray) -> FloatArray:
+        """Return how early each rank begins each step, from its end of the step before; not above 0."""
+        late = np.where(np.isfinite(ends), ends - ends.max(axis=2, keepdims=True), 0.0)
+        first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
+        return np.concatenate([first, late[:, :-1]], axis=1)
+
+    def waiting_us(self, repair: Repair) -> FloatArray:
+        """Return how much longer each visit of a main stream lasts than its operator's transfer (V,).
+
+        Every step is by itself.
+        """
+        waited = np.zeros(len(self.rank))
+        self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))), waited)
+        by_visit: FloatArray = np.maximum(waited, 0.0, out=waited)[self.order.place]
+        by_visit[self.is_side] = 0.0
+        return by_visit
+
+    def _parts(self, n_scenarios: int) -> list[slice]:
+        """Scenarios that go through a pass together."""
+        at_once = max(1, _PASS_BYTES // (8 * len(self.order.visits)))
+        return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
+
+    @cached_property
+    def _local(self) -> FloatArray:
+        """Local times by place (V,), as they were."""
+        return self.gap_us[self.order.visits]
+
+    @cached_property
+    def _transfers(self) -> FloatArray:
+        """Transfers by place (O,), as they were."""
+        return self.transfer_us[self.order.operators]
+
+    def _pass(
+        self, repairs: Sequence[Repair], lead: FloatArray, waited: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the end of every row of the order, (rows,) of one scenario or (rows, K).
+
+        Args:
+            repairs: K scenarios.
+            lead: when each rank begins each step, (K, steps, ranks).
+            waited: filled with what visits last beyond their operator's transfer, by place, of one scenario.
+        """
+        order = self.order
+        gaps = [(order.place[one.visits], one.gap_us) for one in repairs]
+        transfers = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
+        with _changed(self._local, gaps) as local, _changed(self._transfers, transfers) as moved:
+            return self._ends(local, moved, lead, waited)
+
+    def _ends(
+        self, local: FloatArray, moved: FloatArray, lead: FloatArray, waited: FloatArray | None
+    ) -> FloatArray:
+        """Do what `_pass` says with local times and transfers by place, (N,) or by scenario."""
+        order, k = self.order, len(lead)
+        end = np.zeros((order.n_rows, k)) if k > 1 else np.zeros(order.n_rows)
+        end[order.nothing] = -np.inf
+        begins = lead.reshape(k, -1)
+        end[order.nothing + 1 :] = begins.T if k > 1 else begins[0]
+        for block in order.blocks:
+            stop, rows = block.end, slice(block.first, block.first + block.n_operators)
+            by_member = (block.n_members, block.n_operators, *end.shape[1:])
+            own, transfers = local[block.begin : stop], moved[rows]
+            if block.is_joint and waited is None:
+                # The last to come is who takes longest, so that one of the members is enough.
+                latest = end.take(order.after[block.begin : block.begin + block.n_operators], axis=0)
+                longest = own.reshape(block.n_members, block.n_operators, *own.shape[1:]).max(axis=0)
+                end[rows] = latest + longest + transfers
+                continue
+            arrive = end.take(order.after[block.begin : stop], axis=0)
+            if len(block.joins):
+                arrive[block.joins] = np.maximum(arrive[block.joins], end[block.join_rows])
+            arrive += own
+            if len(block.late_joins):
+                arrive[block.late_joins] = np.maximum(arrive[block.late_joins], end[block.late_join_rows])
+            if block.is_messages:
+                end[rows] = _message_ends(end, local, block, arrive, transfers)
+            else:
+                end[rows] = arrive.reshape(by_member).max(axis=0) + transfers
+            if waited is not None:
+                lasted = end[rows] - arrive.reshape(by_member)
+                waited[block.begin : stop].reshape(by_member)[:] = lasted - transfers
+        return end
+
+
+def _message_ends(
+    end: FloatArray, local: FloatArray, block: Block, arrive: FloatArray, moved: FloatArray
+) -> FloatArray:
+    """Ends of messages: what each takes by itself, but not before it is there."""
+    lasts = np.array(np.broadcast_to(moved, arrive.shape))
+    lasts[block.own_at] = block.own_us if arrive.ndim == 1 else block.own_us[:, None]
+    until: FloatArray = arrive + lasts
+    for one in block.partners:
+        come = _arrive(end, one, local[one.place]) + moved[one.at]
+        until[one.at] = np.maximum(until[one.at], come)
+    return until
+
+
+def _arrive(end: FloatArray, partners: Partners, gap: FloatArray) -> FloatArray:
+    """When partners come: their local time after what they wait for, or beside it where they wait last."""
+    begun = end.take(partners.after, axis=0)
+    if partners.join is None:
+        return np.asarray(begun + gap)
+    joined = end.take(partners.join, axis=0)
+    arrive: FloatArray = np.maximum(begun, joined) + gap
+    if partners.waits_last is not None:
+        last = partners.waits_last if arrive.ndim == 1 else partners.waits_last[:, None]
+        arrive = np.where(last, np.maximum(begun + gap, joined), arrive)
+    return arrive
+
+
+@contextmanager
+def _changed(values: FloatArray, changes: Sequence[tuple[IntArray, FloatArray]]) -> Iterator[FloatArray]:
+    """Values of N places with each scenario's changes: (N,) for one, else (N, K), or (N, 1) without any.
+
+    For one scenario they are changed in place until the end of the block: a copy would take as long as a
+    tenth of the pass.
+    """
+    if len(changes) == 1:
+        ((at, changed),) = changes
+        before = values[at]
+        values[at] = changed
+        try:
+            yield values
+        finally:
+            values[at] = before
+        return
+    if not any(len(at) for at, _ in changes):
+        yield values[:, None]
+        return
+    columns = np.repeat(values[:, None], len(changes), axis=1)
+    for number, (at, changed) in enumerate(changes):
+        columns[at, number] = changed
+    yield columns

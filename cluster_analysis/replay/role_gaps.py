@@ -1,0 +1,124 @@
+"""Where in a step a rank loses its time: its gaps beside those of its peers, place by place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.replay.replay import Graph
+
+#: A place is slow where it loses this share of what the suspect loses on average.
+_SLOW_PLACE = 0.5
+#: Share of the steps of ranks that must be complete to be laid side by side.
+_MOST = 0.5
+
+
+class RoleGaps:
+    """The main-stream gaps of a job as (step, rank, place), for ranks that issue the same calls.
+
+    Ranks are positions in the `ranks` given here; those without operators have no gaps.
+    """
+
+    def __init__(self, ranks: IntArray, graph: Graph) -> None:
+        self._gap_us = graph.gap_us
+        main = np.flatnonzero(~graph.is_side)
+        cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
+        self._visits = main[stable_order(cell)].astype(np.int32)
+        shape = (graph.n_steps, len(graph.ranks))
+        count = np.bincount(cell, minlength=shape[0] * shape[1])
+        begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)
+        where = np.minimum(np.searchsorted(graph.ranks, ranks), len(graph.ranks) - 1)
+        known = graph.ranks[where] == ranks
+        self._count = np.where(known, count.reshape(shape)[:, where], 0)
+        self._begin = begin[:, where]
+
+    def visits_of(self, ranks: IntArray) -> IntArray | None:
+        """Visits by place, (steps, ranks, places); None when the numbers of calls differ."""
+        count = self._count[:, ranks]
+        n_places = int(count.max(initial=0))
+        if not n_places or (count != n_places).any():
+            return None
+        return np.asarray(self._visits[self._begin[:, ranks][..., None] + np.arange(n_places)])
+
+    def lost_us(self, suspects: IntArray, peers: IntArray) -> FloatArray | None:
+        """How much longer each gap of the suspects is than their peers': (steps, suspects, places)."""
+        peers = self._like(suspects, peers)
+        own, others = self.visits_of(suspects), self.visits_of(peers)
+        if own is None or others is None or not len(peers):
+            return None
+        lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
+        return lost
+
+    def slow_share(
+        self, suspects: IntArray, peers: IntArray, shared: FloatArray | None = None
+    ) -> float | None:
+        """Share of the peers' time that lies in places where the suspects are slow.
+
+        Args:
+            suspects: positions of the suspects.
+            peers: positions of those they are compared with.
+            shared: logarithm of what lengthens a rank's gaps in a step for its data's sake (R, S).
+        """
+        own, others = self._complete_gaps(suspects, peers)
+        if own is None or others is None:
+            return None
+        if shared is not None:
+            factor = np.exp(-np.nan_to_num(shared)).T[:, :, None]
+            own, others = own * factor[:, suspects], others * factor[:, peers]
+        usual_by_step = median(others, 1)
+        usual = _mean(usual_by_step, 0)
+        # The middle of the suspects: one that is very slow says nothing of the others.
+        by_place = _mean(median(own - usual_by_step[:, None, :], 1), 0)
+        total = float(usual.sum())
+        if total <= 0 or by_place.sum() <= 0:
+            return 0.0
+        is_slow = by_place > _SLOW_PLACE * usual * (by_place.sum() / total)
+        return float(usual[is_slow].sum() / total)
+
+    def _complete_gaps(
+        self, suspects: IntArray, peers: IntArray
+    ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
+        """Gaps of both, (steps, ranks, places): NaN in steps of a rank that lack calls, as records get lost.
+
+        None where that is so in most steps of either: then they do not make the same calls.
+        """
+        everybody = np.r_[suspects, peers]
+        count = self._count[:, everybody]
+        n_places = int(np.bincount(count.ravel()).argmax()) if count.size else 0
+        is_complete = count == n_places
+        n_own = len(suspects)
+        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < _MOST:
+            return None, None
+        begin = np.where(is_complete, self._begin[:, everybody], 0)
+        gaps = self._gap_us[self._visits[begin[..., None] + np.arange(n_places)]]
+        gaps = np.where(is_complete[..., None], gaps, np.nan)
+        return gaps[:, :n_own], gaps[:, n_own:]
+
+    def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
+        """The peers that have as many calls as the suspects: a lost record makes two gaps one."""
+        wanted = self._count[:, suspects].max(axis=1, initial=0)
+        return np.asarray(peers[(self._count[:, peers] == wanted[:, None]).all(axis=0)])
+
+
+def _mean(values: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
+    """Mean of what is known; 0 where nothing is."""
+    known = np.isfinite(values)
+    total: FloatArray = np.where(known, values, 0.0).sum(axis=axis) / np.maximum(known.sum(axis=axis), 1)
+    return total
+
+
+def longer_share(lost_us: FloatArray, active: BoolArray) -> float:
+    """Share of places whose gap is longer than the peers', on average over active steps (steps,).
+
+    Half is chance.
+    """
+    return float((lost_us[active].mean(axis=0) > 0).mean()) if active.any() else 0.0
+
+
+def concentration(lost_us: FloatArray, active: BoolArray) -> float:
+    """Share of the excess that the single longest gap of each active step holds; 1 is one pause."""
+    chosen = np.maximum(lost_us[active], 0.0)
+    total = lost_us[active].sum()
+    return float(np.clip(chosen.max(axis=2).sum() / max(total, 1e-9), 0.0, 1.0)) if chosen.size else 0.0

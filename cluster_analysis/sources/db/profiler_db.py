@@ -1,0 +1,296 @@
+"""ascend_pytorch_profiler_{rank}.db and ascend_mindspore_profiler_{rank}.db: every task, in ns.
+
+Step times are recomputed from the tasks where no table holds them, by the profilers' own definitions:
+computing is the union of the compute tasks, communication the union of the communication operators,
+overlapped their intersection, the stage the span of both less the bubble (MindSpore: the span of the
+communication operators). An event belongs to the step in which it starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.counters import Counter
+from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.text.metadata_json import parse_metadata
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import RankMetadata
+from cluster_run.ids import Rank
+
+_Spans = npt.NDArray[np.int64]
+_OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
+
+
+def _is_timed(table: str) -> str:
+    """Return SQL for the rows that have both times, in their order."""
+    times = " AND ".join(f"typeof({table}.{column}) = 'integer'" for column in ("startNs", "endNs"))
+    return f"{times} AND {table}.endNs >= {table}.startNs"
+
+
+#: Which tasks, and which operators, have both times.
+IS_TIMED, _IS_TIMED_OPERATOR = _is_timed(_TASK), _is_timed(_OPERATOR)
+#: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
+_BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
+
+
+def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -> pa.Table | None:
+    """Return STEPS recomputed from the tasks, None where the database has none.
+
+    Without STEP_TIME the whole capture is step 0.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            _COMPUTE, "globalTaskId"
+        ):
+            return None
+        tell_untimed(database, _TASK, "task", remark)
+        compute = np.array(
+            database.rows(
+                f"SELECT {_TASK}.startNs, {_TASK}.endNs FROM {_TASK} JOIN {_COMPUTE} USING (globalTaskId) "
+                f"WHERE {IS_TIMED}"
+            ),
+            dtype=np.int64,
+        ).reshape(-1, 2)
+        operators, kinds = _operators(database, remark)
+        steps = _step_times(database) or (None,)
+    rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
+    found = [row for row in rows if row is not None]
+    return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
+
+
+def tell_untimed(database: Database, table: str, part: str, remark: Remark) -> None:
+    """Remark how many rows are left out because SQL would count a text as 0."""
+    ((n_all, n_timed),) = database.rows(f"SELECT COUNT(*), TOTAL({_is_timed(table)}) FROM {table}")
+    if n_timed < n_all:
+        remark(left_out(n_all - int(n_timed), part, "without a time"))
+
+
+def _operators(database: Database, remark: Remark) -> tuple[_Spans, npt.NDArray[np.str_]]:
+    if not database.has(_OPERATOR, "startNs", "endNs", "opName"):
+        return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
+    tell_untimed(database, _OPERATOR, "operator", remark)
+    rows = database.rows(
+        f"SELECT startNs, endNs, value FROM {_OPERATOR} LEFT JOIN STRING_IDS ON id = opName "
+        f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
+    )
+    kinds = names.operations(pa.array([str(row[2]) for row in rows], pa.string())).to_pylist()
+    return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
+
+
+def _step_row(
+    source: tuple[int, bool],
+    step: StepTime | None,
+    compute: _Spans,
+    operators: _Spans,
+    kinds: npt.NDArray[np.str_],
+) -> dict[str, float | None] | None:
+    """Return one row of STEPS; `step` None is the whole capture. None where nothing ran in it."""
+    rank, is_mindspore = source
+    is_bubble = np.isin(kinds, _BUBBLES[is_mindspore])
+    if step is not None:
+        of_step = (operators[:, 0] >= step.begin_ns) & (operators[:, 0] <= step.end_ns)
+        operators, is_bubble = operators[of_step], is_bubble[of_step]
+        compute = compute[(compute[:, 0] >= step.begin_ns) & (compute[:, 0] <= step.end_ns)]
+    both = np.concatenate([compute, operators])
+    if not len(both):
+        return None
+    computing, communicating, busy = (_union_ns(one) for one in (compute, operators, both))
+    overlapped = computing + communicating - busy
+    bubble = int((operators[is_bubble, 1] - operators[is_bubble, 0]).sum())
+    first, last = int(both[:, 0].min()), int(both[:, 1].max())
+    exposed = communicating - overlapped
+    staged = operators if is_mindspore and len(operators) else both
+    span = int(staged[:, 1].max() - staged[:, 0].min())
+    return {
+        "rank": rank,
+        "step": step.number if step else 0,
+        "computing_us": computing / numbers.NS_PER_US,
+        "communication_not_overlapped_us": exposed / numbers.NS_PER_US,
+        "overlapped_us": overlapped / numbers.NS_PER_US,
+        "communication_us": communicating / numbers.NS_PER_US,
+        "free_us": (last - first - busy) / numbers.NS_PER_US,
+        "stage_us": (span - bubble) / numbers.NS_PER_US,
+        "bubble_us": bubble / numbers.NS_PER_US,
+        "communication_not_overlapped_exclude_receive_us": (exposed - bubble) / numbers.NS_PER_US,
+        "preparing_us": (first - step.begin_ns) / numbers.NS_PER_US if step else None,
+    }
+
+
+def _union_ns(spans: _Spans) -> int:
+    """Return the length of the union of intervals."""
+    if not len(spans):
+        return 0
+    ordered = spans[np.argsort(spans[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(ordered[:, 1])
+    begins = np.maximum(ordered[1:, 0], reached[:-1])
+    return int(reached[0] - ordered[0, 0] + np.maximum(ordered[1:, 1] - begins, 0).sum())
+
+
+def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
+    """Return when each step began and ended; nothing where the database has no steps.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        return _step_times(database)
+
+
+def _step_times(database: Database) -> tuple[StepTime, ...]:
+    if not database.has("STEP_TIME", "id", "startNs", "endNs"):
+        return ()
+    rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+    return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
+
+
+def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return COLLECTIVES from the operators alone: when and how long, without transports; None without any.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_OPERATOR, "startNs", "endNs", "opName", "groupName"):
+            return None
+        tell_untimed(database, _OPERATOR, "operator", remark)
+        rows = database.rows(
+            f"SELECT startNs, endNs, names.value, groups.value FROM {_OPERATOR} "
+            "LEFT JOIN STRING_IDS AS names ON names.id = opName "
+            "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
+            f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
+        )
+        times = _step_times(database)
+    # What began in no step is left out, as in the text form.
+    steps = [step_at(times, row[0]) for row in rows]
+    rows = [row for row, step in zip(rows, steps, strict=True) if step is not None]
+    if not rows:
+        return None
+    starts = np.array([row[0] for row in rows], dtype=np.int64)
+    ends = np.array([row[1] for row in rows], dtype=np.int64)
+    op_names = pa.array([str(row[2] or "") for row in rows], pa.string())
+    op_types = names.operations(op_names)
+    given = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "step": pa.array([step for step in steps if step is not None], pa.int64()),
+        "group": numbers.encoded([names.as_group_hash(str(row[3] or "")) for row in rows]),
+        "op_name": op_names,
+        "op_type": op_types,
+        "op_index": names.indices_in_group(op_names),
+        "is_p2p": names.point_to_point(op_types),
+        "start_ns": pa.array(starts),
+        "elapse_us": pa.array((ends - starts) / numbers.NS_PER_US),
+    }
+    return pa.table(
+        [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
+        schema=schema.COLLECTIVES,
+    )
+
+
+def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            _COMPUTE, "opType", "taskType"
+        ):
+            return None
+        tell_untimed(database, _TASK, "task", remark)
+        rows = database.rows(
+            f"SELECT kinds.value, cores.value, COUNT(*), SUM({_TASK}.endNs - {_TASK}.startNs), "
+            f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "
+            f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) "
+            f"LEFT JOIN STRING_IDS AS kinds ON kinds.id = {_COMPUTE}.opType "
+            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType WHERE {IS_TIMED} "
+            "GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
+        )
+    if not rows:
+        return None
+    columns = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "op_type": numbers.encoded([str(row[0]) for row in rows]),
+        "core_type": numbers.encoded([str(row[1]) for row in rows]),
+        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
+        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
+        # op_statistic.csv states its means to the nanosecond too.
+        "avg_us": pa.array([round(row[3] / row[2]) / numbers.NS_PER_US for row in rows], pa.float64()),
+        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
+    }
+    return pa.table(columns, schema=schema.OPERATORS)
+
+
+def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
+    """Return the clock of the AI cores, and operators that were sent again or went another way.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    found: list[Counter] = []
+    with open_database(path, remark) as database:
+        if database.has("AICORE_FREQ", "freq"):
+            row = database.rows("SELECT MIN(freq), AVG(freq), MAX(freq) FROM AICORE_FREQ WHERE freq > 0")[0]
+            labels = ("min", "mean", "max")
+            found += [
+                ("aicore_frequency_mhz", label, value) for label, value in zip(labels, row, strict=True)
+            ]
+        for column in ("retry", "relay"):
+            if database.has(_OPERATOR, column):
+                (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
+                found.append((f"{column}_operators_count", "", float(number)))
+    return found
+
+
+def read_own_rank(path: Path) -> Rank | None:
+    """Return the one rank that RANK_DEVICE_MAP, else the metadata, says that this database is of.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, lambda _: None) as database:
+        if database.has("RANK_DEVICE_MAP", "rankId"):
+            found = database.rows("SELECT DISTINCT rankId FROM RANK_DEVICE_MAP")
+            rank = numbers.local_rank(found[0][0]) if len(found) == 1 else None
+            if rank is not None:
+                return Rank(rank)
+    return read_db_metadata(path, lambda _: None).own_rank
+
+
+def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
+    """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts there.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        values: dict[str, str] = {}
+        if database.has("META_DATA", "name", "value"):
+            values = {
+                str(name): str(value) for name, value in database.rows("SELECT name, value FROM META_DATA")
+            }
+        host = ""
+        if database.has("HOST_INFO", "hostName"):
+            found = database.rows("SELECT hostName FROM HOST_INFO LIMIT 1")
+            host = str(found[0][0]) if found else ""
+    parts = [
+        f'"{name}": {values[name]}'
+        for name in ("distributed_args", "parallel_group_info")
+        if values.get(name)
+    ]
+    try:
+        metadata = parse_metadata(("{" + ", ".join(parts) + "}").encode())
+    except BadFileError as error:
+        raise BadFileError(f"META_DATA: {error.message}") from error
+    return replace(metadata, host_name=host)

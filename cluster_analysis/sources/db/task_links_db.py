@@ -1,0 +1,94 @@
+"""Links from the tasks of a profiler database, where no analysis.db and no matrix lies beside it.
+
+Copies over HCCS, PCIE, SIO and on the chip are tasks of their own (`Memcpy`, `Reduce_Inline`) with peer, size
+and length in ns, so their sums are what the matrix holds. RDMA is not read: posting it is a task, the
+transfer is not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.db.profiler_db import IS_TIMED, read_step_times, tell_untimed
+from cluster_analysis.sources.db.sqlite import Database, open_database, step_at
+from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.text.matrix_json import OPERATOR_VARIANT
+from cluster_analysis.tables import schema
+
+_INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
+_COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
+_TRANSPORT_OF_LINK = {0: "LOCAL", 1: "HCCS", 2: "PCIE", 4: "SIO", 5: "HCCS"}
+#: A task without a peer works on its own rank's memory.
+_NO_PEER = 0xFFFFFFFF
+
+
+def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return LINKS (variant `op`) of the copies between ranks; None where the database holds none.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    times = read_step_times(path, remark)
+    with open_database(path, remark) as database:
+        if not _has_peers(database):
+            return None
+        tell_untimed(database, _TASK, "task", remark)
+        rows = database.rows(_query(), _COPIES)
+    known = [(row, step_at(times, row[2])) for row in rows if row[5] in _TRANSPORT_OF_LINK]
+    known = [(row, step) for row, step in known if step is not None]
+    n_found = len(known)
+    known = [(row, step) for row, step in known if None not in map(numbers.local_rank, row[3:5])]
+    if len(known) < n_found:
+        remark(left_out(n_found - len(known), "link", "between ranks that no job has"))
+    if not known:
+        return None
+    op_names = pa.array([str(row[0] or "") for row, _ in known], pa.string())
+    op_types = names.operations(op_names)
+    sources = [row[3] for row, _ in known]
+    peers = [row[4] if row[4] != _NO_PEER else row[3] for row, _ in known]
+    columns = {
+        "rank": numbers.constant(rank, len(known), pa.int32()),
+        "step": pa.array([step for _, step in known], pa.int64()),
+        "group": numbers.encoded([names.as_group_hash(str(row[1] or "")) for row, _ in known]),
+        "is_p2p": names.point_to_point(op_types),
+        "op_type": op_types,
+        "variant": numbers.encoded([OPERATOR_VARIANT] * len(known)),
+        "op_name": op_names,
+        "src_local": pa.array(sources, pa.int32()),
+        "dst_local": pa.array(peers, pa.int32()),
+        "src_rank": pa.nulls(len(known), pa.int32()),
+        "dst_rank": pa.nulls(len(known), pa.int32()),
+        "transport": numbers.encoded([_TRANSPORT_OF_LINK[row[5]] for row, _ in known]),
+        "size_bytes": pa.array([float(row[6]) for row, _ in known], pa.float64()),
+        "time_us": pa.array([row[7] / numbers.NS_PER_US for row, _ in known], pa.float64()),
+    }
+    return pa.table(columns, schema=schema.LINKS)
+
+
+def _has_peers(database: Database) -> bool:
+    return (
+        database.has(_INFO, "globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size", "opId")
+        and database.has(_OPERATOR, "opId", "opName", "groupName", "startNs")
+        and database.has(_TASK, "globalTaskId", "startNs", "endNs")
+    )
+
+
+def _query() -> str:
+    """Return the query: operator, group, its start, ranks, link, bytes, ns; summed by the database."""
+    marks = ", ".join("?" * len(_COPIES))
+    peer = f"CASE WHEN i.dstRank = {_NO_PEER} THEN i.srcRank ELSE i.dstRank END"
+    link = f"CASE WHEN {peer} = i.srcRank THEN 0 ELSE i.linkType END"
+    return (
+        f"SELECT n.value, g.value, o.startNs, i.srcRank, {peer} AS peer, {link} AS link, SUM(i.size), "
+        f"SUM({_TASK}.endNs - {_TASK}.startNs) FROM {_INFO} AS i "
+        f"JOIN {_TASK} ON {_TASK}.globalTaskId = i.globalTaskId "
+        f"JOIN {_OPERATOR} AS o ON o.opId = i.opId JOIN STRING_IDS AS k ON k.id = i.taskType "
+        "LEFT JOIN STRING_IDS AS n ON n.id = o.opName LEFT JOIN STRING_IDS AS g ON g.id = o.groupName "
+        f"WHERE k.value IN ({marks}) AND {IS_TIMED} AND typeof(o.startNs) = 'integer' "
+        "AND typeof(i.size) = 'integer' AND i.size > 0 "
+        f"AND i.srcRank < {_NO_PEER} AND peer < {_NO_PEER} "
+        "GROUP BY o.opId, i.srcRank, peer, link ORDER BY o.startNs, i.srcRank, peer"
+    )

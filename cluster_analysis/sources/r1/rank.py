@@ -1,0 +1,92 @@
+"""One rank of MindSpore r1.x to 2.3: its flat files put together."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from cluster_analysis.sources import counters
+from cluster_analysis.sources.r1.cluster_analyse import (
+    read_r1_cluster_analyse,
+    steps_alone,
+    steps_of_iterations,
+)
+from cluster_analysis.sources.r1.hccl import read_r1_hccl
+from cluster_analysis.sources.r1.operators import read_r1_operators
+from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
+from cluster_analysis.sources.reading import Reading, or_empty
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import RankMetadata, RankTables
+from cluster_run.findings import ParallelSizes
+
+#: The file's name holds the number of stages, the number of ranks, and the rank.
+_PIPELINE = re.compile(r"_cluster_analyse_(?P<mode>[a-z-]+)_(?P<stages>\d+)_(?P<size>\d+)_\d+\.csv$")
+
+
+def read_r1_rank(reading: Reading) -> RankTables:
+    """Read all r1.x files of one rank; operators of point-to-point kind say nothing of their peer."""
+    rank = reading.source.rank
+    trace = reading.first(
+        (
+            "r1_step_trace",
+            lambda path, remark: read_r1_step_trace(path, rank, remark, reading.note("r1_step_trace")),
+        )
+    )
+    iterations, collectives = trace or (None, None)
+    iterations = or_empty(iterations, schema.ITERATIONS)
+    steps = reading.first(
+        (
+            "r1_cluster_analyse",
+            lambda path, remark: _analysed_steps(reading, iterations, read_r1_cluster_analyse(path, remark)),
+        )
+    )
+    if steps is None:
+        steps = steps_of_iterations(iterations, {})
+    reading.notes.append(
+        "r1.x files name no communication groups: operators of one name are matched over the ranks that "
+        "have it, point-to-point operators not at all"
+    )
+    links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
+    if not steps.num_rows and "r1_step_trace" not in reading.source.files:
+        reading.problem("no step times", "step_trace_raw_*_detail_time.csv", "collect it from its host")
+    operators = reading.first(
+        ("r1_aicore", lambda path, remark: read_r1_operators(path, rank, remark)),
+        ("r1_gpu_operators", lambda path, remark: read_r1_operators(path, rank, remark)),
+    )
+    figures = [
+        *(reading.first(("r1_flops", counters.read_flops)) or []),
+        *(reading.first(("r1_memory", counters.read_memory_usage)) or []),
+        *(
+            reading.first(
+                ("minddata_pipeline", counters.read_minddata_pipeline),
+                ("minddata_summary", counters.read_minddata_summary),
+            )
+            or []
+        ),
+    ]
+    return RankTables(
+        rank=rank,
+        steps=steps,
+        collectives=or_empty(collectives, schema.COLLECTIVES),
+        links=or_empty(links, schema.LINKS),
+        operators=or_empty(operators, schema.OPERATORS),
+        packets=schema.empty(schema.PACKETS),
+        metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
+        iterations=iterations,
+        counters=counters.counter_table(rank, figures),
+    )
+
+
+def _analysed_steps(reading: Reading, iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:
+    if "r1_step_trace" not in reading.source.files:
+        return steps_alone(reading.source.rank, analysed)
+    return steps_of_iterations(iterations, analysed)
+
+
+def _metadata(cluster_analyse: str) -> RankMetadata:
+    match = _PIPELINE.search(cluster_analyse)
+    if not match:
+        return RankMetadata()
+    stages, size = int(match.group("stages")), int(match.group("size"))
+    return RankMetadata(parallel=ParallelSizes(pp=stages), world_size=size)

@@ -1,0 +1,180 @@
+"""step_trace_raw_{id}_detail_time.csv of MindSpore r1.x to 2.3: device ticks of 10 ns.
+
+The first columns are fixed: step_num, start_point, end_point, total, fp_point, bp_point,
+iteration_interval, fp_and_bp, tail (inference: no bp_point and tail, and `fp` for `fp_and_bp`). Then
+three columns a communication operator `X`: the duration `X`, `X_start_point`, `X_end_point`, in either
+order: the name is the key. An operator that did not run in a step has zeros there.
+
+The last row, `-`, is meant to be the mean over all steps but the first (since 2.0: over all); with one
+step the old writer wrote zeros. It is recomputed and compared, never used as a step.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.repeated_steps import without_repeated_steps
+from cluster_analysis.sources.text.csv_text import REPEAT_MARK, read_all_columns
+from cluster_analysis.tables import schema
+
+AVERAGE_ROW = "-"
+_START, _END = "_start_point", "_end_point"
+#: How far the stated and the recomputed mean may lie apart: the writer rounds to whole ticks.
+_TOLERANCE_US = 0.02
+
+
+def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> tuple[pa.Table, pa.Table]:
+    """Return the iterations (ITERATIONS) and the communication operators (COLLECTIVES) of one file.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    text = read_all_columns(path, remark)
+    if not {"step_num", "total", "iteration_interval"} <= set(text.column_names):
+        raise BadFileError(
+            "its header is not that of a step trace (step_num, …, total, …, iteration_interval, …)"
+        )
+    if text.num_rows == 0:
+        raise BadFileError("it has a header and no step")
+    iterations = _iterations(text, rank, remark)
+    is_step = pc.is_valid(iterations["step"])
+    _compare_with_average(iterations, note)
+    collectives = _collectives(text.filter(is_step), rank, iterations.filter(is_step))
+    once = without_repeated_steps(iterations, remark)
+    is_once = pc.is_in(collectives["step"], value_set=once["step"].combine_chunks().drop_null())
+    return _with_true_totals(once, remark), collectives.filter(is_once)
+
+
+def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
+    cells = pc.utf8_trim_whitespace(text["step_num"].combine_chunks())
+    steps, _ = numbers.to_int64(pc.if_else(pc.equal(cells, AVERAGE_ROW), None, cells))
+    # The old writer's average of a single step: a row of zeros whose number is 0, too.
+    steps = pc.if_else(pc.equal(steps, 0), None, steps)
+    forward = "fp_and_bp" if "fp_and_bp" in text.column_names else "fp"
+    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32()), "step": steps}
+    for name, column in (
+        ("total_us", "total"),
+        ("interval_us", "iteration_interval"),
+        ("forward_backward_us", forward),
+        ("tail_us", "tail"),
+    ):
+        if column not in text.column_names:
+            # An inference step ends with its forward pass.
+            columns[name] = numbers.constant(0.0, text.num_rows, pa.float64())
+            continue
+        ticks, n_bad = numbers.to_float64(text[column])
+        columns[name] = pc.divide(ticks, numbers.TICKS_PER_US)
+        if n_bad:
+            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+    return pa.table(columns, schema=schema.ITERATIONS)
+
+
+def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
+    """Leave out steps whose parts do not add up to their total: something in that line is damaged."""
+    parts = pc.add(
+        pc.add(iterations["interval_us"], iterations["forward_backward_us"]), iterations["tail_us"]
+    )
+    off = pc.greater(pc.abs(pc.subtract(iterations["total_us"], parts)), _TOLERANCE_US)
+    damaged = pc.and_(pc.fill_null(off, True), pc.is_valid(iterations["step"]))
+    n_damaged = pc.sum(damaged).as_py() or 0
+    if n_damaged:
+        remark(left_out(n_damaged, "step", "that is not the sum of its parts"))
+    return iterations.filter(pc.invert(damaged))
+
+
+def _compare_with_average(iterations: pa.Table, note: Remark) -> None:
+    stated = iterations.filter(pc.is_null(iterations["step"]))
+    steps = iterations.filter(pc.is_valid(iterations["step"]))
+    if stated.num_rows == 0 or steps.num_rows == 0 or not pc.max(stated["total_us"]).as_py():
+        return
+    columns = ("interval_us", "forward_backward_us", "tail_us")
+    said = [stated[name][0].as_py() for name in columns]
+    if None in said:
+        return
+    without_first = (
+        [pc.mean(steps.slice(1)[name]).as_py() for name in columns] if steps.num_rows > 1 else said
+    )
+    with_first = [pc.mean(steps[name]).as_py() for name in columns]
+    if any(_close(said, means) for means in (without_first, with_first)):
+        return
+    note(
+        f"its average row says {_ms(said)} for interval / forward-backward / tail, but the "
+        f"{steps.num_rows} steps it holds average {_ms(without_first)} without the first; the steps are used"
+    )
+
+
+def _close(left: list[float], right: list[float | None]) -> bool:
+    return all(b is not None and abs(a - b) <= _TOLERANCE_US for a, b in zip(left, right, strict=True))
+
+
+def _ms(values: list[float] | list[float | None]) -> str:
+    return (
+        " / ".join("-" if value is None else f"{value / numbers.US_PER_MS:.5f}" for value in values) + " ms"
+    )
+
+
+def _collectives(text: pa.Table, rank: int, iterations: pa.Table) -> pa.Table:
+    tables = []
+    for name in text.column_names:
+        base, mark, copy = name.partition(REPEAT_MARK)
+        if not base.endswith(_START):
+            continue
+        operator = base.removesuffix(_START)
+        duration, end = operator + mark + copy, operator + _END + mark + copy
+        if duration not in text.column_names or end not in text.column_names:
+            continue
+        starts, _ = numbers.to_int64(text[name])
+        ends, _ = numbers.to_int64(text[end])
+        durations, _ = numbers.to_float64(text[duration])
+        ran = pc.and_(pc.and_(pc.greater(starts, 0), pc.greater(ends, 0)), pc.greater(durations, 0))
+        tables.append(
+            pa.table(
+                {"step": iterations["step"], "start": starts, "ticks": durations, "ran": ran}
+            ).append_column("name", pa.repeat(pa.scalar(operator), text.num_rows))
+        )
+    if not tables:
+        return schema.empty(schema.COLLECTIVES)
+    rows = pa.concat_tables(tables)
+    return _as_collectives(rows.filter(pc.fill_null(rows["ran"], False)).combine_chunks(), rank)
+
+
+def _as_collectives(rows: pa.Table, rank: int) -> pa.Table:
+    keys = rows["name"].combine_chunks() if rows.num_rows else pa.array([], pa.string())
+    groups, op_names = graph_groups(keys)
+    op_types = names.operations(op_names)
+    given = {
+        "rank": numbers.constant(rank, rows.num_rows, pa.int32()),
+        "step": rows["step"],
+        "group": groups,
+        "op_name": op_names,
+        "op_type": op_types,
+        "op_index": pa.repeat(pa.scalar(-1, pa.int32()), rows.num_rows),
+        "is_p2p": names.point_to_point(op_types),
+        "start_ns": pc.multiply(rows["start"], numbers.NS_PER_TICK),
+        "elapse_us": pc.divide(rows["ticks"], numbers.TICKS_PER_US),
+    }
+    columns = [given.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema.COLLECTIVES]
+    return pa.table(columns, schema=schema.COLLECTIVES)
+
+
+_STREAM = re.compile(r"^stream_\d+_(?:\d+_)?")
+
+
+def graph_groups(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return group and operator name for r1.x keys such as `stream_48_0_Receive-op663`.
+
+    r1.x names no group. Ranks that run the same graph give one operator the same name, so the operator
+    itself stands for its group; a point-to-point operator says nothing of its peer and has no group.
+    """
+    op_names = [_STREAM.sub("", key) for key in keys.to_pylist()]
+    array = pa.array(op_names, pa.string())
+    alone = names.point_to_point(names.operations(array))
+    named = pc.binary_join_element_wise(pa.scalar(schema.OPERATOR_GROUP_PREFIX), array, "")
+    groups = pc.if_else(pc.or_(alone, pc.equal(array, "")), pa.scalar(""), named)
+    return pc.dictionary_encode(groups).cast(schema.COLLECTIVES.field("group").type), array

@@ -1,0 +1,148 @@
+"""CSV files by column name: every cell arrives as text, and a damaged line costs that line only."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.text.json_text import read_bytes
+
+#: Between a name and the number of its repetition in the header.
+REPEAT_MARK = "#"
+#: Files up to this size are read row by row.
+_SMALL_BYTES = 64 * 1024
+#: Files up to this size are read row by row where some rows are too long: that takes much memory.
+_RETRIED_BYTES = 8 * 1024 * 1024
+
+
+def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
+    """Return the wanted columns that the file has, as text, named as wanted; compared case-blind.
+
+    A line with another number of cells, and a last line without its line end (the file was cut off
+    there), are left out and remarked.
+
+    Raises:
+        BadFileError: missing, empty, not UTF-8, or without any wanted column.
+    """
+    content = read_lines(path, remark)
+    header = _header(content)
+    by_folded = {_folded(name): name for name in reversed(header)}
+    found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
+    if not found:
+        raise BadFileError(f"none of the expected columns is in its header: {','.join(header)[:200]}")
+    table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
+    return pa.table({name: table[column].combine_chunks() for name, column in found.items()})
+
+
+def read_all_columns(path: Path, remark: Remark) -> pa.Table:
+    """Return all columns as text. The second column of one name is called `name#2`, and so on.
+
+    Raises:
+        BadFileError: missing, empty or not UTF-8.
+    """
+    content = read_lines(path, remark)
+    header = _header(content)
+    return _parse(content, header, header, remark)
+
+
+def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark) -> pa.Table:
+    if len(content) <= _SMALL_BYTES:
+        return _parse_small(content, header, columns, remark)
+    skipped: list[int] = []
+
+    def skip(row: pa_csv.InvalidRow) -> str:
+        skipped.append(row.actual_columns)
+        return "skip"
+
+    try:
+        table = pa_csv.read_csv(
+            io.BytesIO(content),
+            read_options=pa_csv.ReadOptions(use_threads=False, column_names=header, skip_rows=1),
+            parse_options=pa_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=b'"' in content),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=columns,
+                column_types={name: pa.string() for name in columns},
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
+        if content.count(b"\n") <= 1 and "Empty" in str(error):
+            return pa.table({name: pa.array([], pa.string()) for name in columns})
+        raise BadFileError(f"not a readable CSV file: {_first_line(error)}") from error
+    if len(content) <= _RETRIED_BYTES and any(length > len(header) for length in skipped):
+        # Some may end in commas only, which the other reader takes.
+        return _parse_small(content, header, columns, remark)
+    if skipped:
+        remark(left_out(len(skipped), "line", "with another number of cells than the header"))
+    return table.combine_chunks()
+
+
+def _parse_small(content: bytes, header: list[str], columns: list[str], remark: Remark) -> pa.Table:
+    """Do the same for a few rows, without the threads that Arrow hands each file to."""
+    try:
+        lines = [cells for cells in csv.reader(io.StringIO(content.decode(), newline="")) if cells]
+    except csv.Error as error:
+        raise BadFileError(f"not a readable CSV file: {error}") from error
+    rows = [whole for whole in (_of_length(cells, len(header)) for cells in lines[1:]) if whole is not None]
+    if len(rows) < len(lines) - 1:
+        remark(left_out(len(lines) - 1 - len(rows), "line", "with another number of cells than the header"))
+    positions = {name: header.index(name) for name in columns}
+    return pa.table(
+        {name: pa.array([cells[at] for cells in rows], pa.string()) for name, at in positions.items()}
+    )
+
+
+def _of_length(cells: list[str], length: int) -> list[str] | None:
+    """Return a row of that length, without the empty cells that commas at its end make; None for another."""
+    return None if len(cells) < length or any(map(str.strip, cells[length:])) else cells[:length]
+
+
+def read_lines(path: Path, remark: Remark) -> bytes:
+    """Return a file without a last line that has no end.
+
+    The CSV reader would lose an error about text that is not UTF-8, so that is looked for here.
+
+    Raises:
+        BadFileError: missing, empty, not UTF-8, or without any whole line.
+    """
+    content = read_bytes(path)
+    try:
+        if not content.isascii():
+            content.decode()
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
+    return _without_unfinished_line(content, remark)
+
+
+def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
+    if content.endswith((b"\n", b"\r")):
+        return content
+    end = content.rfind(b"\n") + 1
+    if end == 0:
+        raise BadFileError(f"truncated at byte {len(content)}: its first line has no end")
+    remark(f"truncated at byte {len(content)}: the last line has no end, and was left out")
+    return content[:end]
+
+
+def _header(content: bytes) -> list[str]:
+    cells = [name.strip().strip('"') for name in content.splitlines()[0].decode().split(",")]
+    seen: dict[str, int] = {}
+    header = []
+    for name in cells:
+        seen[name] = seen.get(name, 0) + 1
+        header.append(name if seen[name] == 1 else f"{name}{REPEAT_MARK}{seen[name]}")
+    return header
+
+
+def _folded(name: str) -> str:
+    return name.replace(" ", "").replace("_", "").casefold()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:300]

@@ -1,0 +1,72 @@
+"""step_trace_time.csv: one row a step (and device), in µs.
+
+Columns are found by name, so a file with `Device_id` in front or without `Preparing` gives the same table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.measured import MEASURED_STEPS, NEEDED_STEPS, without_negative
+from cluster_analysis.sources.repeated_steps import without_repeated_steps
+from cluster_analysis.sources.text.csv_text import read_columns
+from cluster_analysis.tables import schema
+
+#: Column of the file for each column of STEPS.
+COLUMNS = {
+    "computing_us": "Computing",
+    "communication_not_overlapped_us": "Communication(Not Overlapped)",
+    "overlapped_us": "Overlapped",
+    "communication_us": "Communication",
+    "free_us": "Free",
+    "stage_us": "Stage",
+    "bubble_us": "Bubble",
+    "communication_not_overlapped_exclude_receive_us": "Communication(Not Overlapped and Exclude Receive)",
+    "preparing_us": "Preparing",
+}
+
+
+def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
+    """Return the steps (STEPS) of one file; a cell that is no number is null.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    text = read_columns(path, ("Step", *COLUMNS.values()), remark)
+    if "Computing" not in text.column_names:
+        raise BadFileError("it has no column Computing")
+    if text.num_rows == 0:
+        raise BadFileError("it has a header and no step")
+    steps = without_negative(_steps_from_text(text, rank, remark), MEASURED_STEPS, remark)
+    return without_repeated_steps(steps, remark)
+
+
+def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
+    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32())}
+    columns["step"] = _steps(text, remark)
+    for name, column in COLUMNS.items():
+        if column not in text.column_names:
+            columns[name] = pa.nulls(text.num_rows, pa.float64())
+            continue
+        columns[name], n_bad = numbers.to_float64(text[column])
+        n_bad = columns[name].null_count if name in NEEDED_STEPS else n_bad
+        if n_bad:
+            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+    table = pa.table(columns, schema=schema.STEPS)
+    return table.filter(pc.is_valid(table["step"]))
+
+
+def _steps(text: pa.Table, remark: Remark) -> pa.Array:
+    if "Step" not in text.column_names:
+        return numbers.constant(0, text.num_rows, pa.int64())
+    cells = text["Step"].to_pylist()
+    steps = [numbers.parse_step(cell) for cell in cells]
+    bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
+    if bad:
+        remark(left_out(len(bad), "row", f"without a step number ({bad[0][:40]!r})"))
+    return pa.array(steps, pa.int64())

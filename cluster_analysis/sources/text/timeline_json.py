@@ -1,0 +1,124 @@
+"""msprof_*.json of CANN: a timeline, whose "Overlap Analysis" process holds the step times of the capture.
+
+The export has no steps, so the whole capture is step 0. Times are µs; time stamps may be text. A large
+timeline is cut into slices, `msprof_slice_0_*.json` and so on.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.tables import schema
+
+#: Role of a timeline's file; its further slices are `prof_timeline/1` and so on.
+TIMELINE = "prof_timeline"
+_SLICE = re.compile(r"^msprof_slice_(\d{1,9})_")
+_PROCESS = "Overlap Analysis"
+_COLUMNS = {
+    "Computing": "computing_us",
+    "Communication": "communication_us",
+    "Communication(Not Overlapped)": "communication_not_overlapped_us",
+    "Free": "free_us",
+}
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    name: object = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    name: str = ""
+    phase: str = msgspec.field(name="ph", default="")
+    pid: int | str | None = None
+    begin: float | str | None = msgspec.field(name="ts", default=None)
+    length: float | str | None = msgspec.field(name="dur", default=None)
+    arguments: _Arguments | None = msgspec.field(name="args", default=None)
+
+
+_EVENTS: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
+
+
+def slice_number(path: Path) -> int:
+    """Return which slice of a timeline a file is; -1 for a whole timeline."""
+    match = _SLICE.match(path.name)
+    return int(match.group(1)) if match else -1
+
+
+def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.Table | None:
+    """Return STEPS: one row for the capture; None where the timeline has no overlap analysis.
+
+    Args:
+        paths: the timeline, or all its slices in order.
+        rank: whose it is.
+        remark: told of events without a time.
+
+    Raises:
+        BadFileError: a part of it is no such file, or is missing: the others' sums would be too small.
+    """
+    expected = [-1] if len(paths) == 1 and slice_number(paths[0]) < 0 else list(range(len(paths)))
+    found = [slice_number(path) for path in paths]
+    if found != expected:
+        raise BadFileError(f"slices {', '.join(map(str, found))} are not a whole timeline", "export it again")
+    sums = dict.fromkeys(_COLUMNS.values(), 0.0)
+    begins: list[float] = []
+    ends: list[float] = []
+    n_bad = 0
+    for event in _overlap_events(paths):
+        begin, length = _number(event.begin), _number(event.length)
+        if begin is None or length is None:
+            n_bad += 1
+            continue
+        sums[_COLUMNS[event.name]] += length
+        begins.append(begin)
+        ends.append(begin + length)
+    if n_bad:
+        remark(left_out(n_bad, "event", "without a time"))
+    if not begins:
+        return None
+    row = {
+        **dict.fromkeys(schema.STEPS.names),
+        **sums,
+        "rank": rank,
+        "step": 0,
+        "overlapped_us": sums["communication_us"] - sums["communication_not_overlapped_us"],
+        "stage_us": max(ends) - min(begins),
+    }
+    return pa.Table.from_pylist([row], schema=schema.STEPS)
+
+
+def _overlap_events(paths: Sequence[Path]) -> Iterator[_Event]:
+    """Yield the events that say what overlaps what. The first slice may name the processes of all."""
+    processes: set[int | str | None] = set()
+    for path in paths:
+        try:
+            events = decode(read_bytes(path), _EVENTS)
+        except BadFileError as error:
+            raise BadFileError(f"{path.name}: {error.message}", error.advice) from error
+        processes |= {
+            event.pid
+            for event in events
+            if event.phase == "M" and event.name == "process_name" and _said_name(event) == _PROCESS
+        }
+        for event in events:
+            if event.pid in processes and event.phase == "X" and event.name in _COLUMNS:
+                yield event
+
+
+def _said_name(event: _Event) -> object:
+    return event.arguments.name if event.arguments else None
+
+
+def _number(value: float | str | None) -> float | None:
+    try:
+        number = None if value is None else float(value)
+    except ValueError:
+        return None
+    return number if number is not None and math.isfinite(number) else None

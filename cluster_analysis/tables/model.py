@@ -1,0 +1,133 @@
+"""The values that cross modules of the analysis: what was found on disk, and what was read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from cluster_analysis.tables import schema
+from cluster_run.findings import Confidence, ParallelSizes
+from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.problem import Problem
+
+#: Who wrote a capture, and in which form; shown as `run.sources` of findings.json.
+SourceKind = Literal[
+    "ascend_pt/text",
+    "ascend_pt/db",
+    "ascend_ms/text",
+    "ascend_ms/db",
+    "mindspore_r1/text",
+    "prof/text",
+    "prof/db",
+]
+#: What a communication group is for.
+GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
+
+
+@dataclass(frozen=True)
+class RankSource:
+    """One capture of one rank on disk. `files` maps a role (`step_trace`, `communication`, …) to a path."""
+
+    rank: Rank
+    kind: SourceKind
+    files: Mapping[str, str]
+    size_bytes: int
+    host: HostId | None = None
+    device: DeviceId | None = None
+    capture: str = ""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Everything discovery found for one window of one job. `addresses` maps hosts to real names."""
+
+    sources: tuple[RankSource, ...]
+    expected_ranks: tuple[Rank, ...]
+    problems: tuple[Problem, ...] = ()
+    hosts: Mapping[Rank, HostId] = field(default_factory=dict)
+    devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
+    addresses: Mapping[HostId, str] = field(default_factory=dict)
+    #: What the reader should know though nothing is missing: which of several captures was taken, and such.
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeclaredGroup:
+    """A communication group as one rank's metadata declares it; `group` is the hash of operator names.
+
+    `group_id` is the communicator's own name, from which the hash is made.
+    """
+
+    group: str
+    name: str
+    global_ranks: tuple[Rank, ...]
+    group_id: str = ""
+
+
+@dataclass(frozen=True)
+class RankMetadata:
+    """What a capture says about itself. `own_rank` is whose it is, where all that it says agrees."""
+
+    parallel: ParallelSizes = field(default_factory=ParallelSizes)
+    world_size: int = 0
+    groups: tuple[DeclaredGroup, ...] = ()
+    host_name: str = ""
+    profiler_level: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    own_rank: Rank | None = None
+
+
+@dataclass(frozen=True)
+class RankTables:
+    """One rank, read: tables of `schema`, metadata, and what could not be read."""
+
+    rank: Rank
+    steps: pa.Table
+    collectives: pa.Table
+    links: pa.Table
+    operators: pa.Table
+    packets: pa.Table
+    metadata: RankMetadata = RankMetadata()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
+    apis: pa.Table = field(default_factory=schema.APIS.empty_table)
+    counters: pa.Table = field(default_factory=schema.COUNTERS.empty_table)
+    spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A communication group with its global members: `ranks[i]` is local rank i."""
+
+    group: str
+    role: GroupRole
+    ranks: tuple[Rank, ...]
+    name: str = ""
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Who sits where and talks to whom. Mappings lack ranks of which nothing is known."""
+
+    ranks: tuple[Rank, ...]
+    hosts: Mapping[Rank, HostId]
+    devices: Mapping[Rank, DeviceId]
+    groups: Mapping[str, Group]
+    parallel: ParallelSizes
+    stages: Mapping[Rank, int]
+    tp_index: Mapping[Rank, int] = field(default_factory=dict)
+    dp_index: Mapping[Rank, int] = field(default_factory=dict)
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a capture to analyse; None means all of it."""
+
+    steps: frozenset[Step] | None = None
+    ranks: frozenset[Rank] | None = None

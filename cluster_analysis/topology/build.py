@@ -1,0 +1,213 @@
+"""Who sits where and talks to whom: from each rank's data and metadata to one picture of the job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.tables.model import Capture, RankMetadata, Topology
+from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
+from cluster_analysis.topology.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
+from cluster_analysis.topology.roles import assign_roles
+from cluster_analysis.trace.calls import codes
+from cluster_run.findings import ParallelSizes
+from cluster_run.ids import HostId, Rank, format_number_ranges
+from cluster_run.problem import Problem
+
+_NO_LOCAL = -1
+#: What makes a row of GROUP_USE, and its values.
+_USES = ("rank", "group", "is_p2p", "op_type")
+_Use = tuple[int, str, bool, str]
+
+
+def group_use(collectives: pa.Table, links: pa.Table) -> pa.Table:
+    """Return which groups ranks use, and how (GROUP_USE): small, and all that `build_topology` needs.
+
+    Args:
+        collectives: COLLECTIVES of some ranks.
+        links: LINKS of the same ranks.
+    """
+    counted = (
+        _plain(collectives, "op_name").group_by([*_USES], use_threads=False).aggregate([("op_name", "count")])
+    )
+    counts = dict(zip(_keys(counted), counted["op_name_count"].to_pylist(), strict=True))
+    ends = (
+        _plain(links, "src_local", "dst_local")
+        .group_by([*_USES, "src_local", "dst_local"], use_threads=False)
+        .aggregate([])
+    )
+    own: dict[tuple[int, str], set[int]] = {}
+    n_local: dict[tuple[int, str], int] = {}
+    peers: dict[_Use, set[int]] = {}
+    local_ends = zip(ends["src_local"].to_pylist(), ends["dst_local"].to_pylist(), strict=True)
+    for key, (source, destination) in zip(_keys(ends), local_ends, strict=True):
+        if source is None or destination is None:
+            continue
+        if source == destination:
+            own.setdefault(key[:2], set()).add(source)
+        peers.setdefault(key, set()).update((source, destination))
+        n_local[key[:2]] = max(n_local.get(key[:2], 0), source + 1, destination + 1)
+    rows = []
+    for key in sorted(counts.keys() | peers.keys()):
+        mine = own.get(key[:2], set())
+        local = next(iter(mine)) if len(mine) == 1 else None
+        rows.append(
+            {
+                **dict(zip(_USES, key, strict=True)),
+                "n_ops": counts.get(key, 0),
+                "local_rank": local,
+                "n_local": n_local.get(key[:2], 0),
+                "peers": sorted(peers.get(key, set()) - {local}),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=GROUP_USE)
+
+
+def _keys(table: pa.Table) -> Iterator[_Use]:
+    return zip(*(table[name].to_pylist() for name in _USES), strict=True)
+
+
+def _plain(table: pa.Table, *extra: str) -> pa.Table:
+    return pa.table(
+        {
+            "rank": table["rank"],
+            "group": table["group"].cast(pa.string()),
+            "is_p2p": table["is_p2p"],
+            "op_type": table["op_type"].cast(pa.string()),
+            **{name: table[name] for name in extra},
+        }
+    )
+
+
+def build_topology(
+    capture: Capture, metadata: Mapping[Rank, RankMetadata], use: pa.Table
+) -> tuple[Topology, tuple[Problem, ...]]:
+    """Return the picture of the job, and what contradicts itself in it.
+
+    Args:
+        capture: what was found; its hosts and devices are taken over.
+        metadata: of every rank that could be read.
+        use: GROUP_USE of all ranks.
+    """
+    problems: list[Problem] = []
+    sizes, world_size = _declared_sizes(metadata, problems)
+    ranks = tuple(Rank(rank) for rank in sorted({*capture.expected_ranks, *range(world_size)}))
+    unexpected = sorted(set(ranks) - set(capture.expected_ranks))
+    if unexpected:
+        problems.append(
+            Problem(
+                f"no profiler data of {len(unexpected)} of the job's {len(ranks)} ranks: "
+                f"{format_number_ranges(unexpected)}"
+            )
+        )
+    declared, contradictions = declared_members(metadata)
+    captured = tuple(source.rank for source in capture.sources)
+    members, ambiguous = find_members(use, declared, captured)
+    problems += contradictions + ambiguous
+    if not world_size and set(capture.expected_ranks) <= set(captured):
+        members, guessed = in_whole_blocks(members)
+        problems += [guessed] if guessed else []
+    roles = assign_roles(members, sizes, ranks, use)
+    topology = Topology(
+        ranks=ranks,
+        hosts=dict(capture.hosts) or _hosts_of(metadata),
+        devices=dict(capture.devices),
+        groups=dict(roles.groups),
+        parallel=roles.parallel,
+        stages=dict(roles.stages),
+        tp_index=dict(roles.tp_index),
+        dp_index=dict(roles.dp_index),
+        confidence=roles.confidence,
+    )
+    return topology, tuple(problems)
+
+
+def _hosts_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, HostId]:
+    """Return hosts by the names that databases hold, numbered by rank, where all of them hold one."""
+    names = {rank: metadata[rank].host_name for rank in sorted(metadata)}
+    if not names or not all(names.values()):
+        return {}
+    number_of = {name: HostId(str(number)) for number, name in enumerate(dict.fromkeys(names.values()), 1)}
+    return {rank: number_of[name] for rank, name in names.items()}
+
+
+def _declared_sizes(
+    metadata: Mapping[Rank, RankMetadata], problems: list[Problem]
+) -> tuple[ParallelSizes, int]:
+    """Return what most ranks declare; a contradiction means that several jobs were mixed."""
+    declared = Counter(
+        (one.parallel, one.world_size)
+        for one in metadata.values()
+        if one.world_size or one.parallel != ParallelSizes()
+    )
+    if not declared:
+        return ParallelSizes(), 0
+    ordered = sorted(declared.items(), key=lambda item: (-item[1], str(item[0])))
+    chosen = ordered[0][0]
+    if len(ordered) > 1:
+        others = sorted(
+            rank
+            for rank, one in metadata.items()
+            if (one.parallel, one.world_size) != chosen
+            and (one.world_size or one.parallel != ParallelSizes())
+        )
+        ranks, verb = ("rank", "declares") if len(others) == 1 else ("ranks", "declare")
+        problems.append(
+            Problem(
+                f"{ranks} {format_number_ranges(others)} {verb} another job ({len(ordered)} different sizes)",
+                file="profiler_metadata.json",
+                advice="analyse the jobs apart",
+            )
+        )
+    return chosen
+
+
+def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Problem, ...]]:
+    """Return `links` (LINKS) with global `src_rank` and `dst_rank`, null where the group does not tell.
+
+    Links that could not be mapped stay in the table; one problem a group counts them.
+    """
+    groups = sorted(topology.groups)
+    number_of = {group: number for number, group in enumerate(groups)}
+    lengths = np.array([len(topology.groups[group].ranks) for group in groups], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if groups else np.zeros(0, dtype=np.int64)
+    members = np.array([rank for group in groups for rank in topology.groups[group].ranks], dtype=np.int64)
+    texts, text = codes(links["group"])
+    numbers = np.array([number_of.get(value, _NO_LOCAL) for value in texts], dtype=np.int64)
+    group_number = numbers[text]
+    ends = {}
+    for name in ("src", "dst"):
+        local = links[f"{name}_local"].combine_chunks().fill_null(_NO_LOCAL).to_numpy(zero_copy_only=False)
+        known = (group_number >= 0) & (local >= 0)
+        known[known] &= local[known] < lengths[group_number[known]]
+        ranks = np.full(len(local), _NO_LOCAL, dtype=np.int64)
+        ranks[known] = members[offsets[group_number[known]] + local[known]]
+        ends[name] = pa.array(ranks.astype(np.int32), mask=~known)
+    mapped = links.set_column(links.schema.get_field_index("src_rank"), "src_rank", ends["src"])
+    mapped = mapped.set_column(mapped.schema.get_field_index("dst_rank"), "dst_rank", ends["dst"])
+    return mapped, _unmapped(mapped, topology)
+
+
+def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
+    is_lost = pc.or_(pc.is_null(links["src_rank"]), pc.is_null(links["dst_rank"]))
+    lost = links.select(["group"]).filter(is_lost)
+    counts = Counter(lost["group"].cast(pa.string()).to_pylist())
+    return tuple(
+        Problem(
+            f"{count} {'link' if count == 1 else 'links'} of group {_name(group, topology)} could not be "
+            "mapped to global ranks: its members are not known",
+            advice="collect profiler_metadata.json, or all ranks of the group",
+        )
+        for group, count in sorted(counts.items())
+        # What r1.x cannot tell is no loss of this run; reading the rank says it once.
+        if group and not group.startswith(OPERATOR_GROUP_PREFIX)
+    )
+
+
+def _name(group: str, topology: Topology) -> str:
+    known = topology.groups.get(group)
+    return f"{known.name} ({group})" if known and known.name else group

@@ -1,0 +1,277 @@
+"""What a communication group is for, and each rank's place in the job: stage, index in TP and DP.
+
+From the group's name in the metadata; else from `distributed_args`; else from who talks to whom. The
+confidence says which: high, medium, low.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from cluster_analysis.tables.model import Group, GroupRole
+from cluster_analysis.topology.groups import Members
+from cluster_run.findings import Confidence, ParallelSizes
+from cluster_run.ids import Rank
+
+_ROLE_OF_NAME: Mapping[str, GroupRole] = {
+    "tp": "tp",
+    "pp": "pp",
+    "pp_new_stream": "pp",
+    "dp": "dp",
+    "dp_cp": "dp",
+    "edp": "dp",
+    "dp_modulo_exp": "dp",
+    "cp": "cp",
+    "ep": "ep",
+    "exp": "ep",
+    "default_group": "world",
+    "hccl_world_group": "world",
+    "world": "world",
+}
+_NUMBERED = re.compile(r"^(tp|pp|dp|cp|ep)[-_]?\d[\d_-]*$")
+#: Collectives of tensor parallelism run several times a layer, those of data parallelism a few times a step.
+_TP_OVER_DP_OPERATORS = 2.0
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Groups with their roles, and the place of each rank; mappings lack ranks that are not placed."""
+
+    groups: Mapping[str, Group]
+    parallel: ParallelSizes
+    stages: Mapping[Rank, int] = field(default_factory=dict)
+    tp_index: Mapping[Rank, int] = field(default_factory=dict)
+    dp_index: Mapping[Rank, int] = field(default_factory=dict)
+    confidence: Confidence = "high"
+
+
+def assign_roles(
+    members: Mapping[str, Members], sizes: ParallelSizes, ranks: tuple[Rank, ...], use: pa.Table
+) -> Roles:
+    """Return roles and places.
+
+    Args:
+        members: every group's members.
+        sizes: what the metadata declares, 0 where it does not.
+        ranks: all ranks of the job.
+        use: GROUP_USE of all ranks, to infer roles where nothing is declared.
+    """
+    named = {key: role_of_name(one.name) for key, one in members.items()}
+    is_named = any(role not in ("unknown", "world") for role in named.values())
+    uses = use.to_pylist()
+    roles, rings = named, set[str]()
+    if not is_named:
+        rings = _rings(members, uses)
+        roles = {**infer_roles(members, uses, ranks, rings), **_known(named)}
+    groups = {
+        key: Group(key, roles.get(key, "unknown"), one.ranks, one.name, one.confidence)
+        for key, one in members.items()
+    }
+    if not is_named:
+        groups = {key: _doubted(group) for key, group in groups.items()}
+    rings |= {key for key, group in groups.items() if group.role == "cp"}
+    messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
+    stages = _stages(groups, members, messages)
+    tp_index, dp_index = _index_in(groups, "tp"), _index_in(groups, "dp")
+    confidence: Confidence = "high" if is_named else "low"
+    if not is_named and any((sizes.tp, sizes.pp, sizes.dp)):
+        confidence = "medium"
+    by_size = _places_of_sizes(sizes, ranks)
+    # Named groups place a rank best; then the declared sizes; guessed groups last.
+    stages = {**by_size[0], **stages} if is_named else {**stages, **by_size[0]}
+    tp_index = {**by_size[1], **tp_index} if is_named else {**tp_index, **by_size[1]}
+    dp_index = {**by_size[2], **dp_index} if is_named else {**dp_index, **by_size[2]}
+    if not stages and sizes.pp <= 1 and not messages:
+        stages = dict.fromkeys(ranks, 0)
+    return Roles(
+        groups, _completed(sizes, stages, tp_index, dp_index), stages, tp_index, dp_index, confidence
+    )
+
+
+def role_of_name(name: str) -> GroupRole:
+    """Return the role that a group's name declares; `unknown` for mixed domains such as `tp_dp` and `mp`."""
+    folded = name.strip().lower()
+    if folded in _ROLE_OF_NAME:
+        return _ROLE_OF_NAME[folded]
+    match = _NUMBERED.match(folded)
+    return _ROLE_OF_NAME[match.group(1)] if match else "unknown"
+
+
+def infer_roles(
+    members: Mapping[str, Members],
+    uses: list[dict[str, object]],
+    ranks: tuple[Rank, ...],
+    rings: set[str],
+) -> dict[str, GroupRole]:
+    """Guess roles from the operators of each group.
+
+    Point-to-point operators make a pipeline, or context parallelism where they go round (`rings`); all-to-all
+    an expert group. Of the rest, groups over neighbouring ranks with clearly more operators than groups over
+    distant ranks are tensor-parallel and the others data-parallel; where there is only one sort, nobody can
+    tell. One group over all ranks is data-parallel when it is the only one.
+    """
+    kinds = _kinds(uses)
+    everyone = set(ranks).union(*(one.ranks for one in members.values()))
+    roles: dict[str, GroupRole] = {}
+    candidates = []
+    for key, one in members.items():
+        if len(one.ranks) < 2:
+            roles[key] = "unknown"
+        elif len(one.ranks) == len(everyone):
+            roles[key] = "world"
+        elif "p2p" in kinds.get(key, {}):
+            roles[key] = "cp" if key in rings else "pp"
+        elif any(kind.startswith("alltoall") for kind in kinds.get(key, {})):
+            roles[key] = "ep"
+        else:
+            candidates.append(key)
+    is_only = len(roles) == 1 and not candidates
+    if is_only and "world" in roles.values() and all("p2p" not in one for one in kinds.values()):
+        return dict.fromkeys(roles, "dp")
+    near = [key for key in candidates if _are_neighbours(members[key].ranks)]
+    far = [key for key in candidates if key not in near]
+    counts = {key: sum(kinds.get(key, {}).values()) / max(1, len(members[key].users)) for key in candidates}
+    are_tp = bool(near and far) and _mean(counts, near) >= _TP_OVER_DP_OPERATORS * _mean(counts, far)
+    for key in candidates:
+        is_known = bool(near and far)
+        roles[key] = ("tp" if are_tp and key in near else "dp") if is_known else "unknown"
+    return roles
+
+
+def _kinds(uses: list[dict[str, object]]) -> dict[str, dict[str, int]]:
+    """Return, for each group, how many operators of each kind it has; all point-to-point ones are `p2p`."""
+    kinds: dict[str, dict[str, int]] = {}
+    for row in uses:
+        of_group = kinds.setdefault(str(row["group"]), {})
+        kind = "p2p" if row["is_p2p"] else str(row["op_type"])
+        of_group[kind] = of_group.get(kind, 0) + int(str(row["n_ops"]))
+    return kinds
+
+
+def _rings(members: Mapping[str, Members], uses: list[dict[str, object]]) -> set[str]:
+    """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not.
+
+    One of which ranks have no files is a ring if those that have are as those of a ring as large.
+    """
+    counts: dict[str, dict[Rank, dict[str, int]]] = {}
+    for row in uses:
+        if row["is_p2p"]:
+            of_rank = counts.setdefault(str(row["group"]), {}).setdefault(Rank(int(str(row["rank"]))), {})
+            of_rank[str(row["op_type"])] = of_rank.get(str(row["op_type"]), 0) + int(str(row["n_ops"]))
+    alike = {
+        key: (len(members[key].ranks), tuple(sorted(next(iter(by_rank.values())).items())))
+        for key, by_rank in counts.items()
+        if key in members and len({tuple(sorted(one.items())) for one in by_rank.values()}) == 1
+    }
+    complete = {(size, calls) for key, (size, calls) in alike.items() if 2 < size == len(counts[key])}
+    return {key for key, one in alike.items() if one in complete}
+
+
+def _mean(counts: Mapping[str, float], keys: list[str]) -> float:
+    return sum(counts[key] for key in keys) / len(keys)
+
+
+def _are_neighbours(ranks: tuple[Rank, ...]) -> bool:
+    return list(ranks) == list(range(ranks[0], ranks[0] + len(ranks)))
+
+
+def _known(named: Mapping[str, GroupRole]) -> dict[str, GroupRole]:
+    return {key: role for key, role in named.items() if role != "unknown"}
+
+
+def _doubted(group: Group) -> Group:
+    """Return the group with at most medium confidence: its role is a guess."""
+    confidence: Confidence = "low" if group.confidence == "low" else "medium"
+    return Group(group.group, group.role, group.ranks, group.name, confidence)
+
+
+def _stages(
+    groups: Mapping[str, Group], members: Mapping[str, Members], messages: list[dict[str, object]]
+) -> dict[Rank, int]:
+    """Return the stage of each rank that a pipeline connects: its place in the chain, by rank."""
+    edges: set[tuple[Rank, Rank]] = set()
+    for group in groups.values():
+        if group.role == "pp":
+            edges |= {(left, right) for left, right in zip(group.ranks, group.ranks[1:], strict=False)}
+    if not edges:
+        edges = _world_edges(members, messages)
+    neighbours: dict[Rank, set[Rank]] = {}
+    for left, right in edges:
+        neighbours.setdefault(left, set()).add(right)
+        neighbours.setdefault(right, set()).add(left)
+    stages: dict[Rank, int] = {}
+    for rank in sorted(neighbours):
+        if rank not in stages:
+            chain = _connected(rank, neighbours)
+            stages.update({one: stage for stage, one in enumerate(sorted(chain))})
+    return stages
+
+
+def _world_edges(members: Mapping[str, Members], messages: list[dict[str, object]]) -> set[tuple[Rank, Rank]]:
+    """Return who sends to whom where a pipeline uses a group that is not its own: the links tell."""
+    edges = set()
+    for row in messages:
+        one = members.get(str(row["group"]))
+        peers = row["peers"]
+        if one and isinstance(peers, list):
+            rank = Rank(int(str(row["rank"])))
+            edges |= {(rank, one.ranks[peer]) for peer in peers if peer < len(one.ranks)}
+    return {(left, right) for left, right in edges if left != right}
+
+
+def _connected(start: Rank, neighbours: Mapping[Rank, set[Rank]]) -> set[Rank]:
+    reached, pending = {start}, [start]
+    while pending:
+        for other in neighbours[pending.pop()] - reached:
+            reached.add(other)
+            pending.append(other)
+    return reached
+
+
+def _index_in(groups: Mapping[str, Group], role: GroupRole) -> dict[Rank, int]:
+    """Return each rank's index in its largest group of that role."""
+    index: dict[Rank, int] = {}
+    of_role = [group for group in groups.values() if group.role == role]
+    for group in sorted(of_role, key=lambda one: (len(one.ranks), one.group)):
+        index.update({rank: number for number, rank in enumerate(group.ranks)})
+    return index
+
+
+def _places_of_sizes(
+    sizes: ParallelSizes, ranks: tuple[Rank, ...]
+) -> tuple[dict[Rank, int], dict[Rank, int], dict[Rank, int]]:
+    """Return stage, TP index and DP index of each rank as far as the sizes are declared.
+
+    Megatron and MindSpore number ranks in the order tp, cp, dp, pp.
+    """
+    n_ranks = max(ranks, default=-1) + 1
+    stages: dict[Rank, int] = {}
+    tp_index: dict[Rank, int] = {}
+    dp_index: dict[Rank, int] = {}
+    if sizes.pp and n_ranks % sizes.pp == 0:
+        stages = {rank: rank // (n_ranks // sizes.pp) for rank in ranks}
+    if sizes.tp:
+        tp_index = {rank: rank % sizes.tp for rank in ranks}
+    if sizes.dp and sizes.tp:
+        dp_index = {rank: rank // (sizes.tp * (sizes.cp or 1)) % sizes.dp for rank in ranks}
+    return stages, tp_index, dp_index
+
+
+def _completed(
+    sizes: ParallelSizes,
+    stages: Mapping[Rank, int],
+    tp_index: Mapping[Rank, int],
+    dp_index: Mapping[Rank, int],
+) -> ParallelSizes:
+    """Return the sizes, with those that nothing declares taken from the places."""
+    return ParallelSizes(
+        tp=sizes.tp or max(tp_index.values(), default=-1) + 1,
+        pp=sizes.pp or max(stages.values(), default=-1) + 1,
+        dp=sizes.dp or max(dp_index.values(), default=-1) + 1,
+        cp=sizes.cp,
+        ep=sizes.ep,
+    )

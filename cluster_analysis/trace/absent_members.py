@@ -1,0 +1,81 @@
+"""How long collectives take of which a member has no files.
+
+Where the last to come is absent, even the shortest elapse holds waiting: a transfer is taken to last no
+longer than complete ones of its kind, or than the slowest of its own links, if that is longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined, half_octaves
+from cluster_analysis.numeric.stats import sigma
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.calls import Calls, codes, is_sum, numbers
+
+#: Transfers of one kind in one group scatter by less than this share of themselves.
+_STEADY = 0.1
+_ENOUGH_STEADY = 3
+#: Complete operators of a kind that it takes to say what a transfer usually lasts.
+_ENOUGH_COMPLETE = 2
+
+
+def without_absent(
+    calls: Calls,
+    first: IntArray,
+    n_present: IntArray,
+    transfer_us: FloatArray,
+    topology: Topology,
+    links: pa.Table,
+) -> FloatArray:
+    """Return the transfers (O,) of operators, less what they waited for members without files.
+
+    Args:
+        calls: the step's calls.
+        first: the call of each operator's first rank (O,).
+        n_present: ranks that made it (O,).
+        transfer_us: the shortest elapse of each (O,).
+        topology: the groups with all their members.
+        links: the step's LINKS rows.
+    """
+    sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
+    group_of = calls.group[first]
+    n_expected = np.array(sizes)[group_of]
+    collective = ~calls.is_point_to_point[first] & (n_expected > 1)
+    short = collective & (n_present < n_expected)
+    if not short.any():
+        return transfer_us
+    size = half_octaves(calls.size_bytes[first])
+    _, code = combined(calls.kind[first], size, n_expected)
+    slowest = _slowest_link(links)
+    result = transfer_us.copy()
+    for one in np.unique(code[short]):
+        complete = transfer_us[(code == one) & collective & ~short]
+        if len(complete) < _ENOUGH_COMPLETE:
+            continue
+        for group in np.unique(group_of[short & (code == one)]):
+            here = short & (code == one) & (group_of == group)
+            # Waiting scatters; what lasts equally long each time is a slow link's transfer.
+            own = transfer_us[here]
+            if len(own) < _ENOUGH_STEADY or sigma(own) > _STEADY * np.median(own):
+                kind = calls.types[calls.kind[first[here][0]]]
+                link_us = slowest.get((calls.groups[group], kind), 0.0)
+                result[here] = np.minimum(transfer_us[here], max(float(np.median(complete)), link_us))
+    return result
+
+
+def _slowest_link(links: pa.Table) -> dict[tuple[str, str], float]:
+    """µs of the longest entry by group and kind of operator; sums over operators are left out."""
+    groups, group = codes(links["group"])
+    kinds, kind = codes(links["op_type"])
+    single = ~is_sum(links["variant"])
+    longest = np.zeros(len(groups) * len(kinds))
+    time = numbers(links["time_us"])
+    np.maximum.at(longest, (group.astype(np.int64) * len(kinds) + kind)[single], time[single])
+    return {
+        (name, op): float(longest[i * len(kinds) + j])
+        for i, name in enumerate(groups)
+        for j, op in enumerate(kinds)
+    }

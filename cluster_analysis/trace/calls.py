@@ -1,0 +1,180 @@
+"""The communication calls of one step as arrays: what matching, streams and replay work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import distinct, stable_order
+
+#: Operation names that send only and receive only; everything else synchronises its members.
+SEND_TYPES = frozenset({"send", "isend"})
+RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
+_TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
+#: What `calls_of` reads of COLLECTIVES.
+COLUMNS = ("rank", "group", "op_type", "op_index", "start_ns", "elapse_us", *_TRANSPORT_BYTES)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One entry a call of one rank, sorted by rank and start. Start and end are µs on the rank's own clock.
+
+    `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running
+    number of the operator's name, -1 where there is none. `origin_us` (ranks,) is where each rank's clock
+    starts on its host's, relative to the earliest one.
+    """
+
+    ranks: IntArray
+    groups: tuple[str, ...]
+    types: tuple[str, ...]
+    rank: IntArray
+    group: IntArray
+    kind: IntArray
+    number: IntArray
+    start_us: FloatArray
+    end_us: FloatArray
+    elapse_us: FloatArray
+    size_bytes: FloatArray
+    origin_us: FloatArray
+    has_clock: bool
+    rows: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @cached_property
+    def is_send(self) -> BoolArray:
+        """True for calls that only send."""
+        return self._where_type(SEND_TYPES.__contains__)
+
+    @cached_property
+    def is_point_to_point(self) -> BoolArray:
+        """True for sends, receives and exchanges between two ranks, whatever the file calls them."""
+        return self._where_type(is_point_to_point)
+
+    @cached_property
+    def is_receive(self) -> BoolArray:
+        """True for calls that only receive."""
+        return self._where_type(RECEIVE_TYPES.__contains__)
+
+    @cached_property
+    def by_group(self) -> IntArray:
+        """Calls in the order of their groups, in each the collectives first, then by rank and start."""
+        return stable_order(2 * self.group + self.is_point_to_point)
+
+    @cached_property
+    def collectives_by_group(self) -> IntArray:
+        """The same without point-to-point calls."""
+        return self.by_group[~self.is_point_to_point[self.by_group]]
+
+    @cached_property
+    def messages_by_group(self) -> IntArray:
+        """Point-to-point calls in the order of their groups, then by rank and start."""
+        return self.by_group[self.is_point_to_point[self.by_group]]
+
+    @cached_property
+    def _begin_of_rank(self) -> IntArray:
+        return np.searchsorted(self.rank, np.arange(len(self.ranks) + 1))
+
+    def of_rank(self, rank: int) -> slice:
+        """Return where the calls of a rank (its position in `ranks`) lie."""
+        return slice(int(self._begin_of_rank[rank]), int(self._begin_of_rank[rank + 1]))
+
+    def _where_type(self, is_wanted: Callable[[str], bool]) -> BoolArray:
+        return np.array([is_wanted(name) for name in self.types], bool)[self.kind]
+
+
+def is_point_to_point(op_type: str) -> bool:
+    """Whether a kind of operator is between two ranks; files put some of them under `collective`."""
+    return op_type in SEND_TYPES or op_type in RECEIVE_TYPES or "sendrecv" in op_type
+
+
+def calls_of(collectives: pa.Table) -> Calls:
+    """Turn the COLLECTIVES rows of one step into `Calls`; rows without an elapse time are left out."""
+    elapse = numbers(collectives["elapse_us"])
+    usable = np.flatnonzero(np.isfinite(elapse) & (elapse >= 0))
+    table = collectives.select(COLUMNS)
+    if len(usable) < len(elapse):
+        table = table.take(pa.array(usable))
+    start_ns = table["start_ns"].fill_null(-1).to_numpy()
+    has_clock = bool(len(start_ns)) and bool((start_ns > 0).all())
+    ranks, rank = distinct(table["rank"].to_numpy())
+    number = table["op_index"].fill_null(-1).to_numpy()
+    # A rank's clock counts from its first call: nanoseconds since 1970 do not fit a float64.
+    origin = np.full(len(ranks), np.iinfo(np.int64).max)
+    np.minimum.at(origin, rank, start_ns)
+    since = start_ns - origin[rank]
+    order = _by_rank_and_start(rank, since, number) if has_clock else stable_order(rank)
+    start_us = since[order] / 1e3
+    groups, group = codes(table["group"])
+    types, kind = codes(table["op_type"])
+    elapse_us = elapse[usable][order]
+    sizes = np.zeros(len(usable))
+    for name in _TRANSPORT_BYTES:
+        size = numbers(table[name])
+        sizes += size if np.isfinite(size).all() else np.nan_to_num(size)
+    return Calls(
+        ranks=ranks.astype(np.int32),
+        groups=groups,
+        types=types,
+        rank=rank[order].astype(np.int32),
+        group=group[order],
+        kind=kind[order],
+        number=number[order].astype(np.int32),
+        start_us=start_us,
+        end_us=start_us + elapse_us,
+        elapse_us=elapse_us,
+        size_bytes=sizes[order],
+        origin_us=(origin - origin.min(initial=np.iinfo(np.int64).max)) / 1e3,
+        has_clock=has_clock,
+        rows=usable[order],
+    )
+
+
+def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> IntArray:
+    """The order of calls; those that a rank starts at one time by their running numbers."""
+    longest = int(since_ns.max(initial=0)) + 1
+    if longest * (int(rank.max(initial=0)) + 1) > np.iinfo(np.int64).max:
+        return np.lexsort((number, since_ns, rank))
+    key = rank.astype(np.int64) * longest + since_ns
+    # Stable: files hold a rank's calls in a few runs that are in order, which are merged quickly.
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return np.lexsort((number, since_ns, rank))
+    return order
+
+
+def numbers(column: Any) -> FloatArray:
+    """Return a column as float64 with NaN for null."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+
+def is_sum(variant: Any) -> BoolArray:
+    """Whether rows of LINKS, told by their column `variant`, are sums over operators (N,)."""
+    names, code = codes(variant)
+    return np.asarray(np.isin(code, [number for number, name in enumerate(names) if name == "total"]))
+
+
+def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
+    """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
+    if column.null_count or not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).fill_null("").dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # an empty column stays chunked
+        encoded = encoded.combine_chunks()
+    indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
+    texts = encoded.dictionary.to_pylist()
+    used = np.flatnonzero(np.bincount(indices, minlength=len(texts))).tolist()
+    names = sorted({texts[i] for i in used})
+    place = {text: number for number, text in enumerate(names)}
+    position = np.zeros(max(len(texts), 1), np.int32)
+    position[used] = [place[texts[i]] for i in used]
+    return tuple(names), position[indices]

@@ -1,0 +1,199 @@
+"""Collectives that a rank's files lack: when the rank came to them and left them, by the other members.
+
+All members leave a collective together, so that its end is known. Before it, the rank is taken to have
+worked as long as the median member of its stage, who issues the same call in the same place. Where all others
+waited far longer than such an operator takes, it was this rank that they waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.missing.record import Lacking
+from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.usual_gaps import UsualGaps, medians_of_known
+from cluster_run.ids import Rank
+
+#: Times its usual transfer from which the shortest elapse of an operator holds waiting for a lacking rank.
+_WAITED = 3.0
+
+
+@dataclass(frozen=True)
+class _Holed:
+    """An operator that some members lack: the others' calls, when they left it, and what it takes, in µs.
+
+    `usual_us` is the transfer of complete ones, NaN if there are none; `shortest_us` the shortest elapse.
+    """
+
+    known: IntArray
+    ended_us: float
+    shortest_us: float
+    usual_us: float
+
+    @property
+    def needed_us(self) -> float:
+        """How long it takes by itself."""
+        return float(np.fmin(self.shortest_us, self.usual_us))
+
+    @property
+    def waited(self) -> bool:
+        """Whether all who are known waited for one who is not."""
+        return self.shortest_us > _WAITED * self.usual_us
+
+
+def lacking_collectives(
+    calls: Calls,
+    operator: IntArray,
+    offset_us: FloatArray,
+    topology: Topology,
+    streams: Sequence | None = None,
+) -> list[Lacking]:
+    """Return the collectives that some members' files have and others' lack, in the order of their ends.
+
+    Args:
+        calls: the step's calls.
+        operator: the operator of each call (V,).
+        offset_us: what to add to each rank's clock to compare it with others (ranks,).
+        topology: the members of each group, and stages.
+        streams: which calls are on a second stream, if that is known.
+    """
+    present = {int(rank): position for position, rank in enumerate(calls.ranks)}
+    members = {
+        code: [present[rank] for rank in topology.groups[name].ranks if rank in present]
+        for code, name in enumerate(calls.groups)
+        if name in topology.groups
+    }
+    n_members = np.array([len(members.get(code, ())) for code in range(len(calls.groups))])
+    holed = _holed(calls, operator, offset_us, n_members)
+    if not holed:
+        return []
+    stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
+    gaps = UsualGaps.of(calls, operator, stage, _purposes(calls, topology))
+    found: list[Lacking] = []
+    until_us: dict[tuple[int, bool], float] = {}
+    for one in sorted(holed, key=lambda one: one.ended_us):
+        group = int(calls.group[one.known[0]])
+        for rank in sorted(set(members[group]) - set(calls.rank[one.known].tolist())):
+            left_us = one.ended_us - float(offset_us[rank])
+            is_alike = stage[calls.rank[one.known]] == stage[rank]
+            is_side = streams is not None and bool(streams.is_side[one.known[0]])
+            own = _stream_of(calls, rank, streams, is_side=is_side)
+            after_us = until_us.get((rank, is_side), -np.inf)
+            issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams)
+            if np.isfinite(issued_us):
+                found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
+            else:
+                local_us = gaps.before(one.known, is_alike)
+                found.append(_in_line(calls, own, rank, one, left_us, local_us=local_us, after_us=after_us))
+            until_us[rank, is_side] = found[-1].end_us
+    return found
+
+
+def _purposes(calls: Calls, topology: Topology) -> IntArray:
+    """Number the groups (groups,) by what they are for: role, number of ranks, how far these lie apart."""
+    found: dict[tuple[str, int, int], int] = {}
+    numbers = []
+    for name in calls.groups:
+        group = topology.groups.get(name)
+        ranks = group.ranks if group else ()
+        kind = (group.role if group else "", len(ranks), ranks[1] - ranks[0] if len(ranks) > 1 else 0)
+        numbers.append(found.setdefault(kind, len(found)))
+    return np.array(numbers)
+
+
+def _stream_of(calls: Calls, rank: int, streams: Sequence | None, *, is_side: bool) -> IntArray:
+    """The calls of a rank on one of its streams; all of them where those are not known."""
+    own = calls.of_rank(rank)
+    inside = np.arange(own.start, own.stop)
+    return inside if streams is None else inside[streams.is_side[own] == is_side]
+
+
+def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray) -> list[_Holed]:
+    """Operators that half of their members have, and not all."""
+    usable = np.flatnonzero(~calls.is_point_to_point)
+    order = usable[stable_order(operator[usable])]
+    if not len(order):
+        return []
+    begin = np.flatnonzero(begins(operator[order]))
+    size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[order[begin]]]
+    chosen = np.flatnonzero((size < wanted) & (2 * size >= wanted))
+    if not len(chosen):
+        return []
+    shortest = np.minimum.reduceat(calls.elapse_us[order], begin)
+    usual = _usual_transfer(calls, order[begin], wanted, np.where(size < wanted, np.nan, shortest))
+    known = [order[begin[at] : begin[at] + size[at]] for at in chosen]
+    return [
+        _Holed(
+            block,
+            float(np.median(calls.end_us[block] + offset_us[calls.rank[block]])),
+            float(shortest[at]),
+            float(usual[at]),
+        )
+        for at, block in zip(chosen, known, strict=True)
+    ]
+
+
+def _in_line(
+    calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, local_us: float, after_us: float
+) -> Lacking:
+    """The call of a rank that works before it, and waits in it.
+
+    What began while the operator was under way came after it, whatever little the clocks are off by.
+
+    Args:
+        calls: the step's calls.
+        own: those of the rank on the operator's stream.
+        rank: its position.
+        one: the operator.
+        left_us: when the others ended it, on the rank's clock.
+        local_us: how long ranks usually work before it; NaN for unknown.
+        after_us: when the rank ended a call that is filled in before this one.
+    """
+    starts, ends = calls.start_us[own], calls.end_us[own]
+    under_way_us = left_us - 0.5 * one.needed_us
+    end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
+    before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
+    if one.waited:
+        start = max(end - one.needed_us, before)
+    elif np.isfinite(before) and np.isfinite(local_us):
+        start = min(before + local_us, max(end - one.needed_us, before))
+    else:
+        start = max(end - float(np.median(calls.elapse_us[one.known])), before)
+    latest = max(start, end - float(np.nan_to_num(one.usual_us)))
+    return Lacking(
+        rank, int(calls.group[one.known[0]]), int(one.known[0]), start, end, min(before, start), latest
+    )
+
+
+def _beside(
+    calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, since_us: float
+) -> Lacking:
+    """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
+    ends = calls.end_us[own[~calls.is_send[own]]]
+    ended = float(ends[ends < left_us - 0.5 * one.needed_us].max(initial=-np.inf))
+    start = min(max(since_us, ended), left_us - one.needed_us)
+    return Lacking(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
+
+
+def _usual_transfer(
+    calls: Calls, first: IntArray, n_members: IntArray, transfer_us: FloatArray
+) -> FloatArray:
+    """Median transfer of the complete operators of each operator's group, kind and size (half an octave).
+
+    Where the group has none, that of groups with as many members.
+
+    Args:
+        calls: the step's calls.
+        first: a call of each operator (O,).
+        n_members: the ranks that should have it (O,).
+        transfer_us: shortest elapse of each operator (O,); NaN where members are lacking.
+    """
+    kind, size = calls.kind[first], half_octaves(calls.size_bytes[first])
+    own = medians_of_known(combined(calls.group[first], kind, size)[1], transfer_us)
+    return np.where(np.isnan(own), medians_of_known(combined(n_members, kind, size)[1], transfer_us), own)

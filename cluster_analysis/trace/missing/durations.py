@@ -1,0 +1,86 @@
+"""How long filled-in calls took altogether: the step totals of a rank know, whatever its records lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.trace.missing.record import Lacking
+
+#: Ranks with all records that it takes to say how records and totals agree.
+_ENOUGH_RANKS = 3
+#: Times the scatter of that agreement from which a difference is the filled-in calls'.
+_CLEAR = 3.0
+#: Less than this is the profiler's own inaccuracy.
+_LEAST_US = 100.0
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """Time in communication that computing does not cover, by rank (R,): of the totals, and of the records.
+
+    In µs. `stage` (R,) is that of each rank: there records and totals agree alike.
+    """
+
+    total_us: FloatArray
+    recorded_us: FloatArray
+    stage: IntArray
+
+
+def as_totals_say(found: Sequence[Lacking], exposed: Exposed, is_side: BoolArray) -> list[Lacking]:
+    """Return the calls, begun so much earlier or later that each rank's communication adds up.
+
+    Args:
+        found: calls to fill in.
+        exposed: what they must add up to.
+        is_side: whether a call (V,) runs beside computing: it does not count.
+    """
+    lacking = np.zeros(len(exposed.stage), bool)
+    lacking[[one.rank for one in found]] = True
+    missing_us, least_us = _missing(exposed, lacking)
+    by_rank: dict[int, list[int]] = {}
+    for number, one in enumerate(found):
+        if not is_side[one.source]:
+            by_rank.setdefault(one.rank, []).append(number)
+    moved = list(found)
+    for rank, numbers in by_rank.items():
+        filled_us = sum(found[number].end_us - found[number].start_us for number in numbers)
+        longer_us = float(missing_us[rank] - filled_us)
+        if abs(longer_us) >= least_us[rank]:
+            _move(moved, numbers, longer_us)
+    return moved
+
+
+def _missing(exposed: Exposed, lacking: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Time (R,) in communication that no record accounts for, and which difference from it is clear (R,).
+
+    NaN where that cannot be said.
+    """
+    rest = exposed.total_us - exposed.recorded_us
+    missing, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
+    for one in np.unique(exposed.stage[lacking]):
+        inside = exposed.stage == one
+        whole = rest[inside & ~lacking]
+        whole = whole[np.isfinite(whole)]
+        if len(whole) >= _ENOUGH_RANKS:
+            missing[inside] = rest[inside] - float(median(whole))
+            clear[inside] = max(_CLEAR * float(sigma(whole)), _LEAST_US)
+    return missing, clear
+
+
+def _move(calls: list[Lacking], numbers: Sequence[int], longer_us: float) -> None:
+    """Let calls of one rank begin earlier, or later, by so much altogether, as far as each one may."""
+    own = [calls[number] for number in numbers]
+    if longer_us > 0:
+        room = np.array([one.start_us - one.earliest_us for one in own])
+    else:
+        room = np.array([one.latest_us - one.start_us for one in own])
+    is_free = np.isinf(room)
+    share = is_free / is_free.sum() if is_free.any() else room / max(float(room.sum()), 1e-9)
+    for number, one, part, most in zip(numbers, own, share, room, strict=True):
+        moved = float(np.clip(longer_us * part, -most, most))
+        calls[number] = replace(one, start_us=one.start_us - moved)

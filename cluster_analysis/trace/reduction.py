@@ -1,0 +1,328 @@
+"""One step of all ranks: operators matched, local time between them, links with global ranks.
+
+Everything is derived from elapsed times and from gaps on a rank's own clock. The profiler's wait,
+synchronisation and idle fields are zero on part of real files, and clocks of two hosts differ by
+milliseconds; neither is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import begins, stable_order
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.trace.absent_members import without_absent
+from cluster_analysis.trace.alignment import clock_offsets
+from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
+from cluster_analysis.trace.evidence import StepEvidence, StepOperators
+from cluster_analysis.trace.matching import match_calls
+from cluster_analysis.trace.messages.pairs import Ends, pair_messages
+from cluster_analysis.trace.missing.durations import Exposed
+from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.streams.streams import Sequence, sequence
+from cluster_analysis.trace.streams.waits import waited_us, with_issues
+from cluster_run.ids import Rank, Step
+
+#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
+_FREE_DATA = 0.25
+#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
+_OTHER_CALLS = 0.5
+#: The part of COLLECTIVES that a step's reduction reads.
+CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
+
+
+def reduce_step(
+    step: Step, steps: pa.Table, collectives: pa.Table, links: pa.Table, topology: Topology
+) -> StepEvidence:
+    """Reduce one step.
+
+    Args:
+        step: its number.
+        steps: STEPS rows; rows of other steps are passed over.
+        collectives: CALLS rows, likewise; other columns are not looked at.
+        links: LINKS rows, likewise; `src_rank` and `dst_rank` global, null where unknown.
+        topology: groups with their global members.
+    """
+    own_steps = _of_step(steps, step)
+    own_links = _usable_links(_of_step(links, step), topology)
+    own_collectives = _of_step(collectives, step)
+    calls = calls_of(own_collectives)
+    if not len(calls):
+        return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
+    operator, place = match_calls(calls)
+    offset_us = clock_offsets(calls, operator)
+    seen = _matched(calls, (operator, place), offset_us, own_steps, own_links, topology)
+    whole = seen
+    filled = with_missing_calls(
+        calls, operator, offset_us, topology,
+        exposed=seen.exposed, local=seen.local,
+    )  # fmt: skip
+    if filled is not calls:
+        whole = _matched(filled, match_calls(filled), offset_us, own_steps, own_links, topology)
+    names = own_collectives["op_name"]
+    operators = _operators(whole, own_steps) if calls.has_clock else None
+    notes = []
+    if not calls.has_clock:
+        notes.append("operators have no start times: local gaps and replay are not known")
+    if whole.ends.n_unpaired:
+        notes.append("some sends and receives could not be paired: their waits are taken as they were")
+    return StepEvidence(
+        step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
+        operators, tuple(notes),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Matched:
+    """Everything known about the calls of a step, by call (V,) or by operator (O,).
+
+    `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on. `waited_us`
+    (V,) is the part of the gap before a call in which its main stream waited for another one.
+    """
+
+    calls: Calls
+    operator: IntArray
+    place: IntArray
+    members: IntArray
+    begin: IntArray
+    transfer_us: FloatArray
+    wait_us: FloatArray
+    ends: Ends
+    local: Sequence
+    waited_us: FloatArray
+    exposed: Exposed
+
+    @property
+    def first(self) -> IntArray:
+        """The call of each operator's first rank (O,)."""
+        return self.members[self.begin]
+
+    @property
+    def size_bytes(self) -> FloatArray:
+        """The size of each operator (O,): the largest of its calls'."""
+        return np.asarray(np.maximum.reduceat(self.calls.size_bytes[self.members], self.begin))
+
+
+def _of_step(table: pa.Table, step: Step) -> pa.Table:
+    if not table.num_rows:
+        return table
+    inside = table["step"].to_numpy() == step
+    return table if inside.all() else table.take(pa.array(np.flatnonzero(inside)))
+
+
+def _matched(
+    calls: Calls,
+    matches: tuple[IntArray, IntArray],
+    offset_us: FloatArray,
+    steps: pa.Table,
+    links: pa.Table,
+    topology: Topology,
+) -> _Matched:
+    operator, place = matches
+    ends = pair_messages(calls, offset_us, topology)
+    stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
+    data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
+    members = stable_order(operator)
+    begin = np.flatnonzero(begins(operator[members]))
+    shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
+    local = sequence(
+        calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
+        data_is_free=_data_is_free(calls, data, shortest[operator], steps),
+    )  # fmt: skip
+    transfer = without_absent(
+        calls, members[begin], np.diff(np.r_[begin, len(members)]),
+        _transfer(calls, operator, shortest, ends), topology, links,
+    )  # fmt: skip
+    wait = calls.elapse_us - transfer[operator]
+    exposed = _exposed(calls, local, steps, stage)
+    waited = waited_us(calls, local, exposed.total_us - exposed.recorded_us)
+    return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local, waited, exposed)
+
+
+def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
+    """Transfer times (O,): the shortest elapse of an operator's members, or of a message's two ends."""
+    transfer = shortest_us.copy()
+    for other in (ends.sender, ends.receiver):
+        paired = np.flatnonzero(other >= 0)
+        message = operator[paired]  # each an operator of its own
+        transfer[message] = np.minimum(transfer[message], calls.elapse_us[other[paired]])
+    return transfer
+
+
+def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
+    """Whether sends run beside computing: then about their time appears as overlapped."""
+    sends = calls.is_send
+    if not sends.any() or not steps.num_rows:
+        return False
+    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
+    return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+
+
+def _data_is_free(
+    calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table
+) -> bool:
+    """Whether gradients and parameters move beside computing: more is overlapped than sends can be.
+
+    Args:
+        calls: the step's calls.
+        data_groups: groups known to be data-parallel.
+        shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
+        steps: the step's totals.
+    """
+    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+    is_data &= ~calls.is_point_to_point
+    n_others = int((~is_data & ~calls.is_point_to_point).sum())
+    # With hardly a call beside them, nothing would show where computing waits for the gradients.
+    if not is_data.any() or n_others < _OTHER_CALLS * is_data.sum() or not steps.num_rows:
+        return False
+    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
+    sends = calls.elapse_us[calls.is_send]
+    of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
+    return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
+
+
+def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
+    """Rows with two different known ends, a size and a time; group-local ends are made global."""
+    if not links.num_rows:
+        return links
+    source, target = (links[name].to_numpy(zero_copy_only=False) for name in ("src_rank", "dst_rank"))
+    source, target = np.asarray(source, np.float64).copy(), np.asarray(target, np.float64).copy()
+    unknown = np.flatnonzero(np.isnan(source) | np.isnan(target))
+    if len(unknown):
+        rows = links.take(pa.array(unknown)).select(["group", "src_local", "dst_local"]).to_pylist()
+        for here, row in zip(unknown.tolist(), rows, strict=True):
+            group = topology.groups.get(row["group"] or "")
+            ends = (row["src_local"], row["dst_local"])
+            if group is None or any(end is None or not 0 <= end < len(group.ranks) for end in ends):
+                continue
+            source[here], target[here] = (group.ranks[end] for end in ends)
+    size, time = numbers(links["size_bytes"]), numbers(links["time_us"])
+    with np.errstate(invalid="ignore"):
+        usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
+    kept = pa.array(np.flatnonzero(usable))
+    table = links.take(kept)
+    for name, values in (("src_rank", source), ("dst_rank", target)):
+        column = pa.array(values[usable].astype(np.int32), pa.int32())
+        table = table.set_column(LINKS.get_field_index(name), LINKS.field(name), column)
+    return table
+
+
+def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
+    calls, first = seen.calls, seen.first
+    n = len(first)
+    longest = np.maximum.reduceat(seen.wait_us[seen.members], seen.begin)
+    # The last to arrive waits least; of several the lowest rank, so that order does not matter.
+    elapse = calls.elapse_us[seen.members]
+    n_ranks = np.diff(np.r_[seen.begin, len(elapse)])
+    shortest = np.minimum.reduceat(elapse, seen.begin)
+    waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
+    last = calls.rank[waits_least[begins(seen.operator[waits_least])]]
+    groups = [topology.groups.get(name) for name in calls.groups]
+    expected = np.array([len(group.ranks) if group else 0 for group in groups])
+    group_of, kind_of = calls.group[first], calls.kind[first]
+    return pa.table(
+        {
+            "step": pa.array(np.full(n, step), pa.int64()),
+            "group": pa.DictionaryArray.from_arrays(pa.array(group_of), pa.array(calls.groups, pa.string())),
+            "role": pa.DictionaryArray.from_arrays(
+                pa.array(group_of),
+                pa.array([group.role if group else "unknown" for group in groups], pa.string()),
+            ),
+            "op_type": pa.DictionaryArray.from_arrays(pa.array(kind_of), pa.array(calls.types, pa.string())),
+            "op_name": names.take(pa.array(calls.rows[first])),
+            "ordinal": pa.array(seen.place[first].astype(np.int32)),
+            "n_ranks": pa.array(n_ranks.astype(np.int32)),
+            "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
+            "size_bytes": pa.array(seen.size_bytes),
+            "transfer_us": pa.array(seen.transfer_us),
+            "max_wait_us": pa.array(np.maximum(longest, 0.0)),
+            "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
+            "last_rank": pa.array(calls.ranks[last]),
+        },
+    ).cast(MATCHED)
+
+
+def _rank_times(step: Step, seen: _Matched) -> pa.Table:
+    n = len(seen.calls.ranks)
+    rank = seen.calls.rank.astype(np.intp)
+    gap = np.where(seen.local.is_side, 0.0, np.maximum(seen.local.gap_us - seen.waited_us, 0.0))
+    return pa.table(
+        {
+            "rank": pa.array(seen.calls.ranks),
+            "step": pa.array(np.full(n, step), pa.int64()),
+            "wait_us": pa.array(np.bincount(rank, seen.wait_us, n)),
+            "transfer_us": pa.array(np.bincount(rank, seen.transfer_us[seen.operator], n)),
+            "gap_us": pa.array(np.bincount(rank, gap, n), pa.float64(), from_pandas=True),
+        }
+    ).cast(RANK_TIMES)
+
+
+def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
+    """The replay's input. The time before the first call is what the rank's step has left over."""
+    calls, local, first = seen.calls, seen.local, seen.first
+    last_end = np.maximum(np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank))), 0.0)
+    total = _step_time(steps, calls.ranks)
+    head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
+    gap = local.gap_us.copy()
+    leads = (local.after < 0) & ~local.is_queued
+    gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
+    gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
+    return StepOperators(
+        ranks=calls.ranks,
+        step_us=np.where(np.isfinite(total), total, last_end),
+        visit_rank=calls.rank,
+        visit_operator=seen.operator,
+        visit_by_operator=seen.members.astype(np.int32),
+        visit_after=local.after,
+        visit_join=local.join,
+        visit_gap_us=gap,
+        visit_elapse_us=calls.elapse_us,
+        visit_sender=seen.ends.sender,
+        visit_receiver=seen.ends.receiver,
+        visit_is_send=calls.is_send,
+        visit_is_receive=calls.is_receive,
+        visit_is_p2p=calls.is_point_to_point,
+        visit_is_side=local.is_side,
+        visit_waits_last=local.waits_last,
+        operator_group=calls.group[first],
+        operator_type=calls.kind[first],
+        operator_place=seen.place[first],
+        operator_bytes=seen.size_bytes,
+        operator_transfer_us=seen.transfer_us,
+        groups=calls.groups,
+        types=calls.types,
+    )
+
+
+def _exposed(calls: Calls, local: Sequence, steps: pa.Table, stage: IntArray) -> Exposed:
+    """Communication that computing does not cover, by the totals and by the records of the main streams."""
+    elapse = np.where(local.is_side, 0.0, calls.elapse_us)
+    total = np.full(len(calls.ranks), np.nan)
+    if steps.num_rows:
+        total = _by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"]))
+    recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
+    return Exposed(total, recorded, stage)
+
+
+def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:
+    """Measured time of a rank's step: from its begin to the last device activity; NaN where unknown."""
+    if not steps.num_rows:
+        return np.full(len(ranks), np.nan)
+    parts = [numbers(steps[name]) for name in ("computing_us", "communication_not_overlapped_us", "free_us")]
+    value = np.sum(parts, axis=0) + np.nan_to_num(np.maximum(numbers(steps["preparing_us"]), 0.0))
+    return _by_rank(steps, ranks, value)
+
+
+def _by_rank(steps: pa.Table, ranks: IntArray, values: FloatArray) -> FloatArray:
+    """Values of the rows of a step's totals for each of `ranks`; NaN for a rank without one."""
+    found = np.full(len(ranks), np.nan)
+    rank = steps["rank"].to_numpy()
+    where = np.searchsorted(ranks, rank)
+    known = (where < len(ranks)) & (ranks[np.minimum(where, len(ranks) - 1)] == rank)
+    found[where[known]] = values[known]
+    return found

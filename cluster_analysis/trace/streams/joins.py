@@ -1,0 +1,184 @@
+"""Which call of one stream a call of the other waits for, told by the gaps of peers.
+
+Peers compute for the same time at the same place. Counted from where the computing really began, their gaps
+agree; counted from elsewhere they scatter as the waiting does.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import begins, searchsorted_within
+from cluster_analysis.trace.calls import Calls
+
+#: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
+TOLERANCE_US = 5.0
+#: A host's clock and its device's counter drift apart: long calls end that much later on paper.
+DRIFT = 1e-4
+#: A side call that begins this soon after another one's end was queued behind it.
+_QUEUE_US = 100.0
+#: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
+ENOUGH_PEERS = 4
+_FEW = 0.5
+#: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
+_DRAIN_SCATTER = 0.5
+
+
+def begins_with(calls: Calls, join: IntArray) -> BoolArray:
+    """Calls (V,) that begin when the one in `join` ends: that is what they had waited for."""
+    ended = np.where(join >= 0, calls.end_us[join], -np.inf)
+    return np.asarray(calls.start_us <= ended + _QUEUE_US)
+
+
+def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Dependencies with two streams a rank: `after`, `join`, and the last side call that had ended."""
+    main, side = np.flatnonzero(~is_side), np.flatnonzero(is_side)
+    sends = calls.is_send[side]
+    after = np.full(len(calls), -1, np.int32)
+    join = np.full(len(calls), -1, np.int32)
+    latest = np.full(len(calls), -1, np.int32)
+    _chain(calls, main, after)
+    for queue in (side[sends], side[~sends]):
+        _chain(calls, queue, join)
+    if len(main):
+        main_end = running_maxima(calls.end_us[main] - DRIFT * calls.elapse_us[main], calls.rank[main])
+        begin, end = _own_slices(calls, main, side)
+        begun = calls.start_us[side] + TOLERANCE_US
+        ended = searchsorted_within(main_end, begin, end, begun, side="right") - 1
+        after[side] = np.where(ended >= begin, main[np.maximum(ended, 0)], -1)
+        _join_drained(calls, main, side[~sends], join, latest)
+    return after, join, latest
+
+
+def _chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
+    """Say of the calls of a queue (sorted) which one of their rank stands before them in it."""
+    same = ~begins(calls.rank[queue])[1:]
+    before[queue[1:][same]] = queue[:-1][same]
+
+
+def _own_slices(calls: Calls, main: IntArray, side: IntArray) -> tuple[IntArray, IntArray]:
+    """For each side call, where the calls of its rank begin and end in `main`."""
+    bounds = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks) + 1))
+    return bounds[calls.rank[side]], bounds[calls.rank[side] + 1]
+
+
+def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray, ended: IntArray) -> None:
+    """Candidates: the latest side call that ended in the gap before a main call and began before it.
+
+    `keep_likely_joins` decides which of them the main stream really waited for. `ended` is the latest one
+    that had ended when a main call began, wherever it began.
+    """
+    if not len(side):
+        return
+    start, end = calls.start_us[side], calls.end_us[side]
+    queued = ~begins(calls.rank[side])
+    queued[1:] &= start[1:] <= end[:-1] + _QUEUE_US
+    # A call that was queued behind another one had been issued by the begin of the run.
+    issued = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
+    # Each has ended when the first main call that begins later does, and when all others behind that do.
+    slices = _own_slices(calls, main, side)
+    next_main = searchsorted_within(calls.start_us[main] + TOLERANCE_US, *slices, end, side="left")
+    is_followed = next_main < slices[1]
+    latest = np.full(len(main), -1)
+    latest[next_main[is_followed]] = np.flatnonzero(is_followed)
+    latest = np.maximum.accumulate(latest)
+    follows = (latest >= 0) & (calls.rank[side[latest]] == calls.rank[main])
+    ended[main[follows]] = side[latest[follows]]
+    here = np.flatnonzero(follows & ~begins(calls.rank[main]))
+    chosen, before = latest[here], calls.end_us[main[here - 1]]
+    has = (end[chosen] > before) & (issued[chosen] <= before + _QUEUE_US)
+    join[main[here[has]]] = side[chosen[has]]
+
+
+def keep_likely_joins(
+    calls: Calls, is_side: BoolArray, links: tuple[IntArray, IntArray, IntArray], stage: IntArray
+) -> BoolArray:
+    """Drop joins that are a coincidence: computing went on while the side call ended.
+
+    Peers compute for the same time at the same place. Counted from where the computing really began,
+    the gaps of peers agree; counted from elsewhere they scatter as the waiting does. Where most of them begin
+    just when the side call ends, computing came first, and then the waiting: these calls are returned.
+
+    Args:
+        calls: the step's calls.
+        is_side: those of a second stream.
+        links: `after`, `join` (both change), and the last side call that had ended before each call.
+        stage: pipeline stage of each rank (ranks,).
+    """
+    after, join, ended = links
+    waits_last = np.zeros(len(calls), bool)
+    main = np.flatnonzero(~is_side)
+    count = np.bincount(calls.rank[main], minlength=len(calls.ranks))
+    begin = np.r_[0, np.cumsum(count)[:-1]]
+    begun_us = np.where(after >= 0, calls.end_us[after], -np.inf)
+    awaited = begins_with(calls, ended) & (np.where(ended >= 0, calls.end_us[ended], -np.inf) > begun_us)
+    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
+        ranks = np.flatnonzero((stage == one) & (count == places))
+        if not places:
+            continue
+        visits = main[begin[ranks][:, None] + np.arange(places)]
+        is_enough = len(ranks) >= ENOUGH_PEERS
+        for place in np.flatnonzero(is_enough & (awaited[visits].mean(axis=0) >= _FEW)):
+            here = visits[:, place]
+            join[here] = ended[here]
+            waits_last[here] = ended[here] >= 0
+        has = (join[visits] >= 0) & ~waits_last[visits]
+        used = np.flatnonzero(has.mean(axis=0) >= _FEW)
+        for place in np.flatnonzero(has.any(axis=0)):
+            here = visits[:, place]
+            if place in used and is_enough:
+                begun = np.where(after[here] >= 0, calls.end_us[after[here]], 0.0)
+                joined = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
+                from_main = calls.start_us[here] - begun
+                from_both = calls.start_us[here] - np.maximum(begun, joined)
+                keep = scatter(from_both) < scatter(from_main)
+            else:
+                keep = False
+            if not keep:
+                join[here] = -1
+    return waits_last
+
+
+def count_from_drain(
+    calls: Calls, is_side: BoolArray, after: IntArray, join: IntArray, stage: IntArray
+) -> None:
+    """Let a side call count from the side call before it where the main stream had waited for that one.
+
+    An optimizer waits for its gradients and then gathers the weights on the same stream: the time between the
+    two is work, and that since the main stream's last call is mostly waiting. Peers tell, as in
+    `keep_likely_joins`.
+    """
+    side = np.flatnonzero(is_side & ~calls.is_send)
+    count = np.bincount(calls.rank[side], minlength=len(calls.ranks))
+    begin = np.r_[0, np.cumsum(count)[:-1]]
+    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
+        ranks = np.flatnonzero((stage == one) & (count == places))
+        if not places or len(ranks) < ENOUGH_PEERS:
+            continue
+        visits = side[begin[ranks][:, None] + np.arange(places)]
+        for place in range(1, places):
+            here = visits[:, place]
+            drained = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
+            begun = np.where(after[here] >= 0, calls.end_us[after[here]], -np.inf)
+            from_side = calls.start_us[here] - drained
+            if not (np.isfinite(begun).all() and (drained > begun).all() and (from_side > _QUEUE_US).all()):
+                continue
+            if scatter(from_side) < _DRAIN_SCATTER * scatter(calls.start_us[here] - begun):
+                after[here], join[here] = join[here], after[here]
+
+
+def running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
+    """The largest value of a rank so far; the ranks are sorted."""
+    found = np.empty_like(values)
+    bounds = np.r_[np.flatnonzero(begins(rank)), len(rank)]
+    for begin, end in pairwise(bounds.tolist()):
+        np.maximum.accumulate(values[begin:end], out=found[begin:end])
+    return found
+
+
+def scatter(values: FloatArray) -> float:
+    """Mean distance from the middle: a few ranks that waited tell the most, and count therefore."""
+    return float(np.mean(np.abs(values - np.median(values))))

@@ -1,0 +1,195 @@
+"""What each call of a rank waits for locally: the call before it, or a call on another stream.
+
+Calls that do not overlap in time form one sequence: the time between two of them is local work. Where
+the groups of a rank do overlap, the groups with fewer calls run on a second stream. A call there begins
+when the main stream has got far enough; where the main stream waits for one, the gaps of peers tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import begins, distinct
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.streams.joins import (
+    DRIFT,
+    ENOUGH_PEERS,
+    TOLERANCE_US,
+    begins_with,
+    count_from_drain,
+    keep_likely_joins,
+    running_maxima,
+    scatter,
+    split,
+)
+
+#: Up to this many times as much they scatter alike.
+_ALIKE_SCATTER = 1.2
+#: Share of a kind's ranks, and of its calls, that must overlap others for it to be on a stream of its own.
+_REGULAR_RANKS = 0.2
+_REGULAR_CALLS = 0.1
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Local dependencies of calls, each (V,): positions of calls, -1 for none.
+
+    `after` is the call that the gap counts from; `join` a call of the other stream that must have
+    ended too. `gap_us` is the local time from the later of the two, or from `after` where the call
+    `waits_last`: once its rank is done with what lies between, as on a side stream. A side call that is
+    `queued` behind another one waited for that alone.
+    """
+
+    after: IntArray
+    join: IntArray
+    gap_us: FloatArray
+    is_side: BoolArray
+    waits_last: BoolArray
+    is_queued: BoolArray
+
+
+def sequence(
+    calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False,
+    data_is_free: bool = False,
+) -> Sequence:  # fmt: skip
+    """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
+
+    Args:
+        calls: the step's calls.
+        stage: pipeline stage of each rank (ranks,), any equal numbers where unknown.
+        data_groups: groups known to be data-parallel, which frameworks put on a stream of their own.
+        sends_are_free: sends run beside computing, as the step's overlapped time shows.
+        data_is_free: so do the collectives of `data_groups`.
+    """
+    n = len(calls)
+    after: IntArray = np.where(begins(calls.rank), -1, np.arange(-1, n - 1, dtype=np.int32))
+    join: IntArray = np.full(n, -1, np.int32)
+    if not calls.has_clock:
+        nothing = np.zeros(n, bool)
+        return Sequence(after, join, np.full(n, np.nan), nothing, nothing, nothing)
+    sends = calls.is_send
+    is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
+    if data_is_free:
+        is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+        is_side = is_side | (is_data & ~calls.is_point_to_point)
+    else:
+        is_side = is_side | _side_calls(calls, is_side, data_groups)
+    waits_last = is_side
+    if is_side.any():
+        is_side &= ~_awaited_at_begin(calls, is_side, stage)
+        after, join, ended = split(calls, is_side)
+        waits_last = is_side | keep_likely_joins(calls, is_side, (after, join, ended), stage)
+        count_from_drain(calls, is_side, after, join, stage)
+    begun = np.where(after >= 0, calls.end_us[after], 0.0)
+    joined = np.where((join >= 0) & ~waits_last, calls.end_us[join], -np.inf)
+    gap = calls.start_us - np.maximum(begun, joined)
+    gap = np.where(after < 0, 0.0, np.maximum(gap, 0.0))
+    # A side call behind another one had been issued before: it waited for the queue, not for local work.
+    queued = is_side & begins_with(calls, join)
+    gap[queued] = 0.0
+    return Sequence(after, join, gap, is_side, waits_last, queued)
+
+
+def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> BoolArray:
+    """A rank's first call, on a second stream, if its main stream had to wait for it: the first weights.
+
+    So far there is one sequence: what a rank does before it is the begin of its step. Peers tell, as in
+    `keep_likely_joins`; where they all come at once, either way explains them, and it is taken for awaited.
+    """
+    awaited = np.zeros(len(calls), bool)
+    main = np.flatnonzero(~is_side)
+    first_main = main[begins(calls.rank[main])]
+    first = np.searchsorted(calls.rank, calls.rank[first_main])
+    at = stage[calls.rank[first_main]]
+    for one in np.unique(at).tolist():
+        inside = (at == one) & (first < first_main)
+        here, start = first[inside], calls.start_us[first_main[inside]]
+        end = calls.end_us[here]
+        if len(here) < ENOUGH_PEERS or (end > start + TOLERANCE_US).any():
+            continue
+        if (calls.is_send[here] | _moves_gradients(calls)[here]).any():
+            continue
+        if scatter(start - end) <= _ALIKE_SCATTER * scatter(start - calls.start_us[here]) + TOLERANCE_US:
+            awaited[here] = True
+    return awaited
+
+
+def _moves_gradients(calls: Calls) -> BoolArray:
+    """Calls that add up what the ranks have computed: none of them has anything to send before."""
+    return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
+
+
+def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
+    """Whether sends are regularly still going on when the rank begins its next call.
+
+    One that is may be a call that was filled in a little too early.
+    """
+    begun_early = calls.start_us < _latest_end_before(calls, sends) - TOLERANCE_US
+    n_early = int((begun_early & ~sends).sum())
+    return n_early > 0 and n_early >= _REGULAR_CALLS * int(sends.sum())
+
+
+def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
+    """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
+    rest = ~known & ~calls.is_point_to_point
+    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    hit = _beside_messages(calls, ~known, rest & is_data[calls.group])
+    begun_early = rest & (calls.start_us < _latest_end_before(calls, rest) - TOLERANCE_US)
+    if not begun_early.any() and not hit.any():
+        return np.zeros(len(calls), bool)
+    n_calls = np.bincount(calls.group, minlength=len(calls.groups))
+    per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
+    for here in np.flatnonzero(begun_early).tolist():
+        before = here - 1
+        while before > 0 and not (
+            rest[before]
+            and calls.end_us[before] - DRIFT * calls.elapse_us[before] >= calls.start_us[here] + TOLERANCE_US
+        ):
+            before -= 1
+        if calls.group[before] != calls.group[here]:
+            groups = {int(calls.group[call]): call for call in (before, here)}
+            hit[groups[min(groups, key=lambda group: (not is_data[group], per_rank[group], group))]] = True
+    # A kind of call is on another stream when it is there regularly, not when one record overlaps.
+    # Data-parallel calls are of one stream, whatever they move.
+    unit = np.where(is_data[calls.group], 0, 1 + calls.group * len(calls.types) + calls.kind)
+    unit = distinct(unit)[1].astype(np.int64)
+    n_units = int(unit.max(initial=-1)) + 1
+    pairs = unit * len(calls.ranks) + calls.rank
+    ranks_with = np.bincount(np.unique(pairs) // len(calls.ranks), minlength=n_units)
+    ranks_hit = np.bincount(np.unique(pairs[hit]) // len(calls.ranks), minlength=n_units)
+    n_hit, n_calls_of = np.bincount(unit[hit], minlength=n_units), np.bincount(unit[rest], minlength=n_units)
+    enough = n_hit >= _REGULAR_CALLS * n_calls_of
+    enough[unit[is_data[calls.group]]] = True  # some gradients and weights overlap, the others do not
+    regular = (ranks_hit >= _REGULAR_RANKS * ranks_with) & enough
+    return np.asarray(regular[unit] & rest)
+
+
+def _beside_messages(calls: Calls, known_main: BoolArray, data: BoolArray) -> BoolArray:
+    """Data-parallel calls that begin during a message of the main stream, or during which one begins."""
+    message = known_main & calls.is_point_to_point
+    hit = data & (calls.start_us < _latest_end_before(calls, message) - TOLERANCE_US)
+    early = np.flatnonzero(message & (calls.start_us < _latest_end_before(calls, data) - TOLERANCE_US))
+    if len(early):
+        positions = np.flatnonzero(data)
+        hit[positions[np.searchsorted(positions, early) - 1]] = True
+    return hit
+
+
+def _ranks_of_groups(calls: Calls) -> IntArray:
+    """How many ranks each group's calls come from (groups,)."""
+    group, rank = calls.group[calls.by_group], calls.rank[calls.by_group]
+    first = begins(group) | begins(rank)
+    # A rank that has both collectives and messages in a group is there twice.
+    pairs = np.unique(group[first].astype(np.int64) * len(calls.ranks) + rank[first])
+    return np.bincount(pairs // len(calls.ranks), minlength=len(calls.groups))
+
+
+def _latest_end_before(calls: Calls, among: BoolArray) -> FloatArray:
+    """The latest end among a rank's earlier calls (V,), -inf where there is none."""
+    end = np.where(among, calls.end_us - DRIFT * calls.elapse_us, -np.inf)
+    latest: FloatArray = np.r_[-np.inf, running_maxima(end, calls.rank)[:-1]]
+    latest[begins(calls.rank)] = -np.inf
+    return latest

@@ -1,0 +1,94 @@
+"""Where computing and waiting for the second stream cannot be seen apart in a rank's own calls.
+
+A main stream that waits after all computing has one gap that holds both. The computing went on until the
+last call was issued to the second stream, at least; the step totals of the rank say for how long. And a call
+that queues on the second stream was issued before: where in the computing, peers show who did not queue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import begins, combined
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.streams.joins import begins_with, running_maxima
+from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.usual_gaps import medians_of_known
+
+
+def waited_us(calls: Calls, local: Sequence, missing_us: FloatArray) -> FloatArray:
+    """Return how long each call's main stream waited before it (V,), in µs.
+
+    Args:
+        calls: the step's calls.
+        local: their streams.
+        missing_us: communication of each rank that neither its records nor computing cover (ranks,), NaN
+            where that is not known: then all is waiting that may be.
+    """
+    waited = np.zeros(len(calls))
+    at = np.flatnonzero(local.waits_last & ~local.is_side & begins_with(calls, local.join))
+    if not len(at):
+        return waited
+    begun = np.where(local.after[at] >= 0, calls.end_us[local.after[at]], -np.inf)
+    issued = np.where(local.is_side & ~local.is_queued, calls.start_us, -np.inf)
+    begun = np.maximum(begun, running_maxima(issued, calls.rank)[at])  # the call itself is on the main stream
+    most = np.where(np.isfinite(begun), np.maximum(calls.start_us[at] - begun, 0.0), 0.0)
+    rank = calls.rank[at]
+    total = np.bincount(rank, most, len(calls.ranks))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip(np.nan_to_num((missing_us - _waited_first(calls, local)) / total, nan=1.0), 0.0, 1.0)
+    waited[at] = most * share[rank]
+    return waited
+
+
+def _waited_first(calls: Calls, local: Sequence) -> FloatArray:
+    """How long each rank's main stream waited for the second one before it computed (ranks,)."""
+    at = np.flatnonzero((local.join >= 0) & (local.after >= 0) & ~local.waits_last)
+    waited = np.maximum(calls.end_us[local.join[at]] - calls.end_us[local.after[at]], 0.0)
+    return np.bincount(calls.rank[at], waited, len(calls.ranks)).astype(np.float64)
+
+
+def with_issues(calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArray) -> FloatArray:
+    """Return the gaps (V,) with those of queued side calls: when they were issued, as their peers' were.
+
+    A peer that did not queue shows at which part of the gap around it in the main stream it issues the call.
+
+    Args:
+        calls: the step's calls.
+        local: their streams.
+        gap_us: local times of all calls, 0 for queued ones.
+        stage: pipeline stage of each rank (ranks,).
+    """
+    side = np.flatnonzero(local.is_side & ~calls.is_send)
+    if not local.is_queued[side].any():
+        return gap_us
+    main = np.flatnonzero(~local.is_side)
+    place, side_place = _places(calls, main), _places(calls, side)
+    # The main call that counts from the same one as the side call does.
+    place_after = np.where(local.after >= 0, place[local.after], -1)
+    first = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks)))
+    last = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks)), side="right")
+    at = first[calls.rank[side]] + place_after[side] + 1
+    has = at < last[calls.rank[side]]
+    side, around = side[has], main[at[has]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(local.is_queued[side], np.nan, np.minimum(gap_us[side] / gap_us[around], 1.0))
+    _, code = combined(stage[calls.rank[side]] + 1, side_place[side], place_after[side] + 1)
+    begun = np.where(local.after[side] >= 0, calls.end_us[local.after[side]], -np.inf)
+    issued = np.minimum(
+        np.nan_to_num(medians_of_known(code, part)) * gap_us[around], calls.start_us[side] - begun
+    )
+    gap = gap_us.copy()
+    queued = local.is_queued[side]
+    gap[side[queued]] = issued[queued]
+    return gap
+
+
+def _places(calls: Calls, chosen: IntArray) -> IntArray:
+    """The running place of chosen calls (sorted) among their rank's, for all calls (V,); -1 for others."""
+    place = np.full(len(calls), -1)
+    first = np.flatnonzero(begins(calls.rank[chosen]))
+    lengths = np.diff(np.r_[first, len(chosen)])
+    place[chosen] = np.arange(len(chosen)) - np.repeat(first, lengths)
+    return place

@@ -1,0 +1,126 @@
+"""Findings, and the document that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cluster_run.ids import HostId, Rank, Step
+from cluster_run.problem import Problem
+
+FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
+WorkloadKind = Literal[
+    "stage_imbalance",
+    "data_imbalance",
+    "expert_imbalance",
+    "small_packets",
+    "retransmission",
+    "periodic_pause",
+    "input_bound",
+    "host_bound",
+]
+Kind = FaultKind | WorkloadKind
+Severity = Literal["info", "warning", "critical"]
+Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
+Pattern = Literal["persistent", "intermittent", "transient", "trend"]
+Verdict = Literal["healthy", "degraded", "unknown"]
+Confidence = Literal["high", "medium", "low"]
+
+FAULT_KINDS: frozenset[str] = frozenset(FaultKind.__args__)  # type: ignore[attr-defined]
+
+#: Share of the step from which a finding is a warning, and from which it is critical.
+WARNING_COST_SHARE = 0.005
+CRITICAL_COST_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed link between two global ranks."""
+
+    src: Rank
+    dst: Rank
+    transport: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number of a culprit beside the same number of its peers; the metric's name ends in its unit."""
+
+    metric: str
+    value: float
+    peers_median: float
+    peers_mad: float
+    n_peers: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that costs time. Costs are those of the mean step; None means the cost is not known."""
+
+    id: str
+    kind: Kind
+    severity: Severity
+    ranks: tuple[Rank, ...]
+    hosts: tuple[HostId, ...]
+    links: tuple[Link, ...]
+    cause: Cause
+    pattern: Pattern
+    steps: tuple[Step, ...]
+    cost_ms_per_step: float | None
+    cost_share: float | None
+    cumulative_saving_ms: float | None
+    confidence: Confidence
+    evidence: tuple[Evidence, ...]
+    summary: str
+    next_check: str
+    chain: tuple[str, ...] = ()
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether somebody should act on it; the others are for information."""
+        return self.severity != "info"
+
+
+@dataclass(frozen=True)
+class ParallelSizes:
+    """Degrees of parallelism; 0 where unknown."""
+
+    tp: int = 0
+    pp: int = 0
+    dp: int = 0
+    cp: int = 0
+    ep: int = 0
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What was analysed. `step_ms` is the mean step time, None where no step could be read."""
+
+    ranks: int
+    expected_ranks: int
+    hosts: int
+    steps: tuple[Step, ...]
+    step_ms: float | None
+    sources: tuple[str, ...]
+    parallel: ParallelSizes
+
+
+@dataclass(frozen=True)
+class FindingsDocument:
+    """The content of findings.json. `notes` say what could not be judged, and why."""
+
+    tool_version: str
+    run: RunInfo
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    replay: Mapping[str, float] = field(default_factory=dict)
+
+
+def severity_of(cost_share: float | None) -> Severity:
+    """Return how much a cost matters; an unknown cost is `info`."""
+    if cost_share is None or cost_share < WARNING_COST_SHARE:
+        return "info"
+    return "warning" if cost_share < CRITICAL_COST_SHARE else "critical"

@@ -1,0 +1,16 @@
+"""Starts cluster-simulate."""
+
+from __future__ import annotations
+
+import sys
+
+from cluster_simulate.cli import main
+
+
+def run() -> None:
+    """Run the command and exit with its code."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,70 @@
+"""cluster-simulate: from its command line to a run directory and a few lines on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_run.errors import ClusterError, ExitCode
+from cluster_simulate.options import build_parser, spec_of
+
+if TYPE_CHECKING:
+    from cluster_simulate.job.truth import Truth
+
+_PROGRAM = "cluster-simulate"
+#: From here on it pays to write with all processors.
+_MANY_RANKS = 256
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Simulate a job and write it; return the exit code."""
+    arguments = build_parser(_PROGRAM).parse_args(argv)
+    try:
+        return int(_simulate(arguments))
+    except ClusterError as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        print(f"{_PROGRAM}: interrupted", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+
+
+def _simulate(arguments: argparse.Namespace) -> ExitCode:
+    # Imported here so that --help and mistakes on the command line need neither numpy nor a second.
+    from cluster_simulate.files.rundir import write_run  # noqa: PLC0415
+    from cluster_simulate.job.events import simulate  # noqa: PLC0415
+    from cluster_simulate.job.faults import parse_scenario  # noqa: PLC0415
+    from cluster_simulate.job.truth import truth_path  # noqa: PLC0415
+
+    faults = [parse_scenario(text) for text in arguments.scenario]
+    job = simulate(spec_of(arguments), faults, arguments.seed, arguments.run)
+    n_processes = (os.cpu_count() or 1) if job.spec.n_ranks >= _MANY_RANKS else 1
+    answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes)
+    if not arguments.quiet:
+        _tell(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks)
+    return ExitCode.DONE
+
+
+def _tell(answer: Truth, out: Path, path: Path, n_ranks: int) -> None:
+    print(
+        f"{out}: {n_ranks} ranks, {answer.step_ms:.1f} ms a step, "
+        f"{answer.healthy_step_ms:.1f} ms without the faults"
+    )
+    for fault in answer.faults:
+        places = {
+            "links": ", ".join(f"{src}-{dst}" for src, dst in fault.links),
+            "hosts": ", ".join(fault.hosts),
+            "ranks": ", ".join(map(str, fault.ranks))
+            if len(fault.ranks) <= 8
+            else f"{len(fault.ranks)} ranks",
+        }
+        key = (
+            "links" if fault.links else "hosts" if "host" in fault.kind or "uplink" in fault.kind else "ranks"
+        )
+        where = f" {key} {places[key]}" if places[key] else ""
+        print(f"  {fault.kind} ×{fault.severity:g}{where}: costs {fault.cost_ms_per_step:.2f} ms a step")
+    print(f"  the truth is in {path}")

@@ -1,0 +1,195 @@
+"""A simulated job as a run directory, as cluster-collect leaves it, and the truth beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from cluster_run import layout
+from cluster_run.errors import ClusterError, InputError
+from cluster_run.files import write_text_whole
+from cluster_run.ids import HostId, ServerId
+from cluster_run.manifest import CollectedFile, HostOutcome, Manifest, manifest_to_json
+from cluster_run.version import VERSION
+from cluster_simulate.files import capture_text, communication_text
+from cluster_simulate.files.analysis_database import write_analysis_database
+from cluster_simulate.files.captured import CapturedJob, capture
+from cluster_simulate.files.legacy import legacy_files
+from cluster_simulate.files.observed import EPOCH_US, seen_ranks
+from cluster_simulate.files.profiler_database import write_profiler_database
+from cluster_simulate.files.totals import Framework
+from cluster_simulate.job.job import SimulatedJob
+from cluster_simulate.job.layout import server_id
+from cluster_simulate.job.truth import Truth, truth, truth_path, truth_to_json
+
+Form = Literal["text", "db", "r1"]
+
+_MTIME_NS = int(EPOCH_US) * 1000
+_OUTPUT = layout.PROFILER_OUTPUT_NAME
+
+
+def write_run(
+    job: SimulatedJob, out: Path, form: Form = "text", framework: Framework = "pt", n_processes: int = 1
+) -> Truth:
+    """Write a run directory, manifest last, and `truth_path(out)` beside it; return the truth.
+
+    The same job gives the same bytes, however many processes write it.
+
+    Raises:
+        InputError: `out` exists already, or cannot be written.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: there is something already", "give a directory that does not exist yet")
+    try:
+        captured = capture(job, framework)
+        hosts = _write_hosts(captured, out, form, n_processes)
+        write_text_whole(out / layout.RANK_TABLE_NAME, rank_table_json(job))
+        mapping = "".join(f"{server_id(host)} {host + 1}\n" for host in range(job.spec.n_hosts))
+        write_text_whole(out / layout.MAPPING_NAME, mapping)
+        answer = truth(job)
+        write_text_whole(truth_path(out), truth_to_json(answer))
+        manifest = Manifest(what=("analysis",), hosts=hosts, tool_version=VERSION)
+        write_text_whole(out / layout.MANIFEST_NAME, manifest_to_json(manifest))
+    except OSError as error:
+        raise InputError(f"{out}: cannot write: {error.strerror or error}") from error
+    return answer
+
+
+def rank_table_json(job: SimulatedJob) -> str:
+    """Return hccl.json, version 1.0."""
+    per_host = job.spec.ranks_per_host
+    servers = []
+    for host in range(job.spec.n_hosts):
+        ranks = range(host * per_host, min((host + 1) * per_host, job.spec.n_ranks))
+        devices = [
+            {"device_id": str(rank % per_host), "device_ip": _device_address(rank), "rank_id": str(rank)}
+            for rank in ranks
+        ]
+        servers.append({"server_id": server_id(host), "device": devices, "host_nic_ip": "reserve"})
+    table = {
+        "version": "1.0",
+        "server_count": str(len(servers)),
+        "server_list": servers,
+        "status": "completed",
+    }
+    return json.dumps(table, indent=4) + "\n"
+
+
+def _device_address(rank: int) -> str:
+    return f"10.{100 + rank // 62500}.{rank // 250 % 250}.{rank % 250 + 1}"
+
+
+def _write_hosts(captured: CapturedJob, out: Path, form: Form, n_processes: int) -> tuple[HostOutcome, ...]:
+    """Write the files of all hosts, each process every n-th one."""
+    n_hosts = captured.job.spec.n_hosts
+    if n_processes <= 1:
+        return tuple(_write_host(captured, out, host, form) for host in range(n_hosts))
+    # A fork shares the arrays of the job; any other way would copy them to every process.
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    shares = [range(first, n_hosts, n_processes) for first in range(n_processes)]
+    writers = [
+        context.Process(target=_write_share, args=(captured, out, form, share, results)) for share in shares
+    ]
+    for writer in writers:
+        writer.start()
+    outcomes: list[HostOutcome] = []
+    failures: list[ClusterError] = []
+    for _ in writers:
+        written = results.get()
+        if isinstance(written, ClusterError):
+            failures.append(written)
+        else:
+            outcomes += written
+    for writer in writers:
+        writer.join()
+    if failures:
+        raise failures[0]
+    return tuple(sorted(outcomes, key=lambda outcome: int(outcome.host)))
+
+
+def _write_share(
+    captured: CapturedJob,
+    out: Path,
+    form: Form,
+    hosts: range,
+    results: multiprocessing.SimpleQueue[list[HostOutcome] | ClusterError],
+) -> None:
+    """Write some hosts in a process of their own; an error is handed back as a value."""
+    try:
+        results.put([_write_host(captured, out, host, form) for host in hosts])
+    except ClusterError as error:
+        results.put(error)
+    except OSError as error:
+        results.put(InputError(f"{out}: cannot write: {error.strerror or error}"))
+
+
+def _write_host(captured: CapturedJob, out: Path, host: int, form: Form) -> HostOutcome:
+    """Write the files of all ranks of a host."""
+    spec = captured.job.spec
+    home = layout.host_directory(out, HostId(str(host + 1)))
+    home.mkdir(parents=True, exist_ok=True)
+    present = set(seen_ranks(captured.job))
+    files: list[CollectedFile] = []
+    for rank in range(host * spec.ranks_per_host, min((host + 1) * spec.ranks_per_host, spec.n_ranks)):
+        if rank in present:
+            contents = _rank_files(captured, rank, form)
+            files += [_write(out, home, name, content) for name, content in contents.items()]
+    return HostOutcome(HostId(str(host + 1)), ServerId(server_id(host)), "complete", tuple(files))
+
+
+def _rank_files(captured: CapturedJob, rank: int, form: Form) -> Mapping[str, bytes]:
+    """Return the files of a rank by their path below the host's profiler directory."""
+    if form == "r1":
+        return legacy_files(captured, rank)
+    name = capture_text.capture_name(captured, rank)
+    files = {
+        f"{name}/profiler_info_{rank}.json": capture_text.profiler_info_json(captured, rank, form),
+        f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
+    }
+    if form == "db":
+        databases = database_files(captured, rank)
+        return files | {f"{name}/{_OUTPUT}/{path}": content for path, content in databases.items()}
+    files |= {
+        f"{name}/{_OUTPUT}/step_trace_time.csv": capture_text.step_trace_csv(captured, rank),
+        f"{name}/{_OUTPUT}/op_statistic.csv": capture_text.op_statistic_csv(captured, rank),
+        f"{name}/{_OUTPUT}/api_statistic.csv": capture_text.api_statistic_csv(captured, rank),
+    }
+    detail = captured.job.spec.detail
+    if detail != "totals":
+        files[f"{name}/{_OUTPUT}/communication.json"] = communication_text.communication_json(captured, rank)
+    if detail == "full":
+        files[f"{name}/{_OUTPUT}/communication_matrix.json"] = communication_text.matrix_json(captured, rank)
+    return files
+
+
+def database_files(captured: CapturedJob, rank: int) -> Mapping[str, bytes]:
+    """Return the databases of a rank by name."""
+    is_pytorch = captured.framework == "pt"
+    kind, analysis = ("pytorch", "analysis.db") if is_pytorch else ("mindspore", "communication_analyzer.db")
+    with tempfile.TemporaryDirectory(prefix="cluster-simulate-") as folder:
+        profiler, small = Path(folder) / f"ascend_{kind}_profiler_{rank}.db", Path(folder) / analysis
+        write_profiler_database(captured, rank, profiler)
+        write_analysis_database(captured, rank, small)
+        return {path.name: path.read_bytes() for path in (profiler, small)}
+
+
+def _write(out: Path, home: Path, name: str, content: bytes) -> CollectedFile:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, ns=(_MTIME_NS, _MTIME_NS))
+    return CollectedFile(
+        path=path.relative_to(out).as_posix(),
+        source=f"/home/summary/profiler/{name}",
+        size_bytes=len(content),
+        mtime_ns=_MTIME_NS,
+        sha256=hashlib.sha256(content).hexdigest(),
+        state="stored",
+    )

@@ -1,0 +1,42 @@
+"""Time that went into waiting for ranks without files: said, and never called healthy."""
+
+from __future__ import annotations
+
+from cluster_analysis.judge.absent import wait_for_absent
+from cluster_analysis.judge.open_questions import open_questions
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import build_view
+from cluster_run.ids import Rank
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import judged
+
+SPEC = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4, healthy=Healthy(missing_ranks=(15,)))
+
+
+def test_a_long_wait_for_a_rank_without_files_is_an_open_question_if_nothing_explains_it() -> None:
+    result = judged(SPEC, "retransmission:4000@13-8")
+    view = build_view(result.evidence, result.topology)
+    (question,) = open_questions(view, result.evidence, (), Thresholds())
+    assert "waiting for ranks without files, or for the network" in question
+    assert question.endswith("for rank 15; collect them too")
+    assert open_questions(view, result.evidence, result.alarms, Thresholds()) == []
+
+
+def test_what_a_group_waited_for_its_absent_member_is_as_long_as_the_delay() -> None:
+    result = judged(SPEC, "retransmission:4000@13-8")
+    read = frozenset(Rank(rank) for rank in range(32) if rank != 15)
+    wait = wait_for_absent(result.evidence.matched, result.topology, read, 5)
+    assert wait is not None
+    assert wait.ranks == (15,)
+    assert 3.9e6 < wait.step_us < 4.2e6
+    assert 0.7e6 < wait.us_per_step < 1.0e6
+
+
+def test_a_healthy_job_that_lacks_a_rank_is_healthy() -> None:
+    assert judged(SPEC).detection.verdict == "healthy"
+
+
+def test_a_job_that_lacks_nobody_waited_for_nobody_absent() -> None:
+    result = judged(JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4), "slow_rank:1.5@3")
+    read = frozenset(Rank(rank) for rank in range(32))
+    assert wait_for_absent(result.evidence.matched, result.topology, read, 5) is None

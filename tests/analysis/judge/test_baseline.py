@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+import pytest
+
+from cluster_analysis.judge.baseline import Comparison, compare
+from tests.analysis.jobs import SMALL, Judged, judged
+
+
+def compared(before: Judged, after: Judged) -> Comparison:
+    return compare(before.evidence, before.topology, after.evidence, after.topology)
+
+
+def certain(comparison: Comparison, what: str) -> set[str]:
+    return {one.name for one in comparison.changes if one.what == what and one.is_certain}
+
+
+def test_two_runs_of_a_healthy_job_are_told_to_be_alike() -> None:
+    comparison = compared(judged(SMALL), judged(SMALL, seed=12))
+    assert certain(comparison, "rank") == set()
+    assert certain(comparison, "link") == set()
+    assert comparison.refusals == ()
+
+
+def test_a_device_that_became_slow_is_the_rank_that_changed() -> None:
+    comparison = compared(judged(SMALL), judged(SMALL, "slow_rank:1.2@5"))
+    assert certain(comparison, "rank") == {"rank 5"}
+    (change,) = [one for one in comparison.changes if one.name == "rank 5"]
+    assert change.change_share == pytest.approx(0.2, abs=0.02)
+    assert change.low_share < 0.2 < change.high_share
+    assert certain(comparison, "step") == {"step"}
+    assert any("Computing of rank 5" in line for line in comparison.summary)
+
+
+def test_a_job_that_computes_more_on_all_ranks_blames_none_of_them() -> None:
+    comparison = compared(judged(SMALL), judged(replace(SMALL, forward_ms=SMALL.forward_ms * 1.2)))
+    assert certain(comparison, "rank") == set()
+    assert "computing" in certain(comparison, "component")
+
+
+def test_a_link_that_became_slow_is_named_in_its_direction() -> None:
+    comparison = compared(judged(SMALL), judged(SMALL, "slow_link:2@5-6,dir=one"))
+    assert certain(comparison, "link") == {"HCCS 5 to 6"}
+
+
+def test_jobs_of_other_layouts_are_refused_with_the_reason() -> None:
+    comparison = compared(judged(SMALL), judged(replace(SMALL, dp=2)))
+    assert any("laid out differently" in reason for reason in comparison.refusals)
+    assert certain(comparison, "rank") == set()

@@ -1,0 +1,256 @@
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.tables.schema import COLLECTIVES, STEPS
+from cluster_run.findings import FAULT_KINDS
+from cluster_simulate.api import Healthy, JobSpec, Noise, simulate, tables, topology
+from tests.analysis.jobs import (
+    NO_LINKS,
+    NO_OPERATORS,
+    NO_PACKETS,
+    SMALL,
+    Judged,
+    judged,
+    reduce_all,
+)
+
+HEALTHY = {
+    "plain": SMALL,
+    "uneven stages": replace(SMALL, healthy=Healthy(stage_work=(1.0, 1.3))),
+    "sequence imbalance": replace(SMALL, healthy=Healthy(sequence_sigma=0.2)),
+    "experts": replace(SMALL, ep=4, healthy=Healthy(expert_sigma=0.1)),
+    "silicon": replace(SMALL, healthy=Healthy(silicon_sigma=0.01)),
+    "hiccups": replace(SMALL, healthy=Healthy(hiccup_share=0.02)),
+    "garbage collection": replace(SMALL, steps=8, healthy=Healthy(gc_every=4)),
+    "checkpoints": replace(SMALL, healthy=Healthy(checkpoint_every=5)),
+    "two boards": replace(SMALL, healthy=Healthy(inner_halves=True)),
+    "congestion": replace(SMALL, healthy=Healthy(congestion_share=0.06)),
+    "clocks": replace(SMALL, healthy=Healthy(clock_sigma_ms=50.0, drift_ppm=20.0)),
+    "missing ranks": replace(SMALL, healthy=Healthy(missing_ranks=(3, 17))),
+    "uneven counts": replace(SMALL, healthy=Healthy(uneven_counts=5)),
+    "second family": replace(SMALL, noise=Noise(family="ar1")),
+    "data parallel only": JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=4),
+    "one step": replace(SMALL, steps=1),
+    "two steps": replace(SMALL, steps=2),
+}
+
+
+def named(result: Judged) -> set[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+    return {(one.kind, tuple(one.ranks), tuple(one.hosts)) for one in result.alarms}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_job_has_no_warning(name: str) -> None:
+    result = judged(HEALTHY[name])
+    assert result.alarms == ()
+    assert result.detection.verdict == "healthy"
+
+
+def test_a_slow_rank_is_named_with_its_cause_and_host() -> None:
+    finding = judged(SMALL, "slow_rank:1.25@13").alarms[0]
+    assert (finding.kind, finding.ranks, finding.hosts, finding.cause) == (
+        "slow_rank",
+        (13,),
+        ("2",),
+        "compute",
+    )
+    assert finding.pattern == "persistent"
+    assert "Rank 13 (host 2) computes 25 % slower than its 15 peers of stage 0" in finding.summary
+    assert finding.evidence[0].n_peers == 15
+
+
+def test_the_victims_down_the_pipeline_are_not_blamed() -> None:
+    result = judged(SMALL, "slow_rank:1.3@5")
+    assert named(result) == {("slow_rank", (5,), ("1",))}
+    chain = " ".join(result.alarms[0].chain)
+    assert "tensor-parallel group 3 ranks wait for rank 5" in chain
+
+
+def test_a_slow_host_is_one_finding_and_its_ranks_have_none() -> None:
+    result = judged(SMALL, "slow_host:1.06@2")
+    assert [(one.kind, one.hosts) for one in result.alarms] == [("slow_host", ("2",))]
+    assert len(result.alarms[0].ranks) == 8
+    assert not [one for one in result.of_kind("slow_rank") if set(one.ranks) & set(result.alarms[0].ranks)]
+
+
+def test_a_host_whose_ranks_are_half_of_its_stage_leaves_the_other_half_alone() -> None:
+    result = judged(SMALL, "slow_host:1.15@1,cause=compute")
+    assert [(one.kind, one.hosts) for one in result.alarms] == [("slow_host", ("1",))]
+
+
+def test_a_slow_host_of_one_stage_leaves_the_same_replicas_of_the_other_stage_alone() -> None:
+    # Hosts 2 and 4 hold the same replicas: what lasts on host 2 is no long data, and host 3 is not slow.
+    result = judged(SMALL, "slow_host:1.15@2")
+    assert named(result) == {("slow_host", tuple(range(8, 16)), ("2",))}
+
+
+def test_of_two_slow_mates_each_is_an_alarm_though_either_alone_saves_little() -> None:
+    result = judged(SMALL, "slow_rank:1.15@16", "slow_rank:1.15@17")
+    assert named(result) == {("slow_rank", (16,), ("3",)), ("slow_rank", (17,), ("3",))}
+    first, second = result.alarms
+    assert second.cumulative_saving_ms > 4 * first.cost_ms_per_step
+    assert "Hidden behind dearer findings" in second.summary
+
+
+def test_one_bad_rank_does_not_condemn_its_host() -> None:
+    assert named(judged(SMALL, "slow_rank:1.5@9")) == {("slow_rank", (9,), ("2",))}
+
+
+def test_busy_experts_are_their_own_finding_and_no_slow_host() -> None:
+    result = judged(replace(SMALL, ep=4, healthy=Healthy(expert_sigma=0.15)))
+    assert result.alarms == ()
+    assert not result.of_kind("slow_host")
+    assert len(result.of_kind("expert_imbalance")) == 1
+
+
+def test_a_slow_device_is_seen_through_unequal_data() -> None:
+    spec = replace(SMALL, healthy=Healthy(sequence_sigma=0.2))
+    result = judged(spec, "slow_rank:1.2@5")
+    assert ("slow_rank", (5,), ("1",)) in named(result)
+    assert len(result.of_kind("data_imbalance")) == 1
+
+
+def test_uneven_stages_are_told_and_blame_nobody() -> None:
+    result = judged(replace(SMALL, healthy=Healthy(stage_work=(1.0, 1.4))))
+    (finding,) = result.of_kind("stage_imbalance")
+    assert not finding.is_alarm
+    assert result.detection.verdict == "healthy"
+    assert set(finding.ranks) == set(range(16, 32))
+
+
+def test_a_fault_that_comes_and_goes_is_intermittent() -> None:
+    spec = replace(SMALL, steps=12)
+    finding = judged(spec, "slow_rank:1.4@5,pattern=intermittent,duty=0.3").of_kind("slow_rank")[0]
+    assert (finding.ranks, finding.pattern) == ((5,), "intermittent")
+    assert 2 <= len(finding.steps) <= 5
+
+
+def test_a_fault_that_grows_is_a_trend() -> None:
+    finding = judged(replace(SMALL, steps=10), "slow_rank:1.4@5,pattern=trend").of_kind("slow_rank")[0]
+    assert (finding.ranks, finding.pattern) == ((5,), "trend")
+
+
+def test_a_rank_that_pauses_in_rhythm_is_named_for_its_pauses() -> None:
+    spec = replace(SMALL, steps=8)
+    result = judged(spec, "periodic_pause:200@5,every=2")
+    assert [(one.kind, one.ranks) for one in result.alarms] == [("periodic_pause", (5,))]
+
+
+def test_a_retransmission_is_an_event_and_not_a_slow_link() -> None:
+    result = judged(SMALL, "retransmission:4000")
+    assert [one.kind for one in result.alarms] == ["retransmission"]
+    assert not result.of_kind("slow_link")
+
+
+def test_a_job_with_data_parallelism_only_keeps_its_findings_and_their_costs() -> None:
+    finding = judged(HEALTHY["data parallel only"], "slow_rank:1.2@5").alarms[0]
+    assert finding.ranks == (5,)
+    assert finding.cost_ms_per_step is not None
+
+
+def test_eight_peers_are_enough() -> None:
+    result = judged(JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=4), "slow_rank:1.1@5")
+    assert named(result) == {("slow_rank", (5,), ("1",))}
+
+
+def test_everything_but_the_step_totals_may_be_missing() -> None:
+    whole = judged(SMALL, "slow_rank:1.3@5")
+    parts = reduce_all(whole.evidence.step_table, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
+    found = detect(merge_steps(parts, whole.topology, NO_OPERATORS, NO_PACKETS), whole.topology)
+    (finding,) = [one for one in found.findings if one.kind == "slow_rank"]
+    assert finding.ranks == (5,)
+    assert finding.cost_ms_per_step is not None
+    assert finding.cost_ms_per_step >= 0.8 * whole.true_cost_ms
+    assert "upper bound" in finding.summary
+    assert any("no communication operators" in note for note in found.notes)
+
+
+def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
+    job = simulate(SMALL, [], seed=11)
+    where = topology(job)
+    ranks = tables(job)
+    steps, collectives = (
+        pa.concat_tables([getattr(one, name) for one in ranks.values()]).unify_dictionaries()
+        for name in ("steps", "collectives")
+    )
+    evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS)
+    found = detect(evidence, where)
+    assert found.verdict == "healthy"
+    assert any("no communication matrix" in note for note in found.notes)
+
+
+def test_no_steps_at_all_is_unknown_and_not_healthy() -> None:
+    where = judged(SMALL).topology
+    empty = merge_steps([], where, NO_OPERATORS, NO_PACKETS)
+    assert empty.step_table.schema.equals(STEPS)
+    found = detect(empty, where)
+    assert (found.verdict, found.step_ms) == ("unknown", None)
+    assert found.notes
+
+
+def test_two_ranks_of_many_are_not_judged_and_the_others_are_mentioned() -> None:
+    whole = judged(SMALL)
+    two = whole.evidence.step_table.filter(pc.is_in(whole.evidence.step_table["rank"], pa.array([0, 1])))
+    parts = reduce_all(two, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
+    found = detect(merge_steps(parts, whole.topology, NO_OPERATORS, NO_PACKETS), whole.topology)
+    assert found.verdict == "unknown"
+    assert any("2 of 32 ranks" in note for note in found.notes)
+
+
+def test_without_stages_ranks_are_compared_by_the_calls_they_make() -> None:
+    whole = judged(SMALL, "slow_rank:1.3@5")
+    blind = replace(whole.topology, stages={}, tp_index={}, dp_index={}, confidence="low")
+    evidence = whole.evidence
+    found = detect(evidence, blind)
+    assert next(one.ranks for one in found.findings if one.kind == "slow_rank") == (5,)
+
+
+def test_the_order_of_steps_and_rows_does_not_show() -> None:
+    job = simulate(SMALL, [], seed=3)
+    where = topology(job)
+    ranks = list(tables(job).values())
+
+    def found(order: list[int]) -> object:
+        parts = [ranks[position] for position in order]
+        joined = [
+            pa.concat_tables([getattr(one, name) for one in parts]).unify_dictionaries()
+            for name in ("steps", "collectives", "links")
+        ]
+        evidence = merge_steps(list(reversed(reduce_all(*joined, where))), where, NO_OPERATORS, NO_PACKETS)
+        detection = detect(evidence, where)
+        return detection.findings, detection.notes, detection.replay
+
+    forward = list(range(len(ranks)))
+    assert found(forward) == found(forward[::-1])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [
+        ("input_bound:80", "input_bound"),
+        ("host_bound:0.35", "host_bound"),
+        ("small_packets:400", "small_packets"),
+    ],
+)
+def test_what_the_whole_job_loses_alike_is_told_and_is_no_alarm(scenario: str, kind: str) -> None:
+    result = judged(SMALL, scenario)
+    assert [one.kind for one in result.detection.findings if one.kind == kind] == [kind]
+    assert not [one for one in result.alarms if one.kind in FAULT_KINDS]
+    assert not judged(SMALL).of_kind(kind)
+
+
+@pytest.mark.parametrize("cause", ["compute", "input", "dispatch"])
+def test_one_slow_rank_of_two_on_a_host_is_no_slow_host(cause: str) -> None:
+    spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
+    result = judged(spec, f"slow_rank:1.3@5,cause={cause}")
+    assert [(one.kind, one.ranks) for one in result.alarms] == [("slow_rank", (5,))]
+
+
+def test_two_slow_ranks_of_two_on_a_host_are_a_slow_host() -> None:
+    spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
+    assert [one.kind for one in judged(spec, "slow_host:1.3@3").alarms] == ["slow_host"]

@@ -1,0 +1,198 @@
+"""What keeps a deviation from being an alarm: the range of the healthy, nature, and the placebo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.judge.detectors.slow_rank import rank_suspects
+from cluster_analysis.judge.measures.deviation import deviations
+from cluster_analysis.judge.measures.metrics import metrics
+from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.view import build_view
+from cluster_analysis.tables.model import Topology
+from cluster_run.findings import Severity
+from cluster_simulate.api import JobSpec
+from tests.analysis.jobs import judged
+from tests.analysis.totals import (
+    STEP_US,
+    evidence_of_computing,
+    judged_by_computing,
+    on_hosts,
+    peers_agree,
+)
+
+ONE_HOST = on_hosts(16, 16)
+SLOW = 5
+#: Ranks that meet many times a step; one is a little slow but no suspect: mending it saves something.
+BARELY_UNEVEN = JobSpec(tp=8, pp=1, dp=2, steps=5, microbatches=4)
+BARELY_SLOW = "slow_rank:1.015@0"
+
+
+def severity_of_rank(found: Detection) -> Severity:
+    """Severity of the one finding on the slow rank."""
+    (finding,) = [one for one in found.findings if one.kind == "slow_rank" and one.ranks == (SLOW,)]
+    return finding.severity
+
+
+@pytest.mark.parametrize(("fastest", "is_alarm"), [(0.981, True), (0.965, False)])
+def test_a_device_less_than_twice_as_far_out_as_the_farthest_healthy_one_is_no_alarm(
+    fastest: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= 1.06
+    computing[11] *= fastest
+    assert (severity_of_rank(judged_by_computing(computing, ONE_HOST)) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(
+    ("slower", "share_of_step", "is_alarm"),
+    [
+        pytest.param(1.04, 0.2, False, id="4 % slow, 0.8 % of the step: nature"),
+        pytest.param(1.04, 0.5, False, id="4 % slow, 2 % of the step: one of 16 may be"),
+        pytest.param(1.07, 0.5, False, id="7 % slow, 3 % of the step: devices of one kind differ so much"),
+        pytest.param(1.07, 0.11, False, id="7 % slow, 0.8 % of the step: nature"),
+        pytest.param(1.07, 0.85, True, id="7 % slow, 6 % of the step: critical"),
+        pytest.param(1.09, 0.5, True, id="9 % slow, 4 % of the step: hardly one of 16 is"),
+        pytest.param(1.09, 0.2, True, id="9 % slow, 1.8 % of the step: hardly one of 16 is"),
+        pytest.param(1.1, 0.08, True, id="10 % slow, 0.8 % of the step: no nature"),
+    ],
+)
+def test_a_device_that_is_a_few_percent_slow_is_an_alarm_only_if_it_is_dear(
+    slower: float, share_of_step: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(16, 6, share=share_of_step)
+    computing[SLOW] *= slower
+    assert (severity_of_rank(judged_by_computing(computing, ONE_HOST)) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(
+    ("n_ranks", "slower", "is_alarm"),
+    [
+        pytest.param(16, 1.085, True, id="hardly one of 16"),
+        pytest.param(128, 1.085, False, id="one of 128"),
+        pytest.param(64, 1.09, True, id="hardly one of 64"),
+        pytest.param(256, 1.09, False, id="one of 256"),
+        pytest.param(256, 1.15, True, id="critical"),
+    ],
+)
+def test_the_more_ranks_a_job_has_the_slower_its_slowest_healthy_device_may_be(
+    n_ranks: int, slower: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(n_ranks, 6, share=0.4)
+    computing[SLOW] *= slower
+    assert (severity_of_rank(judged_by_computing(computing, on_hosts(n_ranks, 8))) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(
+    ("share_of_step", "is_alarm"), [(0.1, False), (0.3, True)], ids=["1 % of the step", "3 % of the step"]
+)
+def test_where_devices_scatter_widely_one_less_than_six_of_their_sigmas_out_is_an_alarm_only_if_it_is_dear(
+    share_of_step: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(64, 6, share=share_of_step)
+    computing *= np.exp(0.025 * np.clip(np.random.default_rng(3).normal(size=64), -2.0, 2.0))[:, None]
+    computing[SLOW] = share_of_step * STEP_US * 1.13
+    assert (severity_of_rank(judged_by_computing(computing, on_hosts(64, 64))) != "info") == is_alarm
+
+
+@pytest.mark.parametrize(("times_the_cost", "is_alarm"), [(0.9, True), (1.1, False)])
+def test_a_finding_not_clearly_dearer_than_mending_a_healthy_rank_is_no_alarm(
+    times_the_cost: float, is_alarm: bool
+) -> None:
+    result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_rank:1.1@{SLOW},cause=input")
+    placebo_ms = result.detection.replay["placebo_ms"]
+    cost_ms = result.alarms[0].cost_ms_per_step
+    assert placebo_ms > 0.0
+    assert cost_ms is not None
+    limits = Thresholds(placebo_factor=times_the_cost * cost_ms / placebo_ms)
+    assert (severity_of_rank(detect(result.evidence, result.topology, limits)) != "info") == is_alarm
+
+
+def test_links_are_not_held_against_what_mending_a_rank_saves() -> None:
+    result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_nic:6@{SLOW}")
+    assert result.detection.replay["placebo_ms"] > 0.0
+    found = detect(result.evidence, result.topology, Thresholds(placebo_factor=1e9))
+    alarms = [one.id for one in found.findings if one.is_alarm]
+    assert alarms == [one.id for one in result.alarms] != []
+
+
+@pytest.mark.parametrize(
+    "where", [on_hosts(16, 10), on_hosts(18, 6)], ids=["one host beside it", "two hosts beside it"]
+)
+def test_beside_one_or_two_hosts_a_host_is_judged_by_how_their_difference_scatters(where: Topology) -> None:
+    n_ranks = len(where.ranks)
+    on_the_last = np.array([where.hosts[rank] == where.hosts[where.ranks[-1]] for rank in where.ranks])
+    steady, restless = peers_agree(n_ranks, 8), peers_agree(n_ranks, 8)
+    steady[on_the_last] *= 1.05
+    restless[on_the_last] *= np.exp([0.0, 0.1, 0.05, 0.1, 0.0, 0.1, 0.05, 0.0])  # the same in the middle
+    (finding,) = judged_by_computing(steady, where).findings
+    assert (finding.kind, finding.hosts) == ("slow_host", (where.hosts[where.ranks[-1]],))
+    assert [one for one in judged_by_computing(restless, where).findings if one.kind == "slow_host"] == []
+
+
+@pytest.mark.parametrize(
+    ("last", "is_alarm"),
+    [
+        pytest.param([0.16, 0.06, 0.14, 0.07, 0.13], False, id="longer samples in each of five steps"),
+        pytest.param([0.11, 0.12, 0.10, 0.11, 0.11], True, id="as much slower in each of five steps"),
+    ],
+)
+def test_with_few_hosts_one_must_be_slow_as_steadily_as_a_machine_is(
+    last: list[float], is_alarm: bool
+) -> None:
+    where = on_hosts(32, 8)
+    others = [[0.0, 0.01, 0.0, 0.0, 0.0], [-0.01, -0.01, 0.03, -0.01, 0.0], [0.0, -0.03, -0.1, -0.17, -0.04]]
+    computing = peers_agree(32, 5) * np.exp(np.repeat([*others, last], 8, axis=0))
+    found = judged_by_computing(computing, where).findings
+    assert [one.hosts for one in found if one.is_alarm] == ([("4",)] if is_alarm else [])
+
+
+@pytest.mark.parametrize(("scatter", "is_named"), [(0.002, True), (0.02, False)])
+def test_a_host_whose_ranks_scatter_as_much_as_it_is_behind_is_not_named(
+    scatter: float, is_named: bool
+) -> None:
+    where = on_hosts(16, 8)
+    computing = peers_agree(16, 6)
+    computing *= np.exp(scatter * np.tile([-1.5, -1.0, -0.5, -0.2, 0.2, 0.5, 1.0, 1.5], 2))[:, None]
+    computing[8:] *= 1.035
+    found = judged_by_computing(computing, where).findings
+    assert bool([one for one in found if one.kind == "slow_host"]) == is_named
+
+
+@pytest.mark.parametrize(
+    ("times", "severities"),
+    [
+        pytest.param(1.3, [], id="as hosts differ"),
+        pytest.param(1.95, ["info"], id="twice as much may be how hosts of this job differ"),
+        pytest.param(3.0, ["critical"], id="three times as much"),
+    ],
+)
+def test_idle_time_of_one_of_two_hosts_is_an_alarm_only_beyond_what_healthy_hosts_may_differ_by(
+    times: float, severities: list[Severity]
+) -> None:
+    where = on_hosts(16, 8)
+    idle = peers_agree(16, 6, share=0.05, scatter=0.1)
+    idle[8:] *= times
+    found = detect(evidence_of_computing(peers_agree(16, 6, share=0.5), where, idle), where).findings
+    assert [one.severity for one in found if one.kind == "slow_host"] == severities
+
+
+@pytest.mark.parametrize(("others_pause", "is_sure"), [(False, True), (True, False)])
+def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
+    others_pause: bool, is_sure: bool
+) -> None:
+    n_ranks, n_steps = 16, 6
+    idle = peers_agree(n_ranks, n_steps, share=0.05, scatter=0.02)
+    rank, step = np.indices(idle.shape)
+    if others_pause:  # each in one or two of its six steps
+        idle[(rank + 2 * step) % 7 < 2] *= 3.0
+    idle[SLOW] = 0.05 * STEP_US * np.array([3.0, 3.0, 3.0, 1.0, 3.0, 3.0])
+    evidence = evidence_of_computing(peers_agree(n_ranks, n_steps, share=0.5), ONE_HOST, idle)
+    limits, view = Thresholds(), build_view(evidence, ONE_HOST)
+    (metric,) = (one for one in metrics(view, limits) if one.name == "free")
+    deviation = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
+    (suspect,) = rank_suspects(view, metric, deviation, limits, np.zeros(n_ranks, bool))
+    assert suspect.ranks == (SLOW,)
+    assert (suspect.p_value <= limits.alarm_p_value) == is_sure

@@ -1,0 +1,77 @@
+"""Slow hosts beside a single peer host not all of whose ranks were read, and where all ranks pause often."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.judge.measures.deviation import middle_of_hosts
+from cluster_analysis.judge.view import JobView, build_view
+from cluster_run.ids import HostId, Rank
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import judged
+from tests.analysis.totals import evidence_of_computing, evidence_of_idle, on_hosts, peers_agree
+
+#: Two stages of two hosts; of the hosts of the first stage one lacks a rank, or the other one.
+TWO_A_STAGE = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
+SLOW_HOST = HostId("2")
+
+
+@pytest.mark.parametrize("missing", [4, 12])
+@pytest.mark.parametrize("fault", ["slow_host:1.1@2,cause=compute", "slow_host:1.05@2"])
+def test_a_slow_host_is_named_whichever_of_two_hosts_lacks_a_rank(fault: str, missing: int) -> None:
+    case = judged(replace(TWO_A_STAGE, healthy=Healthy(missing_ranks=(missing,))), fault)
+    assert [(one.kind, one.hosts) for one in case.alarms] == [("slow_host", (SLOW_HOST,))]
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_a_host_that_starts_late_is_named_though_all_ranks_pause_before_half_of_the_steps(seed: int) -> None:
+    pauses = Healthy(gc_every=4, checkpoint_every=5)
+    spec = JobSpec(tp=1, pp=1, dp=32, steps=8, microbatches=8, healthy=pauses)
+    (alarm,) = judged(spec, "slow_host:1.05@2,cause=input", seed=seed).alarms
+    assert (alarm.kind, alarm.hosts, alarm.cause) == ("slow_host", (SLOW_HOST,), "input")
+
+
+def view_of(sizes: tuple[int, ...], *, knows_hosts: bool = True) -> JobView:
+    """A job of one role on hosts of so many ranks."""
+    where = on_hosts(sum(sizes), sum(sizes))
+    hosts = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    named = {Rank(rank): HostId(str(host)) for rank, host in enumerate(hosts)} if knows_hosts else {}
+    return build_view(evidence_of_computing(peers_agree(sum(sizes), 3), where), replace(where, hosts=named))
+
+
+def test_the_middle_of_two_hosts_lies_between_them_however_many_ranks_each_has() -> None:
+    values = np.repeat([0.0, 10.0], [3, 5])[:, None] * np.ones(2)
+    assert middle_of_hosts(values, view_of((3, 5))) == pytest.approx(np.full((8, 2), 5.0))
+
+
+def test_where_hosts_are_not_known_the_middle_is_that_of_all_ranks() -> None:
+    values = np.repeat([0.0, 10.0], [3, 5])[:, None]
+    view = view_of((3, 5), knows_hosts=False)
+    assert middle_of_hosts(values, view) == pytest.approx(np.full((8, 1), 10.0))
+
+
+def test_ranks_of_unknown_roles_have_no_middle() -> None:
+    view = view_of((3, 5))
+    values = np.ones((8, 2))
+    role = np.where(np.arange(8) == 4, -1, view.role)
+    found = middle_of_hosts(values, replace(view, role=role))
+    assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [4]
+
+
+@pytest.mark.parametrize(("others_ms", "is_named"), [(6.0, True), (11.0, False)])
+def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_as_usual(
+    others_ms: float, is_named: bool
+) -> None:
+    where = on_hosts(32, 8)
+    stages = {Rank(rank): rank // 16 for rank in range(32)}
+    idle_ms = np.repeat([others_ms, others_ms, 6.0, 18.0], 8)[:, None]
+    luck = np.random.default_rng(3).uniform(0.95, 1.05, (32, 8))
+    evidence = evidence_of_idle(
+        peers_agree(32, 8, share=0.5), 1e3 * idle_ms * luck, np.full((32, 8), 2e3), where
+    )
+    found = detect(evidence, replace(where, stages=stages))
+    assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])

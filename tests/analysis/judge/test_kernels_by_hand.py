@@ -1,0 +1,128 @@
+"""What kernels say of a slow device, and when they say nothing, from statistics written by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from cluster_analysis.judge.detectors.kernels import with_kernels
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import build_view
+from cluster_analysis.tables.schema import OPERATORS
+from cluster_run.ids import Rank
+from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
+
+N_RANKS = 6
+SLOW = 2
+N_CALLS = 1000
+#: Kinds of kernels: the unit that runs them, and what a call of a healthy device takes in µs.
+KERNELS = {
+    "MatMulV2": ("AI_CORE", 500.0),
+    "Add": ("AI_VECTOR_CORE", 300.0),
+    "Cast": ("AI_VECTOR_CORE", 200.0),
+    "Fill": ("AI_VECTOR_CORE", 5.0),
+}
+WHERE = on_hosts(N_RANKS, N_RANKS)
+VIEW = build_view(evidence_of_computing(peers_agree(N_RANKS, 3), WHERE), WHERE)
+PLAIN = "Rank 2 computes 20 % longer."
+
+
+def suspect(*, kind: str = "slow_rank", cause: str = "compute") -> Suspect:
+    return Suspect(
+        key=f"{kind}-{SLOW}",
+        kind=kind,  # type: ignore[arg-type]
+        ranks=(Rank(SLOW),),
+        hosts=(),
+        cause=cause,  # type: ignore[arg-type]
+        pattern="persistent",
+        step_positions=(0, 1, 2),
+        evidence=(),
+        summary=PLAIN,
+        next_check="",
+    )
+
+
+def statistics(
+    slower: dict[str, float], *, calls: dict[str, int] | None = None, ranks: range = range(N_RANKS)
+) -> pa.Table:
+    """OPERATORS of all ranks; the slow one's kernels take so many times as long, called so often."""
+    rows = []
+    for rank in ranks:
+        for name, (core, us) in KERNELS.items():
+            own_us = us * (slower.get(name, 1.0) if rank == SLOW else 1.0)
+            n = (calls or {}).get(name, N_CALLS) if rank == SLOW else N_CALLS
+            rows.append(
+                {
+                    "rank": rank, "op_type": name, "core_type": core, "n_calls": n, "total_us": n * own_us,
+                    "min_us": own_us, "avg_us": own_us, "max_us": own_us,
+                }
+            )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=OPERATORS)
+
+
+def told(table: pa.Table, one: Suspect | None = None) -> str:
+    """What is added to the summary."""
+    (explained,) = with_kernels(table, VIEW, [one or suspect()])
+    return explained.summary.removeprefix(PLAIN).strip()
+
+
+def test_all_kinds_alike_point_to_the_clock() -> None:
+    words = told(statistics(dict.fromkeys(KERNELS, 1.2)))
+    assert words.startswith("All kinds of kernels are slower (MatMulV2 20 %, Add 20 %, Cast 20 %)")
+    assert "clock" in words
+
+
+def test_only_matrix_kernels_point_to_power_and_only_vector_kernels_to_memory() -> None:
+    assert told(statistics({"MatMulV2": 1.3})).startswith(
+        "Only its matrix kernels are slower (MatMulV2 30 %)"
+    )
+    assert told(statistics({"Add": 1.3, "Cast": 1.3})).startswith("Only its vector kernels are slower (Add")
+
+
+def test_a_mixture_is_named_and_explained_by_nothing() -> None:
+    assert told(statistics({"MatMulV2": 1.3, "Cast": 1.3})) == (
+        "Slower are MatMulV2 30 %, Cast 30 %; its other kernels are not."
+    )
+
+
+def test_each_slow_kind_is_evidence_beside_its_peers() -> None:
+    (explained,) = with_kernels(statistics({"MatMulV2": 1.3}), VIEW, [suspect()])
+    (row,) = explained.evidence
+    assert (row.metric, row.value, row.peers_median, row.n_peers) == (
+        "kernel_MatMulV2_us",
+        650.0,
+        500.0,
+        N_RANKS - 1,
+    )
+
+
+def test_a_kind_that_is_called_more_often_is_other_work_and_is_not_compared() -> None:
+    table = statistics({"MatMulV2": 1.3, "Add": 1.3}, calls={"MatMulV2": 1100})
+    assert "MatMulV2" not in told(table)
+
+
+def test_kernels_of_fewer_than_three_peers_say_nothing() -> None:
+    assert told(statistics(dict.fromkeys(KERNELS, 1.2), ranks=range(4))) != ""
+    assert told(statistics(dict.fromkeys(KERNELS, 1.2), ranks=range(3))) == ""
+
+
+def test_a_kind_that_takes_next_to_no_time_is_not_named_however_slow_it_is() -> None:
+    assert "Fill" not in told(statistics({"MatMulV2": 1.3, "Fill": 2.0}))
+
+
+def test_kernels_that_are_not_slower_explain_nothing() -> None:
+    assert told(statistics({})) == ""
+    assert told(statistics({"Cast": 1.02})) == ""
+
+
+def test_a_host_a_late_start_and_a_run_without_statistics_keep_their_words() -> None:
+    slower = statistics(dict.fromkeys(KERNELS, 1.2))
+    assert told(slower, suspect(kind="slow_host")) == ""
+    assert told(slower, suspect(cause="input")) == ""
+    assert told(OPERATORS.empty_table()) == ""
+
+
+def test_kernels_explain_and_change_neither_cost_nor_alarm() -> None:
+    before = suspect()
+    (after,) = with_kernels(statistics({"MatMulV2": 1.3}), VIEW, [before])
+    for name in ("key", "is_alarm", "p_value", "confidence", "excess_us", "pattern"):
+        assert getattr(after, name) == getattr(before, name)

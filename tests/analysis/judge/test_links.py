@@ -1,0 +1,146 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_analysis.judge.detectors.slow_network import remaining_share
+from cluster_analysis.judge.measures.cover import cover
+from cluster_analysis.judge.measures.links import observe
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import SMALL, Judged, judged
+
+HOSTS = {rank: rank // 2 for rank in range(8)}
+Pairs = frozenset[tuple[int, int]]
+
+
+def both_ways(*pairs: tuple[int, int]) -> Pairs:
+    return frozenset(pairs) | frozenset((other, one) for one, other in pairs)
+
+
+#: Every rank to every rank of other hosts, both ways.
+ALL = frozenset((one, other) for one in range(8) for other in range(8) if HOSTS[one] != HOSTS[other])
+
+
+def explained(slow: Pairs, seen: Pairs = ALL, *, is_remote: bool = True) -> list[tuple[str, tuple[int, ...]]]:
+    carried = dict.fromkeys(seen, "RDMA" if is_remote else "HCCS")
+    return [(one.part, one.ranks or one.hosts) for one in cover(slow, carried, HOSTS, is_remote=is_remote)]
+
+
+def test_one_slow_link_is_a_link_in_both_directions_or_one() -> None:
+    assert explained(both_ways((0, 2))) == [("link", (0, 2))]
+    (found,) = cover(frozenset({(0, 2)}), dict.fromkeys(ALL, "RDMA"), HOSTS, is_remote=True)
+    assert found.links == ((0, 2),)
+
+
+def test_all_remote_links_of_a_rank_are_its_nic() -> None:
+    assert explained(frozenset(pair for pair in ALL if 3 in pair)) == [("nic", (3,))]
+
+
+def test_one_direction_of_all_links_of_a_rank_is_half_of_its_nic() -> None:
+    assert explained(frozenset(pair for pair in ALL if pair[0] == 3)) == [("nic_tx", (3,))]
+    assert explained(frozenset(pair for pair in ALL if pair[1] == 3)) == [("nic_rx", (3,))]
+
+
+def test_all_links_between_two_hosts_are_a_host_pair() -> None:
+    slow = frozenset(pair for pair in ALL if {HOSTS[pair[0]], HOSTS[pair[1]]} == {1, 2})
+    assert explained(slow) == [("host_pair", (1, 2))]
+
+
+def test_all_links_of_a_host_are_its_uplink() -> None:
+    assert explained(frozenset(pair for pair in ALL if 2 in (HOSTS[pair[0]], HOSTS[pair[1]]))) == [
+        ("uplink", (2,))
+    ]
+
+
+def test_one_healthy_link_acquits_the_nic() -> None:
+    slow = frozenset(pair for pair in ALL if 3 in pair) - both_ways((3, 0))
+    assert ("nic", (3,)) not in explained(slow)
+
+
+def test_two_broken_parts_are_two_findings() -> None:
+    slow = frozenset(pair for pair in ALL if 7 in pair) | both_ways((0, 2))
+    assert sorted(explained(slow)) == [("link", (0, 2)), ("nic", (7,))]
+
+
+def test_all_links_of_a_rank_inside_its_host_are_its_port() -> None:
+    inside = both_ways((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+    one_host = dict.fromkeys(range(4), 0)
+    slow = frozenset(pair for pair in inside if 1 in pair)
+    found = cover(slow, dict.fromkeys(inside, "HCCS"), one_host, is_remote=False)
+    assert [(one.part, one.ranks) for one in found] == [("port", (1,))]
+
+
+def test_a_healthy_link_of_another_transport_does_not_acquit_a_rank_s_port() -> None:
+    inside = both_ways((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+    carried = dict.fromkeys(inside, "HCCS") | dict.fromkeys(both_ways((0, 1), (2, 3)), "SIO")
+    slow = frozenset(pair for pair in inside if 1 in pair and carried[pair] == "HCCS")
+    found = cover(slow, carried, dict.fromkeys(range(4), 0), is_remote=False)
+    assert [(one.part, one.ranks) for one in found] == [("port", (1,))]
+
+
+def alarms(result: Judged) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+    return [(one.kind, tuple(one.ranks), tuple(one.hosts)) for one in result.alarms]
+
+
+def test_a_slow_nic_is_found_from_the_few_links_that_rings_use() -> None:
+    assert [one[:2] for one in alarms(judged(SMALL, "slow_nic:6@5"))] == [("slow_nic", (5,))]
+
+
+def test_a_slow_uplink_makes_half_of_all_links_slow_and_is_found_all_the_same() -> None:
+    spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
+    found = judged(spec, "slow_uplink:4@3").alarms
+    assert [(one.kind, one.hosts) for one in found] == [("slow_uplink", ("3",))]
+
+
+def test_a_link_slow_both_ways_is_one_finding() -> None:
+    found = judged(SMALL, "slow_link:5@5-6").of_kind("slow_link")
+    assert len(found) == 1
+    assert {(int(one.src), int(one.dst)) for one in found[0].links} == {(5, 6), (6, 5)}
+
+
+def test_a_part_that_shows_on_one_link_only_is_said_not_to_be_separable() -> None:
+    spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
+    (finding,) = judged(spec, "slow_nic:4@23,dir=tx").alarms
+    assert finding.kind == "slow_link"
+    assert "not separable with this traffic" in finding.summary
+
+
+def test_two_classes_of_links_inside_a_server_are_no_fault() -> None:
+    result = judged(replace(SMALL, tp=8, pp=1, healthy=Healthy(inner_halves=True)))
+    assert [one.kind for one in result.detection.findings if one.links] == []
+
+
+def test_links_are_summed_by_size_over_time_beside_their_class() -> None:
+    result = judged(SMALL, "slow_link:2@5-6")
+    rows = {
+        (row["src_rank"], row["dst_rank"]): row
+        for row in result.detection.links.to_pylist()
+        if row["op_type"] == "allreduce" and row["transport"] == "HCCS"
+    }
+    slow = rows[5, 6]
+    assert slow["excess_share"] == pytest.approx(1.0, abs=0.2)
+    assert slow["bandwidth_gbps"] == pytest.approx(slow["size_bytes"] / slow["time_us"] / 1e3)
+    assert slow["class_bandwidth_gbps"] > 1.5 * slow["bandwidth_gbps"]
+
+
+def test_links_to_itself_and_of_no_size_are_left_out() -> None:
+    result = judged(SMALL)
+    seen = observe(result.evidence, result.topology)
+    assert seen is not None
+    assert (seen.src != seen.dst).all()
+    assert (seen.size_bytes > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("transfer_us", "left"),
+    [
+        pytest.param(5000.0, 0.8, id="one transport after the other"),
+        pytest.param(3100.0, 1.0, id="both at once: the other one lasts longer"),
+    ],
+)
+def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
+    transfer_us: float, left: float
+) -> None:
+    src, dst, transport = np.array([0, 1]), np.array([1, 2]), np.array([0, 1])
+    entries = (src, dst, transport, np.array([3000.0, 2000.0]))
+    assert remaining_share(entries, {(1, 2): 0.5}, transfer_us) == pytest.approx(left)

@@ -1,0 +1,115 @@
+"""The notes on what could not be judged are sentences for one rank as for several."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.tables.model import Topology
+from cluster_run.ids import Rank
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import (
+    NO_LINKS,
+    NO_OPERATORS,
+    NO_PACKETS,
+    collectives_table,
+    judged,
+    reduce_all,
+    small_topology,
+    steps_table,
+)
+from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
+
+SMALL = JobSpec(tp=2, pp=1, dp=4, steps=3, microbatches=2)
+
+
+def of_totals(where: Topology, ranks: tuple[int, ...]) -> Detection:
+    """A job of which only these ranks have step times."""
+    totals = steps_table(dict.fromkeys(ranks, 1e6), computing_us=9e5)
+    parts = reduce_all(totals, collectives_table([]), NO_LINKS, where)
+    return detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ((3,), "7 of 8 ranks were read: whom the others waited for may be the one that is missing"),
+        ((3, 5), "6 of 8 ranks were read: whom the others waited for may be among the 2 that are missing"),
+    ],
+)
+def test_whom_the_others_waited_for_may_be_missing(missing: tuple[int, ...], words: str) -> None:
+    assert words in judged(replace(SMALL, healthy=Healthy(missing_ranks=missing))).detection.notes
+
+
+@pytest.mark.parametrize(
+    ("with_times", "words"),
+    [
+        (7, "1 of 8 ranks has no step times"),
+        (6, "2 of 8 ranks have no step times"),
+        (1, "1 of 8 ranks was read: whom the others waited for may be among the 7 that are missing"),
+    ],
+)
+def test_ranks_without_step_times_are_counted(with_times: int, words: str) -> None:
+    where = small_topology({"g": tuple(range(8))})
+    assert words in of_totals(where, tuple(range(with_times))).notes
+
+
+@pytest.mark.parametrize(
+    ("n_alone", "words"),
+    [
+        (1, "1 rank has fewer than 3 peers: it is described, not judged"),
+        (2, "2 ranks have fewer than 3 peers: they are described, not judged"),
+    ],
+)
+def test_ranks_with_few_peers_are_counted(n_alone: int, words: str) -> None:
+    ranks = range(6 + n_alone)
+    stages = {rank: int(rank >= 6) for rank in ranks}
+    where = small_topology({"g": tuple(ranks)}, stages=stages)
+    assert words in of_totals(where, tuple(ranks)).notes
+
+
+def test_steps_that_only_some_ranks_have_are_named() -> None:
+    where = small_topology({"g": tuple(range(4))})
+    ranks_of = {1: (0, 1, 2, 3), 2: (0, 1, 2), 3: (3,), 4: (0, 1, 2, 3)}
+    totals = [steps_table(dict.fromkeys(ranks, 1e6), step=step) for step, ranks in ranks_of.items()]
+    parts = reduce_all(pa.concat_tables(totals), collectives_table([]), NO_LINKS, where)
+    notes = merge_steps(parts, where, NO_OPERATORS, NO_PACKETS).notes
+    assert "steps 2-3: not of all ranks; their other steps are compared" in notes
+
+
+def test_times_of_which_none_could_be_read_are_no_healthy_job() -> None:
+    evidence = evidence_of_computing(np.full((8, 4), np.nan), on_hosts(8, 8))
+    found = detect(evidence, on_hosts(8, 8))
+    assert found.verdict == "unknown"
+    assert any("no step times could be read" in note for note in found.notes)
+
+
+def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_question_open() -> None:
+    where = on_hosts(8, 8)
+    evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
+    table = evidence.step_table
+    at = table.schema.get_field_index("communication_not_overlapped_us")
+    for longer_us, verdict in ((0.0, "healthy"), (STEP_US, "unknown")):
+        waited = pa.array(np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.4 * STEP_US)
+        held_up = replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited))
+        found = detect(held_up, where)
+        assert found.verdict == verdict
+        assert any("longer in step 2" in note for note in found.notes) == (verdict == "unknown")
+
+
+def test_communication_beside_computing_leaves_no_question_open() -> None:
+    where = on_hosts(8, 8)
+    evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
+    table = evidence.step_table
+    at = table.schema.get_field_index("communication_us")
+    covered = pa.array(np.where(np.asarray(table["step"]) == 2, 0.3 * STEP_US, 0.0) + 0.5 * STEP_US)
+    found = detect(replace(evidence, step_table=table.set_column(at, table.schema.field(at), covered)), where)
+    assert found.verdict == "healthy"
+
+
+def test_ranks_whose_roles_are_all_unknown_cannot_be_judged() -> None:
+    where = replace(on_hosts(8, 8), stages={Rank(0): 0})
+    assert detect(evidence_of_computing(peers_agree(8, 5), where), where).verdict == "unknown"

@@ -1,0 +1,140 @@
+"""Operators that were sent again: found among few of their kind, without links, and at the end of a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_run.findings import Finding
+from cluster_run.ids import HostId, Rank
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import (
+    NO_LINKS,
+    NO_OPERATORS,
+    NO_PACKETS,
+    Call,
+    collectives_table,
+    judged,
+    reduce_all,
+    small_topology,
+    steps_table,
+)
+
+LOST_US = 4e6
+STEP_US = 50_000.0
+USUAL_US = 3_000.0
+
+
+def sent_again(n_steps: int, lost_in: int, *, n_hosts: int = 2) -> list[Finding]:
+    """Eight ranks in two groups; one group's operator, the last of its step, lasts four seconds
+    more once.
+
+    The ranks of the other group meet those of the first in the next step, and lose the time there.
+    """
+    groups = {"world": tuple(range(8)), "left": (0, 1, 2, 3), "right": (4, 5, 6, 7)}
+    where = small_topology(groups, roles={"world": "world", "left": "dp", "right": "dp"})
+    where = replace(where, hosts={Rank(rank): HostId(str(1 + rank % n_hosts)) for rank in range(8)})
+    calls, steps = list[Call](), list[pa.Table]()
+    clock = np.zeros(8)
+    for step in range(n_steps):
+        begin = clock.copy()
+        meet = float(clock.max()) + STEP_US
+        calls += [Call(rank, "allReduce", clock[rank] + STEP_US - 100.0, meet - clock[rank] - STEP_US + 200.0,
+                       "world", step, step=step) for rank in range(8)]  # fmt: skip
+        clock[:] = meet + 100.0
+        for rank in range(8):
+            lasts = USUAL_US + (LOST_US if step == lost_in and rank < 4 else 0.0)
+            group = "left" if rank < 4 else "right"
+            calls.append(Call(rank, "allGather", clock[rank], lasts, group, step, step=step))
+            clock[rank] += lasts
+        steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
+    table = collectives_table(calls)
+    parts = reduce_all(pa.concat_tables(steps), table, NO_LINKS, where)
+    found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+    return [one for one in found.findings if one.kind == "retransmission"]
+
+
+@pytest.mark.parametrize("lost_in", [0, 1])
+def test_of_four_operators_the_one_that_took_seconds_was_sent_again(lost_in: int) -> None:
+    (finding,) = sent_again(2, lost_in)
+    assert finding.severity == "critical"
+    assert finding.ranks == (0, 1, 2, 3)
+
+
+def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> None:
+    (finding,) = sent_again(5, 2)
+    assert finding.links == ()
+    assert "among ranks 0 to 3" in finding.summary
+
+
+def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> None:
+    (finding,) = sent_again(5, 2, n_hosts=1)
+    assert finding.severity == "critical"
+    assert "inside the host" in finding.summary
+    assert "packets" not in finding.summary + finding.next_check
+
+
+def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
+    healthy = Healthy(gc_every=4, clock_sigma_ms=50.0, missing_ranks=(11, 27), uneven_counts=3)
+    spec = JobSpec(tp=4, pp=4, dp=4, steps=8, p2p="rendezvous", healthy=healthy)
+    assert judged(spec, "slow_uplink:2", seed=9050).of_kind("retransmission") == ()
+
+
+def exchanged(batch: list[tuple[int, int, int]], *, lost: int, late: int | None = None) -> list[Finding]:
+    """Four stages that exchange in turn, (number, one end, other end), work between each, and meet.
+
+    One exchange is sent again; or one stage comes four seconds late to it.
+    """
+    where = small_topology(
+        {"p": tuple(range(4)), "w": tuple(range(4))},
+        roles={"p": "pp", "w": "world"},
+        stages={rank: rank for rank in range(4)},
+    )
+    calls, steps = list[Call](), list[pa.Table]()
+    clock = np.zeros(4)
+    for step in range(5):
+        begin = clock.copy()
+        for number, one, other in batch:
+            clock[[one, other]] += 1000.0
+            if step == 2 and number == lost and late is not None:
+                clock[late] += LOST_US
+            ended = max(clock[one], clock[other]) + USUAL_US
+            if step == 2 and number == lost and late is None:
+                ended += LOST_US
+            for rank in (one, other):
+                calls.append(
+                    Call(rank, "batchsendrecv", clock[rank], ended - clock[rank], "p", number, step=step)
+                )
+                clock[rank] = ended
+        meet = float(clock.max()) + 100.0
+        calls += [
+            Call(rank, "allreduce", clock[rank], meet - clock[rank], "w", step, step=step)
+            for rank in range(4)
+        ]
+        clock[:] = meet
+        steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
+    parts = reduce_all(pa.concat_tables(steps), collectives_table(calls), NO_LINKS, where)
+    found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+    return [one for one in found.findings if one.kind == "retransmission"]
+
+
+#: Forwards through four stages and back: (number, one end, other end).
+TURNS = [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 2, 3), (5, 1, 2), (6, 0, 1)]
+
+
+@pytest.mark.parametrize("lost", [1, 3, 5])
+def test_an_exchange_that_took_seconds_was_sent_again(lost: int) -> None:
+    (finding,) = exchanged(TURNS, lost=lost)
+    _, one, other = TURNS[lost - 1]
+    assert finding.ranks == (one, other)
+    assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_exchanges_with_a_stage_that_came_seconds_late_were_not_sent_again(late: int) -> None:
+    assert exchanged(TURNS, lost=2, late=late) == []

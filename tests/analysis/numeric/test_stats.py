@@ -1,0 +1,88 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.numeric.stats import (
+    benjamini_hochberg,
+    binomial_tail,
+    leave_one_out,
+    median,
+    medians_by,
+    sigma,
+    student_tail,
+    theil_sen,
+)
+
+numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
+
+
+@settings(deadline=None)
+@given(numbers)
+def test_the_median_is_numpys(values: list[float]) -> None:
+    assert float(median(np.array(values))) == pytest.approx(float(np.median(values)))
+
+
+@settings(deadline=None)
+@given(numbers, st.integers(0, 5))
+def test_missing_values_count_for_nothing(values: list[float], n_missing: int) -> None:
+    with_holes = np.array([*values, *[math.nan] * n_missing])
+    assert float(median(with_holes)) == pytest.approx(float(np.median(values)))
+
+
+def test_nothing_measured_gives_nan_and_no_warning() -> None:
+    assert np.isnan(median(np.full((2, 3), np.nan), 0)).all()
+
+
+def test_one_outlier_moves_neither_the_centre_nor_the_scale_it_is_judged_by() -> None:
+    values = np.array([1.0, 1.1, 0.9, 1.05, 0.95, 9.0])
+    centre, scale = leave_one_out(values)
+    assert centre[-1] == pytest.approx(1.0)
+    assert scale[-1] == pytest.approx(float(sigma(values[:-1])))
+    assert scale[-1] < 0.2
+
+
+@pytest.mark.parametrize(
+    ("t", "df", "tail"), [(2.015, 5, 0.05), (3.365, 5, 0.01), (2.764, 10, 0.01), (0.0, 7, 0.5)]
+)
+def test_student_tails_are_those_of_the_tables(t: float, df: int, tail: float) -> None:
+    assert float(student_tail(np.array([t]), df)[0]) == pytest.approx(tail, rel=0.03)
+
+
+def test_binomial_tails_are_exact() -> None:
+    assert binomial_tail(2, 4, 0.5) == pytest.approx(11 / 16)
+    assert binomial_tail(0, 4, 0.5) == 1.0
+
+
+def test_false_discoveries_are_counted_over_the_whole_family() -> None:
+    p = np.array([0.001, 0.009, 0.5, math.nan, 0.8])
+    assert benjamini_hochberg(p, 0.01).tolist() == [True, False, False, False, False]
+    assert benjamini_hochberg(p, 0.05).tolist() == [True, True, False, False, False]
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30), st.floats(0.01, 0.2))
+def test_a_stricter_rate_never_rejects_more(p: list[float], rate: float) -> None:
+    assert benjamini_hochberg(np.array(p), rate / 2).sum() <= benjamini_hochberg(np.array(p), rate).sum()
+
+
+def test_one_wild_step_does_not_make_a_slope() -> None:
+    steady = np.array([[1.0, 1.0, 1.0, 90.0, 1.0, 1.0, 1.0, 1.0]])
+    rising = np.arange(8.0)[None, :] * 0.5
+    assert float(theil_sen(steady)[0]) == 0.0
+    assert float(theil_sen(rising)[0]) == pytest.approx(0.5)
+
+
+def test_medians_by_group_are_those_of_each_group_alone_and_pass_over_nan() -> None:
+    values = np.array([[3.0, 1.0], [np.nan, 2.0], [1.0, np.nan], [9.0, 4.0], [2.0, np.nan]])
+    codes = np.array([7, 7, 7, 2, 5])
+    expected = [median(values[codes == one], 0) for one in (2, 5, 7)]
+    assert np.array_equal(medians_by(values, codes), np.array(expected), equal_nan=True)
+
+
+def test_one_large_group_among_many_small_ones_needs_no_padding() -> None:
+    codes = np.r_[np.zeros(500, int), np.arange(1, 300)]
+    values = np.arange(len(codes), dtype=float)
+    assert medians_by(values, codes).tolist() == [249.5, *range(500, 799)]

@@ -1,0 +1,219 @@
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.trace.alignment import clock_offsets
+from cluster_analysis.trace.calls import Calls, calls_of
+from cluster_analysis.trace.matching import match_calls
+from cluster_analysis.trace.missing.durations import Exposed
+from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.reduction import reduce_step
+from cluster_analysis.trace.streams.streams import sequence
+from cluster_run.ids import Step
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import (
+    NO_LINKS,
+    SMALL,
+    Call,
+    collectives_table,
+    judged,
+    small_topology,
+    steps_table,
+)
+
+WHERE = small_topology({"g": (0, 1, 2)}, stages={0: 0, 1: 0, 2: 0})
+
+
+def three_rounds(lost: set[tuple[int, int]]) -> list[Call]:
+    calls = []
+    for number in range(3):
+        for rank in range(3):
+            elapse = 100.0 + 50.0 * rank
+            calls.append(Call(rank, "allreduce", 1000.0 * (number + 1) - elapse, elapse, number=number))
+    return [one for one in calls if (one.rank, one.number) not in lost]
+
+
+def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
+    calls = calls_of(collectives_table(three_rounds({(1, 1)}), clock_offset_us={1: 5000.0}))
+    operator, _ = match_calls(calls)
+    offset = clock_offsets(calls, operator)
+    filled = with_missing_calls(calls, operator, offset, WHERE)
+    own = np.flatnonzero(filled.rank == 1)
+    assert len(own) == 3
+    ends = filled.end_us[own]
+    assert np.diff(ends).tolist() == pytest.approx([1000.0, 1000.0])
+    assert (np.diff(filled.start_us[own]) > 0).all()
+
+
+def test_complete_calls_are_left_as_they_are() -> None:
+    calls = calls_of(collectives_table(three_rounds(set())))
+    operator, _ = match_calls(calls)
+    assert with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE) is calls
+
+
+def test_the_time_in_a_lost_call_is_not_taken_for_local_work() -> None:
+    totals = steps_table(dict.fromkeys(range(3), 3000.0))
+    whole, holed = (
+        reduce_step(Step(1), totals, collectives_table(three_rounds(lost)), NO_LINKS, WHERE).operators
+        for lost in (set(), {(0, 1)})
+    )
+    assert whole is not None
+    assert holed is not None
+
+    def local(step: object, rank: int) -> float:
+        return float(step.visit_gap_us[step.visit_rank == rank].sum())  # type: ignore[attr-defined]
+
+    assert local(holed, 0) == pytest.approx(local(whole, 0), abs=90.0)
+
+
+def test_a_group_of_which_most_members_have_no_files_is_not_filled_in() -> None:
+    wide = small_topology({"g": tuple(range(8))})
+    calls = calls_of(collectives_table(three_rounds(set())))
+    operator, _ = match_calls(calls)
+    assert with_missing_calls(calls, operator, clock_offsets(calls, operator), wide) is calls
+
+
+def test_lost_messages_are_paired_by_what_their_stage_does() -> None:
+    result = judged(replace(SMALL, healthy=Healthy(missing_records=0.01)))
+    assert result.detection.verdict == "healthy"
+    step = result.evidence.step_operators[0]
+    assert step is not None
+    p2p = step.visit_is_p2p
+    paired = (step.visit_sender >= 0) | (step.visit_receiver >= 0)
+    assert paired[p2p].mean() > 0.97
+
+
+def test_merged_evidence_names_ranks_without_steps() -> None:
+    result = judged(replace(SMALL, healthy=Healthy(missing_ranks=(3, 17))))
+    assert any("30 of 32 ranks were read" in note for note in result.detection.notes)
+
+
+def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_transfer_did() -> None:
+    lost = [one for one in three_rounds({(0, 1)}) if one.number != 1]
+    waiting = [
+        Call(rank, "allreduce", 2000.0 - elapse, elapse, number=1)
+        for rank, elapse in ((1, 880.0), (2, 850.0))
+    ]
+    calls = calls_of(collectives_table([*lost, *waiting]))
+    operator, _ = match_calls(calls)
+    filled = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
+    assert filled.elapse_us[filled.rank == 0].tolist() == pytest.approx([100.0, 100.0, 100.0])
+
+
+def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) -> Calls:
+    """The calls of a step with the lacking ones, given what the totals say of each rank's communication."""
+    found = calls_of(collectives_table(calls))
+    operator, _ = match_calls(found)
+    where = small_topology({"g": tuple(range(6))}, stages=dict.fromkeys(range(6), 0))
+    exposed = None
+    if exposed_us is not None:
+        recorded = np.bincount(found.rank, found.elapse_us)
+        exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6, np.int64))
+    return with_missing_calls(
+        found, operator, clock_offsets(found, operator), where,
+        exposed=exposed, local=sequence(found, np.zeros(6, np.int32)),
+    )  # fmt: skip
+
+
+def left_together(end_us: float, elapse_us: float, number: int, *, lost: frozenset[int]) -> list[Call]:
+    return [
+        Call(rank, "allreduce", end_us - elapse_us, elapse_us, number=number)
+        for rank in range(6)
+        if rank not in lost
+    ]
+
+
+def test_a_message_that_ends_within_the_jitter_of_a_lost_collective_stays_behind_it() -> None:
+    lost = frozenset({1})
+    rounds = [left_together(1000.0 * number, 300.0, number, lost=frozenset()) for number in (1, 2, 4, 5)]
+    calls = [*chain.from_iterable(rounds), *left_together(3010.0, 300.0, 3, lost=lost)]
+    calls += [Call(1, "receive", 3000.0, 5.0, group="p", number=1)]
+    found = filled_in(calls)
+    own = np.flatnonzero(found.rank == 1)
+    assert [found.types[kind] for kind in found.kind[own]] == [
+        *["allreduce"] * 3,
+        "receive",
+        *["allreduce"] * 2,
+    ]
+
+
+def test_two_calls_lost_in_a_row_come_one_after_the_other() -> None:
+    rounds = [
+        left_together(1000.0 * number, 300.0, number, lost=frozenset({2} if number in (2, 3) else ()))
+        for number in range(1, 6)
+    ]
+    found = filled_in(list(chain.from_iterable(rounds)))
+    own = np.flatnonzero(found.rank == 2)
+    assert len(own) == 5
+    assert (found.start_us[own][1:] >= found.end_us[own][:-1]).all()
+    assert found.start_us[own][1:] - found.end_us[own][:-1] == pytest.approx(700.0)
+
+
+@pytest.mark.parametrize("missing_us", [210.0, 620.0, 900.0], ids=["last", "as the others", "first"])
+def test_a_lost_call_lasts_as_long_as_the_totals_of_its_rank_say(missing_us: float) -> None:
+    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
+    calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
+    found = filled_in(
+        calls, exposed_us={rank: 200.0 + (missing_us if rank == 4 else 500.0) for rank in range(6)}
+    )
+    assert found.elapse_us[found.rank == 4].tolist() == pytest.approx([200.0, missing_us])
+
+
+def test_totals_that_no_rank_s_records_agree_with_move_nothing() -> None:
+    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
+    calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
+    uneven = {rank: 1000.0 * rank for rank in range(6)}
+    untold = filled_in(calls).elapse_us
+    assert filled_in(calls, exposed_us=uneven).elapse_us.tolist() == untold.tolist()
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did(seed: int) -> None:
+    spec = JobSpec(tp=4, pp=4, dp=4, vpp=2, steps=5, microbatches=8)
+    uneven = Healthy(stage_work=(1.1, 1.0, 1.0, 1.3), missing_records=0.05)
+    result = judged(replace(spec, healthy=uneven), seed=seed)
+    assert result.detection.replay["step_ms"] == pytest.approx(result.job.step_ms, rel=0.003)
+
+
+@pytest.mark.parametrize("seed", [7, 9, 11, 13])
+def test_a_lost_record_of_the_one_whom_all_wait_for_does_not_hide_its_cost(seed: int) -> None:
+    spec = JobSpec(tp=1, pp=1, dp=16, steps=5, healthy=Healthy(missing_records=0.1))
+    result = judged(spec, "slow_rank:1.2@9", seed=seed)
+    (finding,) = result.alarms
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.03)
+
+
+TWO_GROUPS = small_topology(
+    {"t": tuple(range(6)), "d": tuple(range(6))}, {"t": "tp", "d": "dp"}, stages=dict.fromkeys(range(6), 0)
+)
+
+
+def two_groups(lost: set[tuple[int, str, int]]) -> list[Call]:
+    """Four calls of one group after 10 µs each, with one of the other group after 500 µs between them."""
+    calls, now = list[Call](), 0.0
+    for number in range(4):
+        for group, work_us, lasts_us in (("t", 10.0, 50.0), ("d", 500.0, 5.0)):
+            begun = now + work_us
+            now = begun + lasts_us
+            calls += [Call(rank, "allreduce", begun, lasts_us, group, number) for rank in range(6)]
+    return [one for one in calls if (one.rank, one.group, one.number) not in lost]
+
+
+@given(st.sets(st.tuples(st.integers(0, 5), st.sampled_from("td"), st.integers(1, 3)), max_size=8))
+@settings(deadline=None)
+def test_what_is_filled_in_takes_no_negative_time_and_lies_where_the_others_have_it(
+    lost: set[tuple[int, str, int]],
+) -> None:
+    calls = calls_of(collectives_table(two_groups(lost)))
+    operator, _ = match_calls(calls)
+    filled = with_missing_calls(calls, operator, clock_offsets(calls, operator), TWO_GROUPS)
+    whole = calls_of(collectives_table(two_groups(set())))
+    assert (filled.elapse_us >= 0).all()
+    enough = {key for key in lost if sum((r, *key[1:]) not in lost for r in range(6)) >= 4}
+    if enough == lost:
+        assert filled.end_us == pytest.approx(whole.end_us, abs=1e-6)
+        assert filled.start_us == pytest.approx(whole.start_us, abs=1e-6)

@@ -1,0 +1,96 @@
+"""How long a rank computed before it waited for its gradients, and when it issued them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import STEPS
+from cluster_analysis.trace.evidence import StepOperators
+from cluster_analysis.trace.reduction import reduce_step
+from cluster_run.ids import Step
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import (
+    NO_LINKS,
+    Call,
+    collectives_table,
+    judged,
+    small_topology,
+    steps_table,
+)
+
+N_RANKS = 6
+LATE = 4
+#: Computing of a rank, and of the late one; gradients are issued after half and after all of it.
+WORK_US = 10_000.0
+LATE_WORK_US = 13_000.0
+SUM_US = 1_000.0
+
+
+def work_of(rank: int) -> float:
+    return LATE_WORK_US if rank == LATE else WORK_US
+
+
+def gradients() -> list[Call]:
+    """Two sums of gradients beside the computing, then a call that waits for the second one."""
+    calls = []
+    first, second = LATE_WORK_US / 2 + SUM_US, LATE_WORK_US + SUM_US
+    for rank in range(N_RANKS):
+        issued = work_of(rank) / 2
+        again = max(work_of(rank), first)
+        calls += [
+            Call(rank, "allreduce", issued, first - issued, "d", 1),
+            Call(rank, "allreduce", again, second - again, "d", 2),
+            Call(rank, "allreduce", second, 100.0, "w", 3),
+        ]
+    return calls
+
+
+def reduced(*, with_totals: bool) -> StepOperators:
+    everyone = tuple(range(N_RANKS))
+    where: Topology = small_topology(
+        {"d": everyone, "w": everyone}, roles={"d": "dp", "w": "world"}, stages=dict.fromkeys(everyone, 0)
+    )
+    total = LATE_WORK_US + SUM_US + 100.0
+    rows = steps_table(dict.fromkeys(everyone, total)).to_pylist()
+    for row in rows:
+        work = work_of(row["rank"])
+        exposed = total - work if with_totals else None
+        row |= {"computing_us": work, "free_us": 0.0, "communication_not_overlapped_us": exposed}
+        row["overlapped_us"] = SUM_US
+    totals = pa.Table.from_pylist(rows, schema=STEPS)
+    found = reduce_step(Step(1), totals, collectives_table(gradients()), NO_LINKS, where).operators
+    assert found is not None
+    return found
+
+
+def test_before_waiting_for_gradients_a_rank_computed_as_long_as_its_totals_say() -> None:
+    found = reduced(with_totals=True)
+    main = ~found.visit_is_side
+    assert found.visit_waits_last[main].all()
+    assert found.visit_gap_us[main] == pytest.approx([work_of(rank) for rank in range(N_RANKS)], abs=150.0)
+
+
+def test_without_totals_a_rank_computed_until_it_issued_its_last_gradients() -> None:
+    found = reduced(with_totals=False)  # so that only what follows a rank's first call is known
+    (late,) = np.flatnonzero(~found.visit_is_side & (found.visit_rank == LATE))
+    assert found.visit_gap_us[late] == pytest.approx(LATE_WORK_US / 2, abs=150.0)
+
+
+def test_gradients_that_queued_were_issued_where_in_their_computing_peers_issue_them() -> None:
+    found = reduced(with_totals=True)
+    second = found.visit_is_side & (found.operator_place[found.visit_operator] == 1)
+    assert found.visit_gap_us[second] == pytest.approx([work_of(rank) for rank in range(N_RANKS)], abs=150.0)
+
+
+@pytest.mark.parametrize(("records", "accuracy"), [(0.0, 0.06), (0.05, 0.18)])
+@pytest.mark.parametrize("fault", ["slow_rank:1.2@5", "slow_host:1.15@2,cause=compute"])
+def test_gradients_beside_the_computing_do_not_hide_what_a_fault_costs(
+    fault: str, records: float, accuracy: float
+) -> None:
+    healthy = Healthy(missing_records=records)
+    spec = JobSpec(tp=4, pp=2, dp=4, steps=6, microbatches=4, dp_mode="overlap", healthy=healthy)
+    case = judged(spec, fault, seed=5)
+    assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=accuracy)
