@@ -88,7 +88,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.detectors": (
-            f"cluster_analysis.judge.measures cluster_analysis.judge.view cluster_analysis.judge.suspects "
+            f"cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view cluster_analysis.judge.suspects "
             f"cluster_analysis.judge.thresholds cluster_analysis.judge.wording {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
@@ -120,6 +120,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_run cluster_collect cluster_analysis",
         "cluster_hook.kubernetes": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
+        "benchmarks.models": "",
+        "benchmarks.models.streams": "benchmarks.models",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()
 }

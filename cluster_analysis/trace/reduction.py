@@ -255,7 +255,7 @@ def _last_to_arrive(seen: _Matched, n_ranks: IntArray) -> IntArray:
     elapse = calls.elapse_us[seen.members]
     shortest = np.minimum.reduceat(elapse, seen.begin)
     waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
-    last = calls.rank[waits_least[begins(seen.operator[waits_least])]].astype(np.int64)
+    last: IntArray = calls.rank[waits_least[begins(seen.operator[waits_least])]].astype(np.int64)
     own = seen.first[message]
     last[message] = -1
     least = np.full(len(own), np.inf)

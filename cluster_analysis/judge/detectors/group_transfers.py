@@ -6,11 +6,12 @@ says as much as can be told: two ranks, or a rank, a host or a pair of hosts whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_network import message_ends
 from cluster_analysis.judge.measures.links import HEALTHY_QUANTILE, SMALL_BYTES, chance_of
 from cluster_analysis.judge.suspects import Suspect
@@ -36,6 +37,12 @@ class _Teams:
     members: tuple[tuple[int, ...], ...]
     of_operator: IntArray
     is_message: BoolArray
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the slow part of the network where no link was observed."""
+    if case.links is None:
+        yield from group_suspects(case.view, case.limits)
 
 
 def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:

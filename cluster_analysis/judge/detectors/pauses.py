@@ -7,11 +7,13 @@ checkpoints).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import comb
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, events_of
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
@@ -37,6 +39,15 @@ _USUAL_RATE = 0.004
 _USUAL_CELLS = 100
 #: Or all are this many times as long as any pause of another rank, and not more unequal than that.
 _BEYOND_OTHERS = 1.5
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give ranks that pause again and again, and the pause that all ranks make in some steps."""
+    for metric in case.metrics:
+        if not metric.is_log:
+            yield from paused_ranks(case.view, metric, case.deviation(metric), case.limits)
+        if metric.name == "free":
+            yield from job_pauses(case.view, metric, case.limits)
 
 
 def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -160,6 +171,7 @@ def _suspect(
     return Suspect(
         key=f"periodic_pause-{view.ranks[rank]}",
         kind="periodic_pause",
+        metric=metric.name,
         ranks=view.rank_ids([rank]),
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause="dispatch",

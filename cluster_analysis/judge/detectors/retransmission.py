@@ -6,11 +6,12 @@ event, not a property of the link's bandwidth, which the other operators show to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
 from cluster_analysis.judge.measures.link_events import LinkEvent, link_events
 from cluster_analysis.judge.suspects import Suspect
@@ -34,6 +35,11 @@ _ENOUGH_OTHERS = 2
 _MOST_AT_ONCE = 2
 #: Links that alone show their events, as many as are named one by one.
 _MOST_LINKS = 8
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give groups in which operators or links lasted far too long."""
+    yield from retransmissions(case.evidence, case.view, case.limits)
 
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:

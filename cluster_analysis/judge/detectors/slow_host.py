@@ -7,10 +7,12 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
@@ -64,6 +66,12 @@ class _Judged:
     scale: float
     tail: float
     n_peer_hosts: int
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give hosts that are slow in a local time, the worst first."""
+    for metric in case.outside_experts:
+        yield from host_suspects(case.view, metric, case.deviation(metric), case.limits)
 
 
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -282,6 +290,7 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
     return Suspect(
         key=f"slow_host-{name}",
         kind="slow_host",
+        metric=metric.name,
         ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
         hosts=(name,),
         cause=metric.cause,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.suspects import Suspect
@@ -14,6 +17,17 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
 from cluster_run.findings import Evidence
 from cluster_run.ids import format_number_ranges
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give what data, experts and stages of unequal size cost."""
+    for metric in case.metrics:
+        if metric.is_log:
+            work = case.deviation(metric, case.in_slow_hosts(metric, found))
+            yield from data_imbalance(case.view, work, case.limits)
+            yield from expert_imbalance(case.view, work, case.limits)
+    slow = case.ranks_of([one for one in found if one.cause == "compute"])
+    yield from stage_imbalance(case.view, case.limits, slow)
 
 
 def only_own(

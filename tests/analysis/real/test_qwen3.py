@@ -153,7 +153,9 @@ def test_stage_1_of_qwen3_computes_400_ms_against_231_ms() -> None:
     assert [round(computing[rank]) for rank in range(4)] == [231, 231, 400, 401]
 
 
-def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_its_loss(tmp_path: Path) -> None:
+def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_its_loss(
+    tmp_path: Path,
+) -> None:
     with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path)) as run:
         groups = {tuple(one["ranks"]): one for one in build_traffic(judged(run)).header["groups"]}
     for first, second, lost_ms in ((0, 2, 191.6), (1, 3, 197.3)):
