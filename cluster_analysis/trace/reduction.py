@@ -16,6 +16,8 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
@@ -28,10 +30,6 @@ from cluster_analysis.trace.streams.streams import Sequence, sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
 from cluster_run.ids import Rank, Step
 
-#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
-_FREE_DATA = 0.25
-#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
-_OTHER_CALLS = 0.5
 #: The part of COLLECTIVES that a step's reduction reads.
 CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
 
@@ -160,7 +158,7 @@ def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
     if not sends.any() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
 
 
 def _data_is_free(
@@ -178,12 +176,12 @@ def _data_is_free(
     is_data &= ~calls.is_point_to_point
     n_others = int((~is_data & ~calls.is_point_to_point).sum())
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
-    if not is_data.any() or n_others < _OTHER_CALLS * is_data.sum() or not steps.num_rows:
+    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
+    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
 
 
 def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
