@@ -22,6 +22,7 @@ FAILURES: Mapping[str, str] = {
     "listing": "not everything below the profiler root could be listed",
     "files-missing": "some files could not be fetched; the result names them",
     "files-unstable": "some files were still being written; the result names them",
+    "no-room": "its files, or some of them, do not fit on the disk of this machine; the other hosts go on",
     "remote-failure": "a program or a file operation on the host failed",
     "hostile-data": "the host sent what it must not send; nothing more was taken from it",
     "unexpected": "a mistake of ours; the result names the place in the program",

@@ -20,7 +20,7 @@ newline='
 '
 say() { printf '%s\0' "$1"; }
 enter() { cd -P -- "$root" 2>/dev/null && { [ -r . ] || ls . >/dev/null 2>&1; }; }
-list() { find . ! -type d -printf '%y %s %T@ %P\0'; say "end $?"; }
+list() { find . ! -type d -printf '%y %s/%b %T@ %P\0'; say "end $?"; }
 """
 
 _PROBE = rb"""
@@ -55,7 +55,7 @@ _REST = rb"""
 pack() {
   $low tail -c "+$first" -- "$name" </dev/null | head -c "$length"
   say "$marker"; say "status 0"; say listing
-  find "$name" -maxdepth 0 -printf '%y %s %T@ %p\0'; say "end $?"
+  find "$name" -maxdepth 0 -printf '%y %s/%b %T@ %p\0'; say "end $?"
 }
 """
 

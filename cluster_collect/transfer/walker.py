@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
-from cluster_collect.entries import RemoteEntry, unchanged, unsafe_because
+from cluster_collect.entries import MAX_PATH_BYTES_PER_HOST, RemoteEntry, unchanged, unsafe_because
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, RemoteFailureError
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.writer import FileRefusedError
+from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.transfer.intake import Intake
 from cluster_collect.transports.protocol import RemoteFiles
 from cluster_collect.watchdog import cancelled
@@ -41,7 +42,7 @@ async def walk(
             f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
         ) from None
     found: list[RemoteEntry] = []
-    n_entries = 0
+    n_entries = n_path_bytes = 0
     for _ in range(_MAX_DEPTH):
         directories: list[bytes] = []
         for prefix, names in level:
@@ -51,10 +52,15 @@ async def walk(
             for name in names:
                 _require_bare_name(name.path)
                 path = prefix + name.path
+                n_path_bytes += len(path)
+                if n_path_bytes > MAX_PATH_BYTES_PER_HOST:
+                    raise HostileDataError(
+                        f"the listing holds more than {MAX_PATH_BYTES_PER_HOST >> 20} MiB of names"
+                    )
                 if name.kind == "d":
                     directories.append(path)
                 else:
-                    found.append(RemoteEntry(path, name.kind, name.size_bytes, name.mtime_ns))
+                    found.append(replace(name, path=path))
         progress()
         if not directories:
             return found
@@ -120,13 +126,13 @@ async def fetch_by_walker(
         def receive(data: bytes) -> float:
             pause_s = book(len(data))
             intake.received(len(data))
-            incoming.write(data)
+            intake.write(incoming, data)
             return pause_s
 
         try:
             await files.read(root + b"/" + entry.path, entry.size_bytes, receive, incoming.n_bytes)
             now = await files.stat(root + b"/" + entry.path)
-            after[entry.path] = RemoteEntry(entry.path, now.kind, now.size_bytes, now.mtime_ns)
+            after[entry.path] = replace(now, path=entry.path)
             if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):
                 intake.finish(placed, incoming)
                 intake.note_down()
