@@ -6,6 +6,7 @@ import re
 import stat
 from dataclasses import dataclass
 
+_CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 3000
 #: All paths of one host together: half a million of the length that profilers write.
@@ -37,6 +38,25 @@ class RemoteEntry:
     def needed_bytes(self) -> int:
         """The room that it is expected to take here."""
         return self.size_bytes if self.disk_bytes is None else min(self.size_bytes, self.disk_bytes)
+
+
+def is_capture(name: bytes) -> bool:
+    """Whether a directory of this name holds a capture."""
+    return bool(_CAPTURE.fullmatch(name))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic link to a directory, or to nothing. `target` is absolute, all links in it resolved.
+
+    `holds_data` says whether captures were seen below it, `is_followed` whether its files are listed.
+    """
+
+    path: bytes
+    target: bytes
+    holds_data: bool = False
+    is_dangling: bool = False
+    is_followed: bool = False
 
 
 def unsafe_because(path: bytes) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster_collect.entries import MAX_PATH_BYTES_PER_HOST, RemoteEntry
+from cluster_collect.entries import MAX_PATH_BYTES_PER_HOST, Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.decompress import Codec
 
@@ -15,6 +15,8 @@ _MAX_RECORD_BYTES = 16 * 1024
 #: Type, size and blocks of 512 bytes, time, path.
 _ENTRY = re.compile(rb"(.) (\d{1,20})(?:/(\d{1,20}))? (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
 _BLOCK_BYTES = 512
+#: How a link fares, its path, and where it leads: no path of a listing holds `//`.
+_LINK = re.compile(rb"link ([-+?>]) (.*?)//(.*)", re.DOTALL)
 _CLOCK = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 _KIBIBYTES = re.compile(r"[0-9]{1,18}")
 _STATUS = re.compile(r"[0-9]{1,3}")
@@ -88,6 +90,8 @@ class ListingReader:
         self._take: Callable[[bytes], None] = self._report
         self._tools: dict[str, str] = {}
         self.entries: list[RemoteEntry] = []
+        self.links: list[Link] = []
+        self.real_root = b""
         self.clock_s: float | None = None
         self.free_bytes: int | None = None
         self.tar_status: int | None = None
@@ -128,7 +132,9 @@ class ListingReader:
 
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")
-        if word == "listing":
+        if word == "root":
+            self.real_root = record.partition(b" ")[2]
+        elif word == "listing":
             self._take = self._entry
         elif word == "missing":
             self.missing = True
@@ -154,6 +160,7 @@ class ListingReader:
             if len(self.entries) >= self._max_entries:
                 raise HostileDataError(f"the listing holds more than {self._max_entries} entries")
             kind, size, blocks, seconds, fraction, path = match.groups()
+            path = path.removeprefix(b"./")
             self._left_path_bytes -= len(path)
             if self._left_path_bytes < 0:
                 raise HostileDataError(
@@ -165,6 +172,11 @@ class ListingReader:
         elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):
             self.find_status = int(record[4:])
             self._take = _ignore
+        elif link := _LINK.fullmatch(record):
+            if len(self.links) >= self._max_entries:
+                raise HostileDataError(f"the listing holds more than {self._max_entries} links")
+            mark, path, target = link.groups()
+            self.links.append(Link(path, target, mark == b"+", mark == b"?", mark == b">"))
         else:
             raise HostileDataError(f"the listing holds {record[:80]!r}")
 

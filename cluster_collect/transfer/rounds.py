@@ -107,6 +107,7 @@ class Rounds:
             codec=codec,
             niceness=self._options.remote_niceness,
             max_entries=self._options.max_entries_per_host,
+            follow=self._spec.follow_links,
             book=book,
         )
 

@@ -115,8 +115,8 @@ def test_evil_names_in_the_listing_are_left_on_the_host(
 
     options = replace(FULL, what=("full", "*"))
     outcome = met(tmp_path, keys, Liar(listing, fetch), options=options)
-    assert [file.state for file in outcome.files] == ["stored", "skipped"]
-    assert outcome.state == "complete"
+    assert [file.state for file in outcome.files] == ["stored", "failed"]
+    assert (outcome.state, outcome.failure) == ("partial", "left-out")
 
 
 @pytest.mark.parametrize(
