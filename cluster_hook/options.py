@@ -12,6 +12,7 @@ from cluster_hook.webhook import FORMATS, URL_VARIABLE, find_webhook
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
+_HOUR_S = 3600.0
 
 
 def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +91,13 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also put the metrics there: the directory of node_exporter's textfile collector",
     )
+    group.add_argument(
+        "--keep-metrics",
+        type=seconds,
+        default=_TELL.keep_metrics_s / _HOUR_S,
+        metavar="HOURS",
+        help="a job's metrics, and the alerts on them, end after this long (default: %(default)g)",
+    )
 
 
 def follow_options(arguments: argparse.Namespace) -> FollowOptions:
@@ -120,6 +128,7 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
         when=arguments.tell,
         webhook=find_webhook(arguments.webhook_file, arguments.webhook_format),
         prometheus_dir=arguments.prometheus_dir,
+        keep_metrics_s=arguments.keep_metrics * _HOUR_S,
     )
 
 
@@ -144,6 +153,7 @@ def forwarded_tell_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
     return (
         f"--tell={arguments.tell}",
         f"--webhook-format={arguments.webhook_format}",
+        f"--keep-metrics={arguments.keep_metrics:g}",
         *_path_arguments(arguments, "webhook_file", "prometheus_dir"),
     )
 

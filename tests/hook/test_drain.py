@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.drain import Drained, DrainOptions, drain
+from cluster_hook.metrics import place_metrics
 from cluster_hook.spool import Attempts, Spool
 from cluster_run.errors import InputError
 
@@ -348,3 +349,11 @@ def test_a_user_that_this_host_does_not_know_ends_as_a_named_failure(site: Site)
     site.drop("1-0", nodes="n1", uid=4_000_000_001)
     site.drain(n_attempts=1)
     assert "user 4000000001" in site.reason("1-0")
+
+
+def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:
+    directory = tmp_path / "textfile"
+    directory.mkdir()
+    place_metrics("cluster_analysis_ranks 8\n", "1", directory, keep_s=-1.0)
+    site.start_drain(f"--prometheus-dir={directory}").communicate(timeout=20)
+    assert [path.name for path in directory.iterdir()] == ["cluster_hook.prom"]
