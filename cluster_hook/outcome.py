@@ -47,7 +47,12 @@ class Outcome:
         said = self.verdict.headline if self.verdict is not None else _without_verdict(self)
         missing = f" Not all was collected: {self.reason}" if self.verdict is not None and self.reason else ""
         where = f" See {self.results / REPORT_NAME}" if self.verdict is not None and self.results else ""
-        return f"job {self.job}{name}{ended}: {said}{missing}{where}"
+        return one_line(f"job {self.job}{name}{ended}: {said}{missing}{where}")
+
+
+def one_line(text: str) -> str:
+    """Return the text without control characters, with which a job's name could forge a line."""
+    return "".join(one if one.isprintable() else " " for one in text)
 
 
 def _without_verdict(outcome: Outcome) -> str:

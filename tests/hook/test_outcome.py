@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ def test_healthy_and_could_not_tell_do_not_look_alike() -> None:
 def test_a_verdict_on_a_part_of_the_data_says_so() -> None:
     line = an_outcome(_HEALTHY, reason="cluster-collect did not end within 5 s and was stopped").line
     assert "Not all was collected: cluster-collect did not end within 5 s" in line
+
+
+def test_a_jobs_name_cannot_forge_a_line_or_colour_a_terminal() -> None:
+    outcome = replace(an_outcome(None, "failed", "no\ndata"), job_name="x\njob 13: healthy\x1b[31m")
+    assert outcome.line == "job 12 x job 13: healthy [31m (FAILED): not analysed: no data"
 
 
 def test_a_failed_outcome_says_why() -> None:
