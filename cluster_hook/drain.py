@@ -229,8 +229,10 @@ def _conclude(
         return
     reason = outcome.reason if outcome is not None else end.reason
     tried = spool.attempts(key).number
-    if tried >= options.n_attempts:
-        yield _give_up(spool, key, "active", f"{reason} (tried {tried} times)", outcome)
+    is_permanent = outcome is not None and outcome.is_permanent
+    if is_permanent or tried >= options.n_attempts:
+        further = "" if is_permanent else f" (tried {tried} times)"
+        yield _give_up(spool, key, "active", reason + further, outcome)
         return
     spool.put_back(key)
     yield Drained(key, "retried", f"attempt {tried} of {options.n_attempts} failed: {reason}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from cluster_hook.checks import check_follow_options
 from cluster_hook.inventory import read_defaults
 from cluster_hook.pipeline import FollowOptions
 from cluster_hook.telling import TELL_WHEN, TellOptions
@@ -100,13 +101,14 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def follow_options(arguments: argparse.Namespace) -> FollowOptions:
-    """Return how to follow a job.
+def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) -> FollowOptions:
+    """Return how to follow a job; `has_nodes` where the hook has nodes of Slurm to itself.
 
     Raises:
         InputError: the host defaults cannot be read.
+        UsageError: the commands below would refuse an option.
     """
-    return FollowOptions(
+    options = FollowOptions(
         scheduler=arguments.scheduler,
         dask_interface=arguments.dask_interface,
         shows_addresses=arguments.show_addresses,
@@ -116,6 +118,8 @@ def follow_options(arguments: argparse.Namespace) -> FollowOptions:
         deadline_s=arguments.deadline,
         shows_report=not getattr(arguments, "json", False),
     )
+    check_follow_options(options, arguments.host_defaults, has_nodes=has_nodes)
+    return options
 
 
 def tell_options(arguments: argparse.Namespace) -> TellOptions:

@@ -179,6 +179,17 @@ def test_a_failing_request_is_tried_a_few_times_and_ends_with_its_reason(site: S
     assert site.drain() == []
 
 
+@pytest.mark.parametrize(
+    "comment", ["profile_dir=%q", "profile_dir=a,profile_dir=b", "profile_dir=a,rank_table=t"]
+)
+def test_a_mistake_that_no_further_attempt_mends_is_told_at_once(site: Site, comment: str) -> None:
+    (site.work_dir / "t").write_text("not a rank table")
+    site.drop("1-0", nodes="n1", comment=comment)
+    assert site.drain(n_attempts=3) == [("1-0", "failed")]
+    assert site.told[0].outcome is not None
+    assert "tried" not in site.reason("1-0")
+
+
 def test_a_failed_request_that_is_put_back_gets_all_its_attempts_again(site: Site) -> None:
     site.drop("1-0", nodes="n1")
     site.drain(n_attempts=1)
