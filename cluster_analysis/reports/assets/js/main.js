@@ -35,15 +35,16 @@ async function start() {
   let resizing = 0, width = innerWidth;
   // Phones change the height alone when their own bars come and go.
   addEventListener("resize", () => { if (innerWidth === width) return; width = innerWidth; clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
-  addEventListener("scroll", () => tip(""), { passive: true });
+  tipLeavesWithItsChart();
   // For those who want the numbers: the browser's console, and the tests.
   window.clusterReport = { run, ready: true };
 }
 
-// The bar lies over the page: what a link leads to must stop below it, however many lines it has.
+// The bar lies over the page: what a link leads to must stop below it. On small screens it scrolls away.
 function watchBar() {
   const bar = document.querySelector(".bar");
-  const measure = () => root.style.setProperty("--bar", `${Math.ceil(bar.getBoundingClientRect().height)}px`);
+  const covered = () => (getComputedStyle(bar).position === "sticky" ? Math.ceil(bar.getBoundingClientRect().height) : 0);
+  const measure = () => root.style.setProperty("--bar", `${covered()}px`);
   new ResizeObserver(measure).observe(bar);
   measure();
 }
