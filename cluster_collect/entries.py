@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import dataclass
 
 _MAX_NAME_BYTES = 255
@@ -52,3 +53,9 @@ def same_mtime(one_ns: int, other_ns: int) -> bool:
 def unchanged(before: RemoteEntry, after: RemoteEntry) -> bool:
     """Whether a file still is what it was."""
     return before.size_bytes == after.size_bytes and same_mtime(before.mtime_ns, after.mtime_ns)
+
+
+def kind_letter(mode: int) -> str:
+    """Return find's letter for the type in a file mode."""
+    letter = stat.filemode(mode)[0]
+    return "f" if letter == "-" else letter

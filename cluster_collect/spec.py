@@ -7,7 +7,6 @@ from typing import Literal
 
 from cluster_run.ids import HostId, ServerId
 
-TransportName = Literal["asyncssh", "paramiko", "local"]
 #: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
 Compression = Literal["auto", "zstd", "gzip", "none"]
 
@@ -34,7 +33,7 @@ class HostSpec:
     jump: str | None = None
     prepare: str | None = None
     local: str | None = None
-    transport: TransportName = "asyncssh"
+    transport: str = "asyncssh"
     bandwidth_bytes_per_s: int | None = None
     password: str | None = field(default=None, repr=False)
     passphrase: str | None = field(default=None, repr=False)

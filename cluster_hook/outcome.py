@@ -16,9 +16,9 @@ SCHEMA = "cluster-hook/1"
 #: The file beside the results that says how the hook fared.
 OUTCOME_NAME = "cluster-hook.json"
 
-#: `analysed` there are findings; `nothing` there was nothing to do, and that is right; `failed` it could
-#: not be done.
-OutcomeState = Literal["analysed", "nothing", "failed"]
+#: `analysed` there are findings; `nothing` there was nothing to do, and that is right; `waiting` the job has
+#: not ended; `failed` it could not be done.
+OutcomeState = Literal["analysed", "nothing", "waiting", "failed"]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster_hook.captures import NoProfileError, captures_of
 from cluster_hook.dask_allocation import AllocationError, dask_in_allocation
 from cluster_hook.inventory import (
     HostDefaults,
@@ -111,7 +112,10 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
     try:
         plan = plan_run(job, request, options.host_defaults or {})
         results = plan.results
-        outcome = _carry_out(job, plan, options)
+        outcome = _carry_out(job, request, plan, options)
+    except NoProfileError as error:
+        # The results there are, if any, are another job's.
+        return failed(job, None, str(error))
     except (ClusterError, OSError) as error:
         outcome = failed(job, results, str(error))
     if outcome.results is not None:
@@ -126,7 +130,13 @@ def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
     return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
 
 
-def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outcome:
+def not_ended(job: FinishedJob) -> Outcome:
+    """Return the outcome of a job that runs, or will run again because it was requeued."""
+    reason = "it has not ended, so it is not analysed yet"
+    return Outcome(job.job, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
+
+
+def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected, missing = ExitCode.DONE, ""
     if plan.inventory:
         end = _collect(plan, options)
@@ -141,7 +151,10 @@ def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outco
     elif not plan.run.is_dir():
         reason = f"there is no directory {plan.run}; the job wrote no profile, or elsewhere"
         return failed(job, None, reason)
-    end = _analyse(job, plan, options)
+    run = plan.run
+    if not request.is_own:
+        run = captures_of(job, run, job.work_dir / f"cluster-captures-{job.job}")
+    end = _analyse(job, replace(plan, run=run), options)
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)

@@ -18,6 +18,15 @@ PACKAGES = (
     "benchmarks",
 )
 
+_COLLECTOR = (
+    "cluster_collect.entries cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
+    "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
+    "cluster_collect.wording"
+)
+_CONNECTIONS = (
+    "cluster_collect.transports.bounds cluster_collect.transports.command_output "
+    "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
+)
 _STEP = "cluster_analysis.trace cluster_analysis.numeric cluster_analysis.tables cluster_run"
 _JUDGED = (
     "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.numeric "
@@ -30,10 +39,31 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(allowed.split())
     for name, allowed in {
         "cluster_run": "",
-        "cluster_collect": "cluster_run",
-        "cluster_collect.by_asyncssh": "cluster_collect",
-        "cluster_collect.by_paramiko": "cluster_collect",
-        "cluster_collect.inventory": "cluster_collect cluster_run",
+        # Values and small helpers of all its packages: they import nothing of these.
+        **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
+        "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.transports.ssh": f"{_CONNECTIONS} {_COLLECTOR} cluster_run",
+        "cluster_collect.transports.ssh.by_asyncssh": (
+            f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.transports.ssh.by_paramiko": (
+            f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.inventory": (
+            f"cluster_collect.transports.registry cluster_collect.transports.local {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.selection": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.remote": f"cluster_collect.transports.protocol {_COLLECTOR} cluster_run",
+        "cluster_collect.store": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.transfer": (
+            "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.show": (
+            "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
+            f"cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
@@ -51,19 +81,20 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
-            "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace cluster_analysis.sources "
-            "cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace "
+            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.detectors": (
-            f"cluster_analysis.judge.measures cluster_analysis.judge.view cluster_analysis.judge.suspects "
+            f"cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view cluster_analysis.judge.suspects "
             f"cluster_analysis.judge.thresholds cluster_analysis.judge.wording {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
-            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options cluster_analysis.result "
+            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
+            "cluster_analysis.result "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.reports.page": (
@@ -77,8 +108,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What is written for MindStudio Insight is made of the ranks' files: nothing is judged by it.
         "cluster_analysis.insight": (
             "cluster_analysis.output_folder cluster_analysis.pipeline cluster_analysis.engine "
-            "cluster_analysis.topology cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables "
-            "cluster_run"
+            "cluster_analysis.topology cluster_analysis.sources cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.outputs": (
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.output_folder "
@@ -92,6 +123,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_run cluster_collect cluster_analysis",
         "cluster_hook.kubernetes": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
+        "benchmarks.models": "",
+        "benchmarks.models.streams": "benchmarks.models",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()
 }
@@ -101,9 +134,9 @@ MAX_MODULES = 15
 MAX_LINES = 350
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
-    "asyncssh": ("cluster_collect.by_asyncssh", "demo"),
+    "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
     # In the benchmark it is a rival of the collector.
-    "paramiko": ("cluster_collect.by_paramiko", "benchmarks.collect_driver"),
+    "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collect_driver"),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.dask_allocation"),

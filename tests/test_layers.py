@@ -31,7 +31,7 @@ COMMANDS = {
     "cluster_hook": "cluster_hook",
 }
 #: Packages that are being split.
-TO_BE_SPLIT = ("cluster_collect", "cluster_hook", "benchmarks")
+TO_BE_SPLIT = ("cluster_hook", "benchmarks")
 HEAVY = ("asyncssh", "dask", "distributed", "pandas", "paramiko")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cluster_analysis.judge.absent import wait_for_absent
+from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.judge.wording import listed_ranks, milliseconds, percent
@@ -53,6 +55,17 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
             "from a fault; profile 5 steps or more"
         )
     return notes
+
+
+def few_peers(case: Case, found: Sequence[Suspect]) -> list[str]:
+    """A note on ranks with too few peers to be judged by their computing."""
+    for whole, metric in zip(case.metrics, case.outside_experts, strict=True):
+        n_peers = case.deviation(metric, case.in_slow_hosts(metric, found)).n_peers
+        few = int((n_peers < case.limits.min_peers).sum())
+        if whole.is_log and few:
+            who, them = ("1 rank has", "it is") if few == 1 else (f"{few} ranks have", "they are")
+            return [f"{who} fewer than {case.limits.min_peers} peers: {them} described, not judged"]
+    return []
 
 
 def open_questions(

@@ -13,7 +13,7 @@ class Thresholds:
     false_discovery_rate: float = 0.01
     #: With fewer peers than this a rank is not compared, only described.
     min_peers: int = 3
-    #: Scale floors: peers agree to 0.05-1 % in healthy jobs, a tighter scale would be luck.
+    #: Scale floors: peers agree to 0.05-1 % in healthy jobs, a tighter scale would be chance.
     floor_computing: float = 0.002
     floor_free_share_of_step: float = 0.002
     floor_preparing_share_of_step: float = 0.001
@@ -25,7 +25,7 @@ class Thresholds:
     #: Steps on the slow side that make it persistent; events that make it intermittent; steps for a trend.
     persistent_share: float = 0.8
     min_events: int = 2
-    #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are bad luck.
+    #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are chance.
     min_pauses: int = 3
     #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
     min_steps_confident: int = 3
@@ -41,8 +41,8 @@ class Thresholds:
     contention_effect: float = 1.0
     #: Smallest effect of a group's operators, where there is no matrix: they show the slowest link only.
     group_effect: float = 0.25
-    #: Links that contention makes slow by luck, of all that a job has: more must not be among the slow ones.
-    links_by_luck: float = 5.0
+    #: Links that contention makes slow by chance, of all that a job has: no more may be among the slow ones.
+    links_by_chance: float = 5.0
     #: An operator this many times as long as usual, and by that much longer, was sent again.
     retransmission_factor: float = 20.0
     retransmission_us: float = 200_000.0
@@ -61,7 +61,7 @@ class Thresholds:
     everywhere_share: float = 0.85
     #: The same where the gaps of experts are known and left out; unequal data still scatter the others.
     everywhere_else_share: float = 0.7
-    #: Share of a rank's deviation that its TP mates must lack for it to be the device's own.
+    #: Share of a rank's deviation that its TP/CP peers must lack for it to be the device's own.
     own_share: float = 0.5
     #: Share of a host's ranks that must be slow for the host to be named.
     host_share: float = 0.5

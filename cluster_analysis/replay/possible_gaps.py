@@ -44,7 +44,7 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
     total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
     over = _over(total, local_us, role)
     if not main.all():
-        over[_idles_beside(idle_us, over, role)] = 0.0
+        over[_idles_while(idle_us, over, role)] = 0.0
     # What a second stream is said to have waited for may not outlast all that the rank did either.
     is_long = ~main & (graph.gap_us > (1.0 + _TOLERANCE) * local_us.ravel()[cell])
     is_off = over > 0
@@ -76,7 +76,7 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
     return replace(graph, gap_us=gap)
 
 
-def _idles_beside(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolArray:
+def _idles_while(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolArray:
     """Ranks (R,) whose gaps are longer in most steps because they idle themselves.
 
     Idle time beside communication on a second stream counts as communication: totals show a part of it only.

@@ -25,7 +25,7 @@ class RoleGaps:
         self._gap_us = graph.gap_us
         main = np.flatnonzero(~graph.is_side)
         cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
-        self._visits = main[stable_order(cell)].astype(np.int32)
+        self._instances = main[stable_order(cell)].astype(np.int32)
         shape = (graph.n_steps, len(graph.ranks))
         count = np.bincount(cell, minlength=shape[0] * shape[1])
         begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)
@@ -34,18 +34,18 @@ class RoleGaps:
         self._count = np.where(known, count.reshape(shape)[:, where], 0)
         self._begin = begin[:, where]
 
-    def visits_of(self, ranks: IntArray) -> IntArray | None:
-        """Visits by place, (steps, ranks, places); None when the numbers of calls differ."""
+    def instances_of(self, ranks: IntArray) -> IntArray | None:
+        """Instances by place, (steps, ranks, places); None when the numbers of calls differ."""
         count = self._count[:, ranks]
         n_places = int(count.max(initial=0))
         if not n_places or (count != n_places).any():
             return None
-        return np.asarray(self._visits[self._begin[:, ranks][..., None] + np.arange(n_places)])
+        return np.asarray(self._instances[self._begin[:, ranks][..., None] + np.arange(n_places)])
 
     def lost_us(self, suspects: IntArray, peers: IntArray) -> FloatArray | None:
         """How much longer each gap of the suspects is than their peers': (steps, suspects, places)."""
         peers = self._like(suspects, peers)
-        own, others = self.visits_of(suspects), self.visits_of(peers)
+        own, others = self.instances_of(suspects), self.instances_of(peers)
         if own is None or others is None or not len(peers):
             return None
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
@@ -92,7 +92,7 @@ class RoleGaps:
         if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < _MOST:
             return None, None
         begin = np.where(is_complete, self._begin[:, everybody], 0)
-        gaps = self._gap_us[self._visits[begin[..., None] + np.arange(n_places)]]
+        gaps = self._gap_us[self._instances[begin[..., None] + np.arange(n_places)]]
         gaps = np.where(is_complete[..., None], gaps, np.nan)
         return gaps[:, :n_own], gaps[:, n_own:]
 

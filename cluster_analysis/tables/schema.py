@@ -193,6 +193,8 @@ RANKS = pa.schema(
 
 #: One row a communication operator and step, matched over the ranks of its group.
 #: `transfer_us` is the shortest elapse, a rank's wait its elapse above that; `last_rank` waited least.
+#: A message has a row for each of its calls: `rank` made the call (null for collectives), `last_rank` is the
+#: end that came later, null where the other end is not known.
 #: `ordinal` counts the operators of a group in a step.
 MATCHED = pa.schema(
     [
@@ -208,6 +210,7 @@ MATCHED = pa.schema(
         ("transfer_us", pa.float64()),
         ("max_wait_us", pa.float64()),
         ("total_wait_us", pa.float64()),
+        ("rank", pa.int32()),
         ("last_rank", pa.int32()),
     ]
 )

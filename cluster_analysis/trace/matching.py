@@ -112,7 +112,7 @@ def _aligned_places(calls: Calls, members: IntArray) -> IntArray:
     places = np.empty(len(members), np.int32)
     extra = len(reference)
     for own in by_rank:
-        found = _lay_beside(calls, reference, own)
+        found = _align_with(calls, reference, own)
         unmatched = found < 0
         found[unmatched] = extra + np.arange(int(unmatched.sum()))
         extra += int(unmatched.sum())
@@ -139,7 +139,7 @@ def _numbers_agree(calls: Calls, by_rank: list[IntArray]) -> bool:
     return has_holes or len(firsts) > 1
 
 
-def _lay_beside(calls: Calls, reference: IntArray, own: IntArray) -> IntArray:
+def _align_with(calls: Calls, reference: IntArray, own: IntArray) -> IntArray:
     """Places of `own` in `reference`, -1 where a call has no partner."""
     missing = len(reference) - len(own)
     if missing > _MAX_MISSING:

@@ -216,12 +216,9 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     calls, first = seen.calls, seen.first
     n = len(first)
     longest = np.maximum.reduceat(seen.wait_us[seen.members], seen.begin)
-    # The last to arrive waits least; of several the lowest rank, so that order does not matter.
-    elapse = calls.elapse_us[seen.members]
-    n_ranks = np.diff(np.r_[seen.begin, len(elapse)])
-    shortest = np.minimum.reduceat(elapse, seen.begin)
-    waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
-    last = calls.rank[waits_least[begins(seen.operator[waits_least])]]
+    n_ranks = np.diff(np.r_[seen.begin, len(seen.members)])
+    is_message = calls.is_point_to_point[first]
+    last = _last_to_arrive(seen, n_ranks)
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     group_of, kind_of = calls.group[first], calls.kind[first]
@@ -242,9 +239,36 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "transfer_us": pa.array(seen.transfer_us),
             "max_wait_us": pa.array(np.maximum(longest, 0.0)),
             "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
-            "last_rank": pa.array(calls.ranks[last]),
+            "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
+            "last_rank": pa.array(calls.ranks[np.maximum(last, 0)], mask=last < 0),
         },
     ).cast(MATCHED)
+
+
+def _last_to_arrive(seen: _Matched, n_ranks: IntArray) -> IntArray:
+    """Who waited least in each operator (O,), as a position in `ranks`; -1 where that is not known.
+
+    A message's row holds one end: the later one is its partner, or itself where the partner waited longer.
+    """
+    calls, message = seen.calls, np.flatnonzero(seen.calls.is_point_to_point[seen.first])
+    # Of several the lowest rank, so that order does not matter.
+    elapse = calls.elapse_us[seen.members]
+    shortest = np.minimum.reduceat(elapse, seen.begin)
+    waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
+    last: IntArray = calls.rank[waits_least[begins(seen.operator[waits_least])]].astype(np.int64)
+    own = seen.first[message]
+    last[message] = -1
+    least = np.full(len(own), np.inf)
+    for end in (seen.ends.sender, seen.ends.receiver):
+        other = end[own]
+        # A partner borrowed from a mate is of another group: who it was in this one is not known.
+        known = (other >= 0) & (calls.group[other] == calls.group[own])
+        shorter = known & (calls.elapse_us[other] < least)
+        least[shorter] = calls.elapse_us[other[shorter]]
+        last[message[shorter]] = calls.rank[other[shorter]]
+    is_later = np.isfinite(least) & (calls.elapse_us[own] <= least)
+    last[message[is_later]] = calls.rank[own[is_later]]
+    return last
 
 
 def _rank_times(step: Step, seen: _Matched) -> pa.Table:
@@ -275,20 +299,20 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     return StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, last_end),
-        visit_rank=calls.rank,
-        visit_operator=seen.operator,
-        visit_by_operator=seen.members.astype(np.int32),
-        visit_after=local.after,
-        visit_join=local.join,
-        visit_gap_us=gap,
-        visit_elapse_us=calls.elapse_us,
-        visit_sender=seen.ends.sender,
-        visit_receiver=seen.ends.receiver,
-        visit_is_send=calls.is_send,
-        visit_is_receive=calls.is_receive,
-        visit_is_p2p=calls.is_point_to_point,
-        visit_is_side=local.is_side,
-        visit_waits_last=local.waits_last,
+        instance_rank=calls.rank,
+        instance_operator=seen.operator,
+        instance_by_operator=seen.members.astype(np.int32),
+        instance_after=local.after,
+        instance_join=local.join,
+        instance_gap_us=gap,
+        instance_elapse_us=calls.elapse_us,
+        instance_sender=seen.ends.sender,
+        instance_receiver=seen.ends.receiver,
+        instance_is_send=calls.is_send,
+        instance_is_receive=calls.is_receive,
+        instance_is_p2p=calls.is_point_to_point,
+        instance_is_side=local.is_side,
+        instance_waits_last=local.waits_last,
         operator_group=calls.group[first],
         operator_type=calls.kind[first],
         operator_place=seen.place[first],

@@ -155,9 +155,10 @@ def test_groups_of_the_page_are_sums_over_the_table_of_matched_operators(viewer,
 
     assert set(shown) == set(by_group)
     for group, calls in by_group.items():
-        n_ranks = max(one["n_ranks"] for one in calls)
+        # A message has a row for each of its calls, a collective one for all members.
+        n_ranks = max(len({one["rank"] for one in calls}), *(one["n_ranks"] for one in calls))
         wait_us = sum(one["total_wait_us"] or 0.0 for one in calls) / n_ranks / n_steps
-        transfer_us = sum(one["transfer_us"] or 0.0 for one in calls) / n_steps
+        transfer_us = sum(one["transfer_us"] * one["n_ranks"] for one in calls) / n_ranks / n_steps
         assert shown[group]["wait_us"] == pytest.approx(wait_us)
         assert shown[group]["transfer_us"] == pytest.approx(transfer_us)
         assert shown[group]["n_ops"] == pytest.approx(len(calls) / n_steps)

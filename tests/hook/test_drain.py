@@ -114,12 +114,52 @@ def test_a_request_is_done_once_and_a_second_drain_does_nothing(site: Site) -> N
     assert json.loads(site.spool.path("done", "1-0", ".json").read_text())["state"] == "nothing"
 
 
-def test_the_same_request_dropped_again_is_not_done_again(site: Site) -> None:
+def test_a_request_whose_drain_died_after_recording_its_end_is_not_done_again(site: Site) -> None:
+    content = site.drop("1-0").read_bytes()
+    site.drain()
+    path = site.spool.path("active", "1-0", ".job")
+    path.write_bytes(content)
+    os.utime(path, (1, 1))
+    assert site.drain() == []
+    assert (site.keys("pending"), site.keys("active")) == ([], [])
+
+
+def test_a_job_that_ends_again_is_done_again(site: Site) -> None:
+    """The epilog gives both ends of a job that was requeued one number, and the same content."""
     site.drop("1-0")
     site.drain()
     site.drop("1-0")
-    assert site.drain() == []
-    assert site.keys("pending") == []
+    assert site.drain() == [("1-0", "done")]
+
+
+def test_a_request_that_came_anew_while_its_first_was_worked_on_is_kept(site: Site) -> None:
+    site.drop("1-0").rename(site.spool.path("active", "1-0", ".job"))
+    site.drop("1-0", comment="profile_dir=other")
+    site.spool.put_back("1-0")
+    assert b"other" in site.spool.content("pending", "1-0")
+    assert site.keys("active") == []
+
+
+def test_a_request_that_comes_while_another_hangs_is_done(site: Site) -> None:
+    fifo = site.drop_that_waits("1-0")
+    process = site.start_drain("--at-once=2")
+    wait_until(lambda: site.keys("active") == ["1-0"])
+    site.drop("2-0")
+    wait_until(site.spool.path("done", "2-0", ".json").exists)
+    assert site.keys("active") == ["1-0"]
+    release(fifo)
+    process.communicate(timeout=20)
+
+
+def test_a_request_that_failed_is_not_tried_at_once_again_by_the_same_drain(site: Site) -> None:
+    site.drop("1-0", nodes="n1")
+    fifo = site.drop_that_waits("2-0")
+    process = site.start_drain("--at-once=2", "--retry-after=0.001")
+    wait_until(lambda: site.spool.attempts("1-0").number == 1 and site.keys("pending") == ["1-0"])
+    time.sleep(2.5)  # the drain has looked for requests twice
+    assert site.spool.attempts("1-0").number == 1
+    release(fifo)
+    process.communicate(timeout=20)
 
 
 def test_a_job_number_that_comes_again_for_another_job_is_done(site: Site) -> None:

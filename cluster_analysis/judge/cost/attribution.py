@@ -50,7 +50,7 @@ def blame(
 
     Args:
         graph: the job.
-        repair: what is different once the culprit is mended.
+        repair: what is different once the culprit is fixed.
         culprits: positions of the culprit's ranks in the graph.
         role_of: the role of a group by its name.
     """

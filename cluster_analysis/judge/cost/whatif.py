@@ -35,8 +35,8 @@ _GREEDY = 4
 class Saving:
     """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
 
-    `after_others_us` is what it adds once the dearer ones are repaired: more than alone where it hides
-    behind one of them. For a fault these are the dearer faults: work that is uneven by design stays.
+    `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
+    behind one of them. For a fault these are the costlier faults: work that is uneven by design stays.
     `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
     """
 
@@ -76,7 +76,7 @@ class WhatIf:
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
         cumulative, added = self._greedy(graph, suspects, alone)
         faults = [i for i, one in enumerate(suspects) if one.is_alarm]
-        if not all(suspects[i].is_alarm for i in _dearest(suspects, alone)):
+        if not all(suspects[i].is_alarm for i in _costliest(suspects, alone)):
             # Uneven work stays, and what it hides is no fault's cost.
             _, among = self._greedy(graph, [suspects[i] for i in faults], [alone[i] for i in faults])
             for i, us in zip(faults, among, strict=True):
@@ -153,13 +153,13 @@ class WhatIf:
     def _greedy(
         self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
     ) -> tuple[list[float], list[float]]:
-        """Savings one after the other: the dearest first, then what is dearest once that is repaired.
+        """Savings one after the other: the costliest first, then what is costliest once that is repaired.
 
         Returns what is saved up to each one, and what each one adds.
         """
         cumulative = [max(alone, default=0.0)] * len(suspects)
         added = [0.0] * len(suspects)
-        left, fixed, best = _dearest(suspects, alone), list[Suspect](), 0.0
+        left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
         rest = set(range(len(suspects))) - set(left)
         while left:
             gains = (
@@ -177,8 +177,8 @@ class WhatIf:
         return cumulative, added
 
 
-def _dearest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
-    """Positions of the suspects that are repaired one after the other, the dearest first."""
+def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
+    """Positions of the suspects that are repaired one after the other, the costliest first."""
     return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:_GREEDY]
 
 

@@ -6,13 +6,14 @@ says as much as can be told: two ranks, or a rank, a host or a pair of hosts whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_network import message_ends
-from cluster_analysis.judge.measures.links import HEALTHY_QUANTILE, SMALL_BYTES, luck_of
+from cluster_analysis.judge.measures.links import HEALTHY_QUANTILE, SMALL_BYTES, chance_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
@@ -38,6 +39,12 @@ class _Teams:
     is_message: BoolArray
 
 
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the slow part of the network where no link was observed."""
+    if case.links is None:
+        yield from group_suspects(case.view, case.limits)
+
+
 def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
     """Return the slow part of the network, as one suspect; none if nothing is slow."""
     graph = view.graph
@@ -45,7 +52,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
         return []
     teams = _teams(graph)
     excess = _excess(graph, teams, view.topology.hosts)
-    slow, level, luck = _slow(teams, excess, limits)
+    slow, level, chance = _slow(teams, excess, limits)
     if not len(slow):
         return []
     of_slow = np.isin(teams.of_operator, slow)
@@ -70,7 +77,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
             next_check="Record communication_matrix.json (profiler level 1), or run hccl_test between them.",
             confidence="medium" if place.is_narrow else "low",
             links=place.links,
-            p_value=min(1.0, len(teams.members) * float(np.prod(luck[slow]))),
+            p_value=min(1.0, len(teams.members) * float(np.prod(chance[slow]))),
             link_factor=factor,
         )
     ]
@@ -135,7 +142,7 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> Floa
 
 
 def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Which teams are slow, each team's level (T,), and how probable that is by luck (T,)."""
+    """Which teams are slow, each team's level (T,), and how probable that is by chance (T,)."""
     known = np.isfinite(excess) & (teams.of_operator >= 0)
     team, values = teams.of_operator[known], excess[known]
     n_teams = len(teams.members)
@@ -146,10 +153,10 @@ def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArr
     big = (np.nan_to_num(level) >= np.log1p(limits.group_effect)) & (share >= limits.link_share)
     slow = big & (n >= limits.min_link_observations)
     healthy = values[~slow[team]]
-    luck = np.ones(n_teams)
+    chance = np.ones(n_teams)
     for here in np.flatnonzero(slow):
-        luck[here] = luck_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
-    return np.flatnonzero(slow & (luck * n_teams <= 1.0)), level, luck
+        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
+    return np.flatnonzero(slow & (chance * n_teams <= 1.0)), level, chance
 
 
 @dataclass(frozen=True)

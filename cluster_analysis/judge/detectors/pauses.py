@@ -7,11 +7,13 @@ checkpoints).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import comb
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, events_of
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
@@ -25,11 +27,11 @@ from cluster_run.findings import Evidence
 
 #: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
 _ONE_GAP = 0.6
-#: Two pauses as alike as this have one cause; the luck of two different ones rarely agrees so well.
+#: Two pauses as alike as this have one cause; the chance of two different ones rarely agrees so well.
 _ALIKE = 0.15
 #: Share of pairs of accidents that are; of those that are more alike, so much less, down to this.
-_ALIKE_BY_LUCK = 0.2
-_LEAST_ALIKE_BY_LUCK = 0.03
+_ALIKE_BY_CHANCE = 0.2
+_LEAST_ALIKE_BY_CHANCE = 0.03
 #: Of so many pauses one may be longer: an accident came on top.
 _ENOUGH_PAUSES = 4
 #: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
@@ -37,6 +39,15 @@ _USUAL_RATE = 0.004
 _USUAL_CELLS = 100
 #: Or all are this many times as long as any pause of another rank, and not more unequal than that.
 _BEYOND_OTHERS = 1.5
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give ranks that pause again and again, and the pause that all ranks make in some steps."""
+    for metric in case.metrics:
+        if not metric.is_log:
+            yield from paused_ranks(case.view, metric, case.deviation(metric), case.limits)
+        if metric.name == "free":
+            yield from job_pauses(case.view, metric, case.limits)
 
 
 def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -62,13 +73,13 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
         # Late starts come from slow input too; only their rhythm makes them pauses.
         if metric.where == "head" and not (alike and regular):
             continue
-        luck = _luck(series, int(rank), mine, regular=regular)
+        chance = _chance(series, int(rank), mine, regular=regular)
         one = _suspect(view, metric, series, rank=int(rank), events=mine, regular=regular)
-        found.append(replace(one, p_value=luck))
+        found.append(replace(one, p_value=chance))
     return found
 
 
-def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) -> float:
+def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) -> float:
     """P that any rank has as many accidents in such a rhythm and as alike, at the rate of the others'.
 
     An accident is half as long as the rank's shortest pause, or longer.
@@ -80,14 +91,14 @@ def _luck(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) -> f
     rate = (accidents + _USUAL_RATE * _USUAL_CELLS) / (np.isfinite(others).sum() + _USUAL_CELLS)
     n_mine = int(mine.sum())
     # Looked for in two places: before a step's first operator, and behind it.
-    luck = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
+    chance = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
     if regular:
         rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
-        luck *= n_regular / comb(n_steps, n_mine)
+        chance *= n_regular / comb(n_steps, n_mine)
     unlike = _unlikeness(series[rank][mine]) / _ALIKE
     return float(
-        min(1.0, luck * (max(_ALIKE_BY_LUCK * unlike, _LEAST_ALIKE_BY_LUCK) if unlike <= 1.0 else 1.0))
+        min(1.0, chance * (max(_ALIKE_BY_CHANCE * unlike, _LEAST_ALIKE_BY_CHANCE) if unlike <= 1.0 else 1.0))
     )
 
 
@@ -160,6 +171,7 @@ def _suspect(
     return Suspect(
         key=f"periodic_pause-{view.ranks[rank]}",
         kind="periodic_pause",
+        metric=metric.name,
         ranks=view.rank_ids([rank]),
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause="dispatch",

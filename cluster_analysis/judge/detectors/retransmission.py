@@ -6,11 +6,12 @@ event, not a property of the link's bandwidth, which the other operators show to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
 from cluster_analysis.judge.measures.link_events import LinkEvent, link_events
 from cluster_analysis.judge.suspects import Suspect
@@ -34,6 +35,11 @@ _ENOUGH_OTHERS = 2
 _MOST_AT_ONCE = 2
 #: Links that alone show their events, as many as are named one by one.
 _MOST_LINKS = 8
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give groups in which operators or links lasted far too long."""
+    yield from retransmissions(case.evidence, case.view, case.limits)
 
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -124,16 +130,16 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
 
 
 def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
-    visit_of = np.full(len(graph.transfer_us), -1)
-    visit_of[graph.operator] = np.arange(len(graph.operator))
-    visits = visit_of[operators]
+    instance_of = np.full(len(graph.transfer_us), -1)
+    instance_of[graph.operator] = np.arange(len(graph.operator))
+    instances = instance_of[operators]
     n = len(graph.rank)
-    receiver, sender = graph.receiver[visits], graph.sender[visits]
-    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[visits]))
+    receiver, sender = graph.receiver[instances], graph.sender[instances]
+    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[instances]))
 
 
 def _is_batch_of_two(graph: Graph) -> BoolArray:
-    """Visits (V,) that send and receive at once, of ranks that wait for nobody but each other."""
+    """Instances (V,) that send and receive at once, of ranks that wait for nobody but each other."""
     at = np.flatnonzero(graph.is_p2p)
     found = np.zeros(len(graph.rank), bool)
     found[at] = wait_for_each_other(at, graph.sender[at], graph.receiver[at], len(graph.rank))

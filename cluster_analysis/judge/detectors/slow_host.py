@@ -7,10 +7,12 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
@@ -64,6 +66,12 @@ class _Judged:
     scale: float
     tail: float
     n_peer_hosts: int
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give hosts that are slow in a local time, the worst first."""
+    for metric in case.outside_experts:
+        yield from host_suspects(case.view, metric, case.deviation(metric), case.limits)
 
 
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -139,7 +147,7 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     spread = max(spread, _error_of_median(view, relative, inside, peers))
     scale = float(np.hypot(spread, metric.floor))
     if not metric.is_log:
-        # One peer host is a host like this one: its own luck counts too. The luck is a factor, not a sum.
+        # One peer host is a host like this one: its own chance counts too. The chance is a factor, not a sum.
         typical = max(_usual_us(metric.values[peers]), 1e-9)
         if len(peer_hosts) < _ENOUGH_IDLE_HOSTS:  # one of few may be a quiet one
             typical = max(typical, _usual_us(metric.values[others]))
@@ -180,7 +188,7 @@ def _step_error(
     """Standard error of a host's level over steps, from how its peer hosts scatter from step to step.
 
     Fewer than `enough` say little on that; there the difference's own scatter counts too. And its degrees of
-    freedom: few hosts in few steps may all be steady by luck, while samples differ in length.
+    freedom: few hosts in few steps may all be steady by chance, while samples differ in length.
     """
     n_steps = values.shape[1]
     if n_steps <= 2:
@@ -200,8 +208,8 @@ def _step_error(
 def _spread_of_hosts(
     view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
 ) -> float:
-    """How far other hosts lie apart. Computing follows data and experts: there mates are the unit."""
-    unit = view.mates if metric.is_log and (view.mates[inside] >= 0).all() else view.host
+    """How far other hosts lie apart. Computing follows data and experts: there TP/CP peers are the unit."""
+    unit = view.tp_cp_peers if metric.is_log and (view.tp_cp_peers[inside] >= 0).all() else view.host
     units = np.unique(unit[peers])
     if len(units) < 2:
         return 0.0
@@ -270,7 +278,7 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         shared[number] = values[rank] - median(values[same], 0)
         peers |= same
     by_step = np.nan_to_num(median(shared, 0))
-    # The host's own level in all steps, so that the luck of single steps is not claimed as a saving.
+    # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     by_step = np.full(len(by_step), max(float(np.median(by_step)), 0.0))
     deviation = np.zeros(values.shape)
     deviation[one.inside] = by_step
@@ -282,6 +290,7 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
     return Suspect(
         key=f"slow_host-{name}",
         kind="slow_host",
+        metric=metric.name,
         ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
         hosts=(name,),
         cause=metric.cause,

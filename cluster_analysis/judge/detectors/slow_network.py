@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.cover import KIND_OF_PART, Cover, cover
 from cluster_analysis.judge.measures.links import LinkTable, Observations, judge_links
 from cluster_analysis.judge.suspects import Suspect
@@ -20,6 +23,12 @@ from cluster_run.ids import HostId, Rank
 
 #: An operator that takes this part of its transports' times together uses one after the other.
 _IN_TURN = 0.9
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the broken parts of the network, where links were observed."""
+    if case.links is not None:
+        yield from link_suspects(case.evidence, case.view, case.links, case.limits)
 
 
 def link_suspects(
@@ -81,7 +90,7 @@ def _suspect(
         ),
         next_check=_next_check(part, names),
         links=links,
-        p_value=min(1.0, len(table.src) * float(np.prod(table.luck[rows]))),
+        p_value=min(1.0, len(table.src) * float(np.prod(table.chance[rows]))),
         link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
     )
 

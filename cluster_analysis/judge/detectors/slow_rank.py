@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
 from cluster_analysis.judge.detectors.pauses import is_idle_altogether
-from cluster_analysis.judge.measures.deviation import Deviation, event_tails, events_of, record_tails
+from cluster_analysis.judge.detectors.workload import only_own
+from cluster_analysis.judge.measures.deviation import (
+    Deviation,
+    event_tails,
+    events_of,
+    record_tails,
+    tp_cp_deviations,
+)
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.thresholds import Thresholds
@@ -19,6 +29,34 @@ from cluster_run.findings import Evidence, Pattern
 
 #: Steps this many times as far out as the middle one are no part of what lasts.
 _FAR_ABOVE = 2.0
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give slow ranks by their peers, and in computing by TP/CP peers, who see through uneven work."""
+    view, limits = case.view, case.limits
+    for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
+        of_hosts = case.in_slow_hosts(whole, found)
+        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == whole.name]
+        excluded = of_hosts | case.ranks_of(paused)
+        deviation = case.deviation(metric, of_hosts)
+        ranks = rank_suspects(view, whole, deviation, limits, excluded)
+        if whole.is_log:
+            ranks = only_own(view, deviation, ranks, limits)
+            healthy = np.where(excluded[:, None], np.nan, whole.values)
+            by_tp_cp = tp_cp_deviations(healthy, view, whole.floor, limits)
+            if by_tp_cp is not None:
+                ranks = _surest([*ranks, *rank_suspects(view, whole, by_tp_cp, limits, excluded)])
+        if len(view.steps) < limits.min_steps_confident:
+            ranks = [confirmed_within_step(view, one, limits) for one in ranks]
+        yield from ranks
+
+
+def _surest(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """One suspect a culprit, the surest alarm: with uneven work only TP/CP peers see it clearly."""
+    best: dict[str, Suspect] = {}
+    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
+        best.setdefault(one.key, one)
+    return list(best.values())
 
 
 def rank_suspects(
@@ -59,7 +97,7 @@ def rank_suspects(
             pattern == "intermittent"
             and series[rank][events[rank]].min() >= limits.range_factor * farthest[rank]
         ):
-            p_value = 0.0  # counting alone calls two events of five luck in a small job, however large
+            p_value = 0.0  # counting alone calls two events of five chance in a small job, however large
         found.append(replace(one, p_value=p_value))
     return found
 
@@ -183,6 +221,7 @@ def _suspect(
     return Suspect(
         key=f"slow_rank-{view.ranks[rank]}",
         kind="slow_rank",
+        metric=metric.name,
         ranks=view.rank_ids([rank]),
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause=metric.cause,

@@ -63,13 +63,13 @@ def dense_part(
     main = np.flatnonzero(~graph.is_side)
     cell = graph.rank[main].astype(np.int64) * graph.n_steps + graph.step[main]
     order = stable_order(cell)
-    visits, cell = main[order], cell[order]
-    is_exchange = _exchanges(graph, expert_groups)[visits]
+    instances, cell = main[order], cell[order]
+    is_exchange = _exchanges(graph, expert_groups)[instances]
     n_cells = len(graph.ranks) * graph.n_steps
     before: IntArray = np.cumsum(is_exchange) - is_exchange
     begin = np.searchsorted(cell, np.arange(n_cells))
     inside = (before - before[np.minimum(begin, len(before) - 1)][cell]) % 2 == 1
-    gap = graph.gap_us[visits]
+    gap = graph.gap_us[instances]
     shape = (len(graph.ranks), graph.n_steps)
     whole, dense, pairs = (
         np.bincount(cell, weight, n_cells).reshape(shape)
@@ -86,7 +86,7 @@ def dense_part(
     )
     computing[known] = np.where(is_paired[row] & (dense[row] > idle), dense[row] - idle, np.nan)
     outside = graph.gap_us.copy()
-    outside[visits] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
+    outside[instances] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
     local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
     computing[known] = np.where(whole[row] > (1.0 + _MOST_WAITING) * local_us, np.nan, computing[known])
     is_paused = free_us - group_medians(free_us, role) > _MOST_PAUSE * computing_us
@@ -95,7 +95,7 @@ def dense_part(
 
 
 def _exchanges(graph: Graph, expert_groups: Collection[str]) -> BoolArray:
-    """Visits (V,) that send tokens to experts or fetch them."""
+    """Instances (V,) that send tokens to experts or fetch them."""
     is_expert = np.array([name in expert_groups for name in graph.groups], bool)
     is_all_to_all = np.array(["alltoall" in name.lower() for name in graph.types], bool)
     operator = is_expert[graph.operator_group] & is_all_to_all[graph.operator_type]

@@ -25,7 +25,7 @@ from cluster_analysis.numeric.stats import (
 #: Far from its peers is a step of so many sigmas; others' events are the like of it from this part of it on.
 _EVENT_SIGMAS = 6.0
 _HALF_AS_LARGE = 0.5
-#: So many of the largest deviations, each so many times what healthy ranks scatter by, are no rank's luck.
+#: So many of the largest deviations, each so many times what healthy ranks scatter by, are no rank's chance.
 _LEAST_RECORDS = 3
 _RECORD_SIGMAS = 4.0
 #: With fewer steps, what lasts and what varies cannot be told apart.
@@ -94,17 +94,17 @@ def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
     return result
 
 
-def mate_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
-    """Compare ranks with their mates, who have the same micro-batches and experts; None without mates.
+def tp_cp_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
+    """Compare ranks with their TP/CP peers, who have the same micro-batches and experts; None without any.
 
-    Whatever the work is, mates share it: this sees a slow device through any imbalance of data or
-    experts, but not what all mates have in common.
+    Whatever the work is, TP/CP peers share it: this sees a slow device through any imbalance of data or
+    experts, but not what all TP/CP peers have in common.
     """
-    if (view.mates < 0).any():
+    if (view.tp_cp_peers < 0).any():
         return None
     series = np.full(values.shape, np.nan)
-    for code in np.unique(view.mates):
-        inside = np.flatnonzero(view.mates == code)
+    for code in np.unique(view.tp_cp_peers):
+        inside = np.flatnonzero(view.tp_cp_peers == code)
         if len(inside) > 1:
             series[inside] = values[inside] - others_median(values[inside])
     if not np.isfinite(series).any():
@@ -164,7 +164,7 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
     """Return what all ranks of a replica share in a step, (R, S): its data were longer.
 
     The share is the median of the replica's ranks in other stages; with one stage it is that of the
-    rank's mates, unless `elsewhere`. It is weighted by how far ranks follow it (`_regression`), so that with
+    rank's TP/CP peers, unless `elsewhere`. It is weighted by how far ranks follow it (`_regression`): with
     equal data nothing is taken out.
     """
     none = np.zeros(raw.shape)

@@ -63,7 +63,7 @@ class Observations:
 class LinkTable:
     """One entry a directed link and transport. `level` is the median excess, `slow` passed the gates.
 
-    `luck` is how probable it is that so many observations are slow on a healthy link, some of whose are.
+    `chance` is how probable it is that so many observations are slow on a healthy link, some of whose are.
     """
 
     src: IntArray
@@ -74,7 +74,7 @@ class LinkTable:
     n: IntArray
     n_peers: IntArray
     slow: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    luck: FloatArray
+    chance: FloatArray
     transports: tuple[str, ...]
 
 
@@ -233,18 +233,18 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
         big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
         slow[inside] = chosen & big & (n[inside] >= needed[inside])
-    luck = np.ones(n_links)
+    chance = np.ones(n_links)
     healthy = seen.excess[~slow[link] & np.isfinite(seen.excess)]
     for here in np.flatnonzero(slow):
-        luck[here] = luck_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
-    slow &= luck * n_links <= limits.links_by_luck
+        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
+    slow &= chance * n_links <= limits.links_by_chance
     return LinkTable(
-        seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, luck, seen.transports
+        seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, chance, seen.transports
     )
 
 
-def luck_of(level: float, share: float, n: int, healthy: FloatArray, limits: Thresholds) -> float:
-    """How probable `share` of `n` observations at `level` is by luck, given the excess of healthy ones.
+def chance_of(level: float, share: float, n: int, healthy: FloatArray, limits: Thresholds) -> float:
+    """How probable `share` of `n` observations at `level` is by chance, given the excess of healthy ones.
 
     Contention slows some transfers of any link for a moment, and hardly ever to more than twice their time.
     """

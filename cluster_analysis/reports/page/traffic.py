@@ -112,14 +112,18 @@ def _worst(frame: Mapping[str, Array], limit: int) -> Array:
 
 def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dict[str, Any]]:
     """Groups by the time that their ranks waited; times in µs a rank and step."""
-    by_group = matched.group_by(["group", "role"], use_threads=False).aggregate(
-        [("total_wait_us", "sum"), ("transfer_us", "sum"), ("n_ranks", "max"), ("ordinal", "count")]
+    transfer = pc.multiply(matched["transfer_us"], matched["n_ranks"].cast(pa.float64()))
+    by_group = (
+        matched.append_column("all_transfer_us", transfer)
+        .group_by(["group", "role"], use_threads=False)
+        .aggregate([("total_wait_us", "sum"), ("all_transfer_us", "sum"), ("ordinal", "count")])
     )
     last = waiting.last_ranks(waiting.waits_by_rank(matched, n_steps))
+    ranks_of = waiting.ranks_of_groups(matched)
     rows = []
     for row in by_group.to_pylist():
         group = result.topology.groups.get(row["group"])
-        n_ranks = max(1, row["n_ranks_max"])
+        n_ranks = ranks_of[row["group"]]
         rank, share = last.get(row["group"], (None, 0.0))
         rows.append(
             {
@@ -130,7 +134,7 @@ def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dic
                 "n_ranks": n_ranks,
                 "n_ops": row["ordinal_count"] / n_steps,
                 "wait_us": (row["total_wait_us_sum"] or 0.0) / n_ranks / n_steps,
-                "transfer_us": (row["transfer_us_sum"] or 0.0) / n_steps,
+                "transfer_us": (row["all_transfer_us_sum"] or 0.0) / n_ranks / n_steps,
                 "last_rank": rank,
                 "last_share": share,
             }

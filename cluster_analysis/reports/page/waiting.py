@@ -36,16 +36,24 @@ class Waiting:
 
 
 def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]]:
-    """Return for each group what one of its ranks waited a step for each of the others, in µs."""
-    sums = matched.group_by(["group", "last_rank"], use_threads=False).aggregate(
-        [("total_wait_us", "sum"), ("n_ranks", "max")]
-    )
+    """Return for each group what the mean of its ranks waited a step for each of the others, in µs."""
+    sums = matched.group_by(["group", "last_rank"], use_threads=False).aggregate([("total_wait_us", "sum")])
+    n_ranks = ranks_of_groups(matched)
     waits: dict[str, dict[int, float]] = defaultdict(dict)
     for row in sums.to_pylist():
         if row["last_rank"] is not None:
-            per_rank = (row["total_wait_us_sum"] or 0.0) / max(1, row["n_ranks_max"]) / n_steps
+            per_rank = (row["total_wait_us_sum"] or 0.0) / n_ranks[row["group"]] / n_steps
             waits[row["group"]][row["last_rank"]] = per_rank
     return dict(waits)
+
+
+def ranks_of_groups(matched: pa.Table) -> dict[str, int]:
+    """Return how many ranks took part in each group; messages have a row a call: all that called."""
+    counted = matched.group_by(["group"], use_threads=False).aggregate(
+        [("n_ranks", "max"), ("rank", "count_distinct")]
+    )
+    columns = (counted[name].to_pylist() for name in ("group", "n_ranks_max", "rank_count_distinct"))
+    return {group: max(together, alone, 1) for group, together, alone in zip(*columns, strict=True)}
 
 
 def build_chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[Waiting]]:

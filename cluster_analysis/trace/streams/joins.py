@@ -49,7 +49,7 @@ def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArra
         begun = calls.start_us[side] + TOLERANCE_US
         ended = searchsorted_within(main_end, begin, end, begun, side="right") - 1
         after[side] = np.where(ended >= begin, main[np.maximum(ended, 0)], -1)
-        _join_drained(calls, main, side[~sends], join, latest)
+        _join_waits(calls, main, side[~sends], join, latest)
     return after, join, latest
 
 
@@ -65,7 +65,7 @@ def _own_slices(calls: Calls, main: IntArray, side: IntArray) -> tuple[IntArray,
     return bounds[calls.rank[side]], bounds[calls.rank[side] + 1]
 
 
-def _join_drained(calls: Calls, main: IntArray, side: IntArray, join: IntArray, ended: IntArray) -> None:
+def _join_waits(calls: Calls, main: IntArray, side: IntArray, join: IntArray, ended: IntArray) -> None:
     """Candidates: the latest side call that ended in the gap before a main call and began before it.
 
     `keep_likely_joins` decides which of them the main stream really waited for. `ended` is the latest one
@@ -119,16 +119,16 @@ def keep_likely_joins(
         ranks = np.flatnonzero((stage == one) & (count == places))
         if not places:
             continue
-        visits = main[begin[ranks][:, None] + np.arange(places)]
+        instances = main[begin[ranks][:, None] + np.arange(places)]
         is_enough = len(ranks) >= ENOUGH_PEERS
-        for place in np.flatnonzero(is_enough & (awaited[visits].mean(axis=0) >= _FEW)):
-            here = visits[:, place]
+        for place in np.flatnonzero(is_enough & (awaited[instances].mean(axis=0) >= _FEW)):
+            here = instances[:, place]
             join[here] = ended[here]
             waits_last[here] = ended[here] >= 0
-        has = (join[visits] >= 0) & ~waits_last[visits]
+        has = (join[instances] >= 0) & ~waits_last[instances]
         used = np.flatnonzero(has.mean(axis=0) >= _FEW)
         for place in np.flatnonzero(has.any(axis=0)):
-            here = visits[:, place]
+            here = instances[:, place]
             if place in used and is_enough:
                 begun = np.where(after[here] >= 0, calls.end_us[after[here]], 0.0)
                 joined = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
@@ -142,7 +142,7 @@ def keep_likely_joins(
     return waits_last
 
 
-def count_from_drain(
+def count_from_wait(
     calls: Calls, is_side: BoolArray, after: IntArray, join: IntArray, stage: IntArray
 ) -> None:
     """Let a side call count from the side call before it where the main stream had waited for that one.
@@ -158,13 +158,15 @@ def count_from_drain(
         ranks = np.flatnonzero((stage == one) & (count == places))
         if not places or len(ranks) < ENOUGH_PEERS:
             continue
-        visits = side[begin[ranks][:, None] + np.arange(places)]
+        instances = side[begin[ranks][:, None] + np.arange(places)]
         for place in range(1, places):
-            here = visits[:, place]
-            drained = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
+            here = instances[:, place]
+            waited_until = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
             begun = np.where(after[here] >= 0, calls.end_us[after[here]], -np.inf)
-            from_side = calls.start_us[here] - drained
-            if not (np.isfinite(begun).all() and (drained > begun).all() and (from_side > _QUEUE_US).all()):
+            from_side = calls.start_us[here] - waited_until
+            if not (
+                np.isfinite(begun).all() and (waited_until > begun).all() and (from_side > _QUEUE_US).all()
+            ):
                 continue
             if scatter(from_side) < _DRAIN_SCATTER * scatter(calls.start_us[here] - begun):
                 after[here], join[here] = join[here], after[here]

@@ -19,7 +19,7 @@ from cluster_analysis.trace.streams.joins import (
     ENOUGH_PEERS,
     TOLERANCE_US,
     begins_with,
-    count_from_drain,
+    count_from_wait,
     keep_likely_joins,
     running_maxima,
     scatter,
@@ -82,7 +82,7 @@ def sequence(
         is_side &= ~_awaited_at_begin(calls, is_side, stage)
         after, join, ended = split(calls, is_side)
         waits_last = is_side | keep_likely_joins(calls, is_side, (after, join, ended), stage)
-        count_from_drain(calls, is_side, after, join, stage)
+        count_from_wait(calls, is_side, after, join, stage)
     begun = np.where(after >= 0, calls.end_us[after], 0.0)
     joined = np.where((join >= 0) & ~waits_last, calls.end_us[join], -np.inf)
     gap = calls.start_us - np.maximum(begun, joined)

@@ -12,8 +12,7 @@ from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.spec import HostSpec
 from cluster_run.errors import ClusterError, InputError, UsageError
-
-from .helpers import load, native
+from tests.collect.inventory.helpers import load, native
 
 CONTRACT = """\
 version: 1

@@ -11,8 +11,8 @@ import paramiko
 import pytest
 import zstandard
 
-from .helpers import FULL
-from .liar import LISTING, TOOLS, Liar, entry, met
+from tests.collect.helpers import FULL
+from tests.collect.liar import LISTING, TOOLS, Liar, entry, met
 
 pytestmark = pytest.mark.slow  # many servers are started
 

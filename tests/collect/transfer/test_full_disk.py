@@ -11,8 +11,7 @@ import pytest
 from cluster_collect.faults import DiskFullError
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
-
-from .helpers import (
+from tests.collect.helpers import (
     FULL,
     Recorder,
     collected,

@@ -11,10 +11,9 @@ import paramiko
 import pytest
 
 from demo.sshd import SshLab, SshServer
-
-from .helpers import FULL, QUICK, collected, make_capture, spec_for
-from .liar import LISTING, Liar, ending, entry, met
-from .paramiko_server import Files, ParamikoServer
+from tests.collect.helpers import FULL, QUICK, collected, make_capture, spec_for
+from tests.collect.liar import LISTING, Liar, ending, entry, met
+from tests.collect.paramiko_server import Files, ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
 
