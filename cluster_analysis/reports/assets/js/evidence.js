@@ -191,7 +191,7 @@ function waitedFigure(run, finding, holder) {
   // Where the detector tells the chain in words, the groups one by one are for doubters.
   holder.append(el("details", { class: "groups-waited", open: finding.chain.length ? null : "" },
     el("summary", {}, t("finding.waited")), el("p", { class: "note" }, t("finding.waited.note")),
-    el("div", { class: "table" }, el("table", { class: "waiting" }, el("tbody", {}, ...body)))));
+    el("div", { class: "table cards" }, el("table", { class: "waiting" }, el("tbody", {}, ...body)))));
 }
 
 function groupName(group, id) {
