@@ -122,11 +122,11 @@ function stepChart(holder, data, name, bin = -1) {
   const band = (plot, _, series, index) => `${formatMs(at(plot, series, index))} – ${formatMs(at(plot, series + 1, index))}`;
   holder.replaceChildren();
   return new uPlot({
-    width: Math.max(280, holder.clientWidth || 480), height: 188,
+    width: Math.max(280, Math.min(640, holder.clientWidth || 480)), height: 188,
     scales: { x: { time: false } },
     hooks: { draw: [(plot) => markStep(plot, bin)] },
     cursor: { y: false, points: { size: 6 } },
-    axes: [{ ...axis, size: 26, label: t("axis.step"), labelSize: 18, labelFont: "12px sans-serif", font: "12px sans-serif", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
+    axes: [{ ...axis, size: 26, label: t("axis.step"), labelSize: 20, labelGap: 0, labelFont: "12px sans-serif", font: "12px sans-serif", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
            { ...axis, size: 64, values: (_, values) => values.map((value) => formatMs(value)) }],
     bands: [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }],
     legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "degraded", "compute", "overlapped", "overlapped"][i] ?? "line") } },

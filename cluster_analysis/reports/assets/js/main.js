@@ -55,12 +55,11 @@ function listenToPrinting(run) {
   addEventListener("beforeprint", () => {
     state.isPrinting = true;
     theme = root.dataset.theme;
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const details of closed) {
-      details.open = true;
-      if (details.matches(".finding")) openFinding(run, details);
-    }
     setTheme("light");
+    closed = [...document.querySelectorAll("details.finding:not([open])")];
+    for (const details of closed) { details.open = true; openFinding(run, details); }
+    // Drawn with the findings, and gone with them.
+    document.querySelectorAll("details.groups-waited").forEach((details) => { details.open = true; });
   });
   addEventListener("afterprint", () => {
     for (const details of closed) details.open = false;
