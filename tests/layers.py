@@ -105,6 +105,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.result "
             f"cluster_analysis.judge {_JUDGED}"
         ),
+        "cluster_analysis.reports.page": (
+            "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.reports": (
             "cluster_analysis.result cluster_analysis.judge.baseline cluster_analysis.trace.calls "
             "cluster_analysis.numeric cluster_analysis.tables cluster_run"

@@ -36,7 +36,7 @@ function fillChoice(select, options = null, preset = null) {
   if (options) select.replaceChildren(...options.map(([value, text]) => el("option", { value }, text)));
   const known = [...select.options].map((option) => option.value);
   select.dataset.preset = known.includes(`${preset}`) ? `${preset}` : known[0] ?? "";
-  const wanted = chosen(select.id);
+  const wanted = chosen(select.dataset.name ?? select.id);
   select.value = known.includes(wanted) ? wanted : select.dataset.preset;
 }
 
@@ -45,7 +45,7 @@ function keepChoices() {
   document.addEventListener("change", ({ target }) => {
     if (!target.matches("select[id]")) return;
     // What is chosen anyway needs no words in the address.
-    choose(target.id, target.value === target.dataset.preset ? null : target.value);
+    choose(target.dataset.name ?? target.id, target.value === target.dataset.preset ? null : target.value);
   }, { capture: true });
 }
 

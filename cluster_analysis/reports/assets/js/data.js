@@ -117,6 +117,8 @@ class Run {
     return steps.length === 1 ? `${steps[0]}` : `${steps[0]}–${steps[steps.length - 1]}`;
   }
 
+  stepsText(bin) { return t(this.bins[bin].length === 1 ? "run.step" : "finding.steps", { steps: this.binName(bin) }); }
+
   hostName(host) {
     if (host === null || host === undefined) return t("unknown");
     const address = this.addresses[host];

@@ -95,7 +95,7 @@ function labelHeat(run, paint, { ranks, left, pitch, rowHeight, y }) {
 }
 
 function cellText(run, metric, rank, bin) {
-  return [run.locator(rank), run.stageName(rank), bin >= 0 ? t("finding.steps", { steps: run.binName(bin) }) : t("ranks.allsteps"),
+  return [run.locator(rank), run.stageName(rank), bin >= 0 ? run.stepsText(bin) : t("ranks.allsteps"),
     `${metricName(metric)} ${formatUs(run.value(metric, rank, bin))}`,
     `${t("peermedian", { value: formatUs(run.peerMedian(metric, rank, bin)) })} (${formatShare(zero(run.deviation(metric, rank, bin)))})`,
   ].filter(Boolean).join("\n");

@@ -35,15 +35,16 @@ async function start() {
   let resizing = 0, width = innerWidth;
   // Phones change the height alone when their own bars come and go.
   addEventListener("resize", () => { if (innerWidth === width) return; width = innerWidth; clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
-  addEventListener("scroll", () => tip(""), { passive: true });
+  tipLeavesWithItsChart();
   // For those who want the numbers: the browser's console, and the tests.
-  window.clusterReport = { run, ready: true };
+  window.clusterReport = { run, scale: (metric, kind) => metricScale(run, metric, kind).ends, ready: true };
 }
 
-// The bar lies over the page: what a link leads to must stop below it, however many lines it has.
+// The bar lies over the page: what a link leads to must stop below it. On small screens it scrolls away.
 function watchBar() {
   const bar = document.querySelector(".bar");
-  const measure = () => root.style.setProperty("--bar", `${Math.ceil(bar.getBoundingClientRect().height)}px`);
+  const covered = () => (getComputedStyle(bar).position === "sticky" ? Math.ceil(bar.getBoundingClientRect().height) : 0);
+  const measure = () => root.style.setProperty("--bar", `${covered()}px`);
   new ResizeObserver(measure).observe(bar);
   measure();
 }
@@ -54,12 +55,11 @@ function listenToPrinting(run) {
   addEventListener("beforeprint", () => {
     state.isPrinting = true;
     theme = root.dataset.theme;
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const details of closed) {
-      details.open = true;
-      if (details.matches(".finding")) openFinding(run, details);
-    }
     setTheme("light");
+    closed = [...document.querySelectorAll("details.finding:not([open])")];
+    for (const details of closed) { details.open = true; openFinding(run, details); }
+    // Drawn with the findings, and gone with them.
+    document.querySelectorAll("details.groups-waited").forEach((details) => { details.open = true; });
   });
   addEventListener("afterprint", () => {
     for (const details of closed) details.open = false;

@@ -95,6 +95,8 @@ function rankPairs(run, filter, zoom) {
 
 const MATRIX_FORMATS = { excess: formatShare, bandwidth: formatGbps, time: formatUs, size: formatBytes };
 const MATRIX_VALUES = { excess: (pair) => pair.excess, bandwidth: (pair) => pair.gbps, time: (pair) => pair.time, size: (pair) => pair.size };
+// Cells stand alone on an empty ground: what is as usual must be seen, too.
+const MATRIX_STOPS = { deviation: ["low-3", "low-2", "usual", "high-2", "high-3"], value: ["usual", "low-2", "low-3"] };
 const TRANSPORT_COLOURS = ["compute", "exposed", "bubble", "preparing", "overlapped", "free"];
 
 function drawMatrix(run, holder, { pairs, sources, destinations }, { metric, byHost, pair, isZoomed, open, close, zoom, reset }) {
@@ -113,9 +115,9 @@ function drawMatrix(run, holder, { pairs, sources, destinations }, { metric, byH
   const height = upper + destinations.length * pitch + bottom;
   const { canvas, paint } = canvasFor(holder, left + sources.length * pitch + 8, height, t("matrix.title"));
   const value = MATRIX_VALUES[metric];
-  const scale = value ? scaleFor(pairs.map(value), metric === "excess" ? "deviation" : "value", 0.1) : null;
+  const scale = value ? scaleFor(pairs.map(value), metric === "excess" ? "deviation" : "value", 0.1, MATRIX_STOPS) : null;
   const frame = { sources, destinations, left, upper, pitch, height };
-  paint.fillStyle = colour("sunken");
+  paint.fillStyle = colour("surface");
   paint.fillRect(left, upper, sources.length * pitch, destinations.length * pitch);
   paint.strokeStyle = colour("line");
   paint.strokeRect(left - 0.5, upper - 0.5, sources.length * pitch + 1, destinations.length * pitch + 1);

@@ -25,7 +25,10 @@ function formatMs(ms) {
 }
 const formatUs = (us) => formatMs(us / 1000);
 const formatGbps = (gbps) => (Number.isNaN(gbps) ? "–" : `${gbps.toPrecision(3)} GB/s`);
-const formatShare = (share) => `${share >= 0 ? "+" : "−"}${Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+function formatShare(share) {
+  const text = Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0);
+  return `${Number(text) === 0 ? "±" : share > 0 ? "+" : "−"}${text} %`;
+}
 
 function formatBytes(bytes) {
   if (!(bytes > 0)) return "0 MB";
@@ -121,8 +124,14 @@ function tip(text, x, y) {
   const box = byId("tip");
   box.hidden = !text;
   if (!text) return;
+  box.scrolled = scrollY;
   box.textContent = text;
   const { width, height } = box.getBoundingClientRect();
   box.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - width - 12))}px`;
   box.style.top = `${y + 18 + height > innerHeight ? Math.max(8, y - height - 14) : y + 18}px`;
+}
+
+// A tip does not outlive its place: what has been scrolled since lies elsewhere now.
+function tipLeavesWithItsChart() {
+  addEventListener("scroll", () => { if (byId("tip").scrolled !== scrollY) tip(""); }, { passive: true });
 }

@@ -41,20 +41,20 @@ const LEAST_DEVIATION = 0.05;
 
 // A colour scale that one outlier cannot wash out: it ends at the 2nd and 98th percentile.
 // kind "deviation" is symmetric around 0, "value" runs from low to high; neither is narrower than 5 % to each side.
-function scaleFor(values, kind, atLeast = LEAST_DEVIATION) {
+function scaleFor(values, kind, atLeast = LEAST_DEVIATION, names = { deviation: DIVERGING, value: SEQUENTIAL }) {
   const ordered = sorted(values);
   const low = quantile(ordered, 0.02), high = quantile(ordered, 0.98);
   if (kind === "deviation") {
     // What stands out must show even when fewer than 2 % do: at least a third of the extreme.
     const extreme = ordered.length ? Math.max(Math.abs(ordered[0]), Math.abs(ordered[ordered.length - 1])) : 0;
     const end = Math.max(Math.abs(zero(low)), Math.abs(zero(high)), extreme / 3, atLeast);
-    const stops = DIVERGING.map((name) => parseColour(colour(name)));
-    return { names: DIVERGING, ends: [-end, end], at: (value) => mix(stops, 0.5 + value / (2 * end)) };
+    const stops = names.deviation.map((name) => parseColour(colour(name)));
+    return { names: names.deviation, ends: [-end, end], at: (value) => mix(stops, 0.5 + value / (2 * end)) };
   }
-  const stops = SEQUENTIAL.map((name) => parseColour(colour(name)));
+  const stops = names.value.map((name) => parseColour(colour(name)));
   const missing = Math.max(0, 2 * atLeast * Math.abs(zero(quantile(ordered, 0.5))) - (zero(high) - zero(low))) / 2;
   const [from, to] = [Math.max(Math.min(0, zero(low)), zero(low) - missing), zero(high) + missing];
-  return { names: SEQUENTIAL, ends: [from, to], at: (value) => mix(stops, (value - from) / (to - from || 1)) };
+  return { names: names.value, ends: [from, to], at: (value) => mix(stops, (value - from) / (to - from || 1)) };
 }
 
 // The scale of a metric is one for all charts of the page: the same colour means the same everywhere.

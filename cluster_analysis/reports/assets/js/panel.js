@@ -28,9 +28,14 @@ function drawPanel(isNew = false) {
   const run = panelState.run, panel = byId("panel"), [kind, ...rest] = (chosen("show") ?? "").split(":");
   const found = PANELS[kind]?.(run, rest.join(":")) ?? null;
   tip("");
+  const wide = byId("bars").clientWidth;
   root.classList.toggle("with-panel", found !== null);
   panel.hidden = found === null;
-  if (!found) { panel.replaceChildren(); return; }
+  if (!found) {
+    panel.replaceChildren();
+    if (byId("bars").clientWidth !== wide) redraw();
+    return;
+  }
   if (isNew && !panel.contains(document.activeElement)) panelState.opener = document.activeElement;
   panel.setAttribute("aria-label", found.title);
   const copy = el("button", { type: "button" }, t("page.copylink"));
@@ -40,6 +45,8 @@ function drawPanel(isNew = false) {
       el("button", { type: "button", class: "close", "aria-label": t("panel.close"), onclick: closePanel }, "×")),
     ...found.parts.filter(Boolean));
   found.after?.();
+  // On a wide screen the page moves aside.
+  if (byId("bars").clientWidth !== wide) state.redraws.filter((widget) => widget.element !== panel).forEach((widget) => widget.draw());
   if (!isNew) return;
   panel.scrollTop = 0;
   panel.querySelector("h2").focus({ preventScroll: true });
@@ -57,7 +64,7 @@ function panelTable(heads, rows) {
 
 function findingsPart(findings) {
   if (!findings.length) return null;
-  return panelPart(t("nav.findings"), el("ul", {}, ...findings.map((one) => {
+  return panelPart(t("panel.findings"), el("ul", {}, ...findings.map((one) => {
     const title = byId(`finding-${one.id}`)?.querySelector(".what strong")?.textContent ?? one.id;
     return el("li", {}, el("a", { href: `#finding-${one.id}` }, title));
   })));
@@ -69,7 +76,7 @@ function hostPanel(run, host) {
   const metric = presetMetric(run) ?? ["computing", "gap"].find((one) => run.metrics[one]);
   const findings = run.document.findings.filter((one) => one.hosts.includes(host) || ranks.some((rank) => run.findingsOf(rank).includes(one)));
   return { title: run.hostName(host), parts: [findingsPart(findings),
-    panelPart(t("nav.ranks"), panelTable([t("axis.rank"), metric ? metricName(metric) : "", t("panel.beside")],
+    panelPart(t("panel.members"), panelTable([t("axis.rank"), metric ? metricName(metric) : "", t("panel.beside")],
       ranks.map((rank) => [opens(run.locator(rank), "rank", rank), metric ? formatUs(run.value(metric, rank)) : "–", metric ? formatShare(zero(run.deviation(metric, rank))) : "–"])))] };
 }
 

@@ -7,7 +7,7 @@ function rankPanel(run, id) {
   if (id === "" || !(run.places.has(rank) || run.row.has(rank))) return null;
   const step = chosen("step"), bin = step === null ? -1 : run.bin(Number(step));
   const metrics = metricOptions(run), metric = el("select", { id: "panel-metric", "aria-label": t("heat.metric") });
-  const steps = el("select", { id: "step", "aria-label": t("axis.step") });
+  const steps = el("select", { id: "panel-step", "data-name": "step", "aria-label": t("axis.step") });
   fillChoice(metric, metrics, presetMetric(run));
   fillChoice(steps, [["", t("ranks.allsteps")], ...run.bins.map((all, i) => [`${all[0]}`, run.binName(i)])]);
   [metric, steps].forEach((select) => select.addEventListener("change", () => drawPanel()));
@@ -17,7 +17,7 @@ function rankPanel(run, id) {
     el("p", { class: "note" }, [run.stageName(rank), parallelPlace(run, rank)].filter(Boolean).join(" · ")),
     findingsPart(run.findingsOf(rank)),
     isMeasured ? el("section", {}, el("h3", {}, t("panel.bystep")),
-      el("div", { class: "controls" }, el("label", { class: "choice" }, t("heat.metric"), metric), el("label", { class: "choice" }, t("axis.step"), steps)),
+      el("div", { class: "controls" }, el("label", { class: "choice" }, t("heat.metric"), metric), el("label", { class: "choice" }, t("ranks.step"), steps)),
       run.nBins > 1 ? holder : null, partsTable(run, rank, bin)) : el("p", { class: "empty" }, t("heat.missing")),
     groupsPart(run, rank), linksPart(run, rank), kernelsPart(run, rank)],
     after: () => { if (isMeasured && run.nBins > 1) rankSteps(run, rank, metric.value, bin, holder); } };
@@ -30,7 +30,7 @@ function parallelPlace(run, rank) {
 
 function partsTable(run, rank, bin) {
   const metrics = ["total", ...PARTS, "wait", "transfer", "gap"].filter((one) => run.metrics[one] && !Number.isNaN(run.value(one, rank, bin)));
-  return panelTable([bin < 0 ? t("panel.mean") : t("finding.steps", { steps: run.binName(bin) }), t("panel.this"), t("finding.medianline"), t("panel.beside")],
+  return panelTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), t("finding.medianline"), t("panel.beside")],
     metrics.map((metric) => [metricName(metric), formatUs(run.value(metric, rank, bin)), formatUs(run.peerMedian(metric, rank, bin)),
       el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, formatShare(zero(run.deviation(metric, rank, bin))))]));
 }
@@ -44,8 +44,7 @@ function rankSteps(run, rank, metric, bin, holder) {
   const ofPeers = bins.map((one) => sorted(peers.map((peer) => run.value(metric, peer, one))));
   const data = [run.bins.map((steps) => steps[0]), bins.map((one) => ms(run.value(metric, rank, one))),
     ...[0.5, 0.1, 0.9].map((share) => ofPeers.map((values) => ms(quantile(values, share))))];
-  const plot = stepChart(holder, data, t("rank", { rank }));
-  if (bin >= 0) plot.setLegend({ idx: bin });
+  stepChart(holder, data, t("rank", { rank }), bin);
 }
 
 function groupsPart(run, rank) {

@@ -43,7 +43,7 @@ function searchWidget(run) {
 
 // Everything that has a name: {name, words (what is searched), kind, go}. English and numbers are always understood.
 function searchIndex(run) {
-  const entry = (name, kind, go, more = "") => ({ name, kind: t(`search.${kind}`), words: `${name} ${more}`.toLowerCase(), go });
+  const entry = (name, kind, go, more = "", words = "") => ({ name, kind: t(`search.${kind}`), words: `${name} ${more} ${words}`.toLowerCase(), id: more, go });
   const panel = (kind, id) => () => showPanel(kind, id);
   const findings = run.document.findings.map((one) => {
     const title = byId(`finding-${one.id}`)?.querySelector(".what strong")?.textContent ?? one.id;
@@ -51,7 +51,7 @@ function searchIndex(run) {
   });
   const ranks = run.ranks.map((rank) => {
     const { host = null, device = null } = run.places.get(rank) ?? {};
-    return entry(run.locator(rank), "rank", panel("rank", rank), `rank ${rank} host ${host ?? ""} device ${device ?? ""} npu ${device ?? ""}`);
+    return entry(run.locator(rank), "rank", panel("rank", rank), `rank ${rank}`, `host ${host ?? ""} device ${device ?? ""} npu ${device ?? ""}`);
   });
   const hosts = run.hosts.map((host) => entry(run.hostName(host), "host", panel("host", host), `host ${host}`));
   const groups = run.groups.map((group) => entry(groupName(group, group.group), "group", panel("group", group.group), `${group.group} ${group.name} ${group.role} group`));
@@ -67,8 +67,9 @@ function search(run, index, text) {
   const links = link ? [`${link[1]}>${link[2]}`].filter((id) => linkPanel(run, id)) : [];
   const test = asked.map((word) => (/^\d+$/.test(word) ? new RegExp(`(?<!\\d)${word}(?!\\d)`) : { test: (words) => words.includes(word) }));
   const found = index.filter((one) => test.every((each) => each.test(one.words)));
-  const first = asked.join(" ");
-  const isExact = (one) => Number(one.words.includes(`${first} `) || (/^\d+$/.test(first) && one.words.includes(`rank ${first} `)));
+  // A number alone is most likely a rank; what is named exactly stands first.
+  const numbers = asked.filter((word) => /^\d+$/.test(word)), isHost = asked.includes("host") || asked.includes("主机");
+  const isExact = (one) => Number(numbers.length === 1 && one.id === `${isHost ? "host" : "rank"} ${numbers[0]}`);
   found.sort((a, b) => isExact(b) - isExact(a));
   return [...links.map((id) => ({ name: id.split(">").map((rank) => run.locator(Number(rank))).join(" → "), kind: t("search.link"), go: () => showPanel("link", id) })), ...found].slice(0, MAX_FOUND);
 }

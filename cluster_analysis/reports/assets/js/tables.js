@@ -8,6 +8,7 @@ function sortableTable(holder, { rows, columns, shown = 10, empty, open = null }
   Object.assign(view, { column: sorting ? Number(sorting[1]) : -1, isDescending: sorting?.[2] !== "up" });
   if (view.column >= columns.length) view.column = -1;
   if (!rows.length) { holder.replaceChildren(el("p", { class: "empty" }, empty)); return; }
+  holder.classList.add("cards");
   const draw = () => {
     const ordered = [...rows];
     if (view.column >= 0) {
@@ -15,10 +16,10 @@ function sortableTable(holder, { rows, columns, shown = 10, empty, open = null }
       ordered.sort((a, b) => { const [x, y] = [value(a), value(b)]; return sign * (typeof x === "number" ? zero(x) - zero(y) : `${x}`.localeCompare(`${y}`)); });
     }
     const heads = columns.map((column, i) => el("th", {
-      class: column.isNumber ? "n" : null, "aria-sort": view.column === i ? (view.isDescending ? "descending" : "ascending") : null,
+      class: column.isNumber ? "n" : column.isWide ? "wide" : null, "aria-sort": view.column === i ? (view.isDescending ? "descending" : "ascending") : null,
     }, column.name === "" ? "" : el("button", { type: "button", onclick: () => { view.isDescending = view.column === i ? !view.isDescending : true; view.column = i; if (holder.id) choose(`${holder.id}-sort`, `${i}${view.isDescending ? "down" : "up"}`); draw(); } }, column.name)));
     const body = ordered.slice(0, view.all ? ordered.length : shown).map((row) =>
-      el("tr", open ? { class: "opens", tabindex: 0, onclick: () => open(row), onkeydown: (event) => { if (event.key === "Enter") open(row); } } : {}, ...columns.map((column) => el("td", { class: column.isNumber ? "n" : column.isWide ? "wide" : null }, column.cell ? column.cell(row) : `${column.value(row) ?? "–"}`))));
+      el("tr", open ? { class: "opens", tabindex: 0, onclick: () => open(row), onkeydown: (event) => { if (event.key === "Enter") open(row); } } : {}, ...columns.map((column) => el("td", { class: column.isNumber ? "n" : column.isWide ? "wide" : null, "data-label": column.name }, column.cell ? column.cell(row) : `${column.value(row) ?? "–"}`))));
     holder.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body)));
     if (!view.all && ordered.length > shown) {
       holder.append(el("button", { type: "button", class: "more", onclick: () => { view.all = true; draw(); } }, t("groups.more", { n: ordered.length })));

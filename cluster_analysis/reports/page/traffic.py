@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.reports import waiting
+from cluster_analysis.reports.page import waiting
 from cluster_analysis.result import AnalysisResult
 
 Array = np.ndarray[Any, Any]
