@@ -16,6 +16,8 @@ FOLDERS = {
     "resnet-2of8-pt-db": ("ascend_pt/db", [0, 1]),
     "mindspore-r1-4ranks": ("mindspore_r1/text", [0, 1, 2, 3]),
 }
+#: Times of real jobs in files that were made of them; their truth is known and judged elsewhere.
+RETOLD = {"bytedance-ST"}
 #: The test module that compares with each folder of outputs that other tools made.
 REFERENCES = {
     "peer-output/qwen3-4ranks-pt": "test_qwen3.py",
@@ -38,14 +40,14 @@ def test_every_folder_is_read_whole_and_without_a_problem(name: str) -> None:
 
 def test_no_folder_is_left_out() -> None:
     there = {path.name for path in DATA.iterdir() if path.is_dir()}
-    assert there == set(FOLDERS) | {"peer-output"}
+    assert there == set(FOLDERS) | RETOLD | {"peer-output"}
 
 
 def test_every_output_of_another_tool_is_compared_with() -> None:
     outputs = {
         path.relative_to(DATA)
         for path in DATA.rglob("*")
-        if path.name.startswith(("cluster_", "communication_group"))
+        if path.is_file() and path.name.startswith(("cluster_", "communication_group"))
     }
     assert {str(path.parent) for path in outputs} == set(REFERENCES)
     for path in outputs:

@@ -153,10 +153,18 @@ def test_stage_1_of_qwen3_computes_400_ms_against_231_ms() -> None:
     assert [round(computing[rank]) for rank in range(4)] == [231, 231, 400, 401]
 
 
-def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_its_loss(tmp_path: Path) -> None:
+def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_its_loss(
+    tmp_path: Path,
+) -> None:
     with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path)) as run:
-        groups = {tuple(one["ranks"]): one for one in build_traffic(judged(run)).header["groups"]}
+        found = build_traffic(judged(run)).header["groups"]
+    groups = {tuple(one["ranks"]): one for one in found if one["role"] == "pp"}
     for first, second, lost_ms in ((0, 2, 191.6), (1, 3, 197.3)):
         pipeline = groups[first, second]
         assert pipeline["wait_us"] / US_PER_MS == pytest.approx(lost_ms, abs=0.1)
         assert (pipeline["last_rank"], round(pipeline["last_share"], 2)) == (second, 0.81)
+
+
+def test_ranks_2_and_3_of_qwen3_are_devices_4_and_5() -> None:
+    topology, _ = topology_of(*read("qwen3-4ranks-pt"))
+    assert topology.devices == {0: 0, 1: 1, 2: 4, 3: 5}
