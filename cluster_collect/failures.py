@@ -10,7 +10,8 @@ from dataclasses import dataclass
 FAILURES: Mapping[str, str] = {
     "unreachable": "no connection could be made, in all attempts",
     "lost-connection": "the connection broke, or the data ended early, in all attempts",
-    "stalled": "a deadline passed without progress, in all attempts",
+    "stalled": "it hung, or sent less than --least-rate, in all attempts",
+    "deadline": "the time of --deadline or --host-deadline was over; what came is kept",
     "unknown-name": "the address does not resolve",
     "host-key": "the host key is unknown, changed or revoked",
     "login": "user, key or password was refused",

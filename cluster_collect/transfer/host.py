@@ -6,8 +6,9 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cluster_collect.faults import HostError, NoShellError, as_host_error
 from cluster_collect.progress_events import ProgressListener
@@ -24,11 +25,14 @@ from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
-from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
+from cluster_collect.watchdog import until
 from cluster_run.files import write_bytes_whole
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,19 @@ class Shared:
     watch: ProgressListener
     cap: BandwidthCap | None
     chance: random.Random
+    end_s: float | None = None
+
+
+async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float | None) -> _T:
+    """Await the work on one host until its own deadline, or that of all at `end_s` of the monotonic clock.
+
+    Raises:
+        DeadlineError: the time is over; `work` has been cancelled.
+    """
+    own_s = options.host_deadline_s
+    if own_s is not None and (end_s is None or time.monotonic() + own_s < end_s):
+        return await until(work, time.monotonic() + own_s, f"not done within the {own_s:g} s of a host")
+    return await until(work, end_s, f"not done within the {options.deadline_s or 0:g} s of all hosts")
 
 
 class HostCollection:
@@ -79,7 +96,7 @@ class HostCollection:
         began_s = time.monotonic()
         self._shared.watch.host_started(self._spec.host)
         try:
-            await self._attempts()
+            await in_time(self._attempts(), self._options, self._shared.end_s)
         except Exception as error:
             self._findings.error = as_host_error(error)
         kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
@@ -91,6 +108,9 @@ class HostCollection:
 
     async def _attempts(self) -> None:
         attempt = 1
+        began_s = time.monotonic()
+        queueing = Queueing()
+        QUEUEING.set(queueing)
         while True:
             n_before = len(self._intake.stored)
             n_aside_before = self._intake.n_bytes_aside
@@ -103,8 +123,13 @@ class HostCollection:
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
             except HostError as error:
                 if len(self._intake.stored) > n_before or self._intake.n_bytes_aside > n_aside_before:
-                    attempt = 1
-                if not error.retryable or attempt >= self._options.n_attempts:
+                    attempt, began_s, queueing.seconds = 1, time.monotonic(), 0.0
+                fruitless_s = time.monotonic() - began_s - queueing.seconds
+                if (
+                    not error.retryable
+                    or attempt >= self._options.n_attempts
+                    or fruitless_s >= self._options.give_up_s
+                ):
                     raise
                 options = self._options
                 wait_s = backoff_s(
