@@ -22,6 +22,7 @@ FAILURES: Mapping[str, str] = {
     "prepare": "the prepare command failed; what came is kept",
     "listing": "not everything below the profiler root could be listed",
     "left-out": "links that were not followed, or names that cannot be used here, hide profiler data",
+    "ranks-missing": "all files came, but not those of all ranks that the rank table gives to the host",
     "files-missing": "some files could not be fetched; the result names them",
     "files-unstable": "some files were still being written; the result names them",
     "no-room": "its files, or some of them, do not fit on the disk of this machine; the other hosts go on",

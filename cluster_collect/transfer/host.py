@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from cluster_collect.faults import HostError, NoShellError, as_host_error
@@ -24,13 +24,15 @@ from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
+from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
-from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing
+from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until
 from cluster_run.files import write_bytes_whole
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
+from cluster_run.ranktable import RankTable
 
 _T = TypeVar("_T")
 
@@ -46,6 +48,8 @@ class Shared:
     watch: ProgressListener
     cap: BandwidthCap | None
     chance: random.Random
+    same_files: SameFiles = field(default_factory=lambda: SameFiles({}))
+    table: RankTable | None = None
     end_s: float | None = None
 
 
@@ -99,8 +103,10 @@ class HostCollection:
             await in_time(self._attempts(), self._options, self._shared.end_s)
         except Exception as error:
             self._findings.error = as_host_error(error)
+        finally:
+            self._shared.same_files.ended(self._spec.host, has_all=self._findings.has_all)
         kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
-        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s)
+        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s, self._shared.table)
         if outcome.state == "complete":
             self._shared.writer.drop_cuts(self._prefix)
         self._shared.watch.host_finished(outcome)
@@ -160,9 +166,23 @@ class HostCollection:
                 findings=self._findings,
                 caps=self._caps,
             )
-            await self._fetch_missing(rounds, selection)
+            if not await self._is_brought_by_another(selection):
+                await self._fetch_missing(rounds, selection)
         finally:
             await connection.close()
+
+    async def _is_brought_by_another(self, selection: Selection) -> bool:
+        """Whether another host with the same file system has brought these files, and this one never did."""
+        if self._shared.journal.knows(self._spec.server_id):
+            self._shared.same_files.bring(self._spec.host, selection.files)
+            return False
+        with queueing():
+            other = await self._shared.same_files.brought_by(self._spec.host, selection.files)
+        if other is None:
+            return False
+        self._findings.same_files_as = other
+        self._shared.watch.noted(self._spec.host, f"sees the files of host {other}: fetched once")
+        return True
 
     async def _prepare(self, connection: HostConnection) -> None:
         problem, printed = await run_prepare(connection, self._spec, self._options)

@@ -21,11 +21,14 @@ from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.host import HostCollection, Shared, in_time
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.preview import check_host, plan_host
+from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_collect.transports.registry import Dialers
 from cluster_collect.watchdog import cancelled
+from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome, HostState, Manifest
+from cluster_run.ranktable import read_rank_table
 from cluster_run.version import VERSION
 
 _T = TypeVar("_T")
@@ -60,6 +63,8 @@ async def collect(
             watch=watch,
             cap=BandwidthCap(rate) if rate else None,
             chance=random.Random(),
+            table=None if rank_table is None else read_rank_table(rank_table),
+            same_files=SameFiles(_brought_before(specs, journal)),
             end_s=_end_s(options),
         )
         async with _dialers(options, shared.bounds, watch) as dialers:
@@ -123,6 +128,16 @@ def _looked_at(answer: HostPlan | HostCheck) -> HostOutcome:
     """Return what a watcher hears of a host that nothing was copied from."""
     state: HostState = "failed" if answer.reason else "complete"
     return HostOutcome(answer.host, answer.server_id, state, reason=answer.reason, failure=answer.failure)
+
+
+def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId, HostId]:
+    """Return the hosts whose files another host of this call brought in an earlier one, and that host."""
+    asked = {spec.host for spec in specs}
+    return {
+        outcome.host: HostId(outcome.same_files_as)
+        for outcome in journal.earlier.values()
+        if outcome.host in asked and outcome.same_files_as in asked
+    }
 
 
 def _end_s(options: CollectOptions) -> float | None:

@@ -118,7 +118,8 @@ def test_options_become_one_value() -> None:
         "--hosts n1 --jobs 3 --attempts 2 --bandwidth 200M --host-bandwidth 50Mi --min-free 1G --user u"
         " --connect-deadline 1 --login-deadline 2 --prepare-deadline 3 --listing-deadline 4"
         " --progress-deadline 5"
-        " --least-rate 2K --give-up 6 --deadline 7 --host-deadline 8 --what *.csv *.json --compression gzip --accept-new-host-keys"
+        " --least-rate 2K --give-up 6 --deadline 7 --host-deadline 8"
+        " --what *.csv *.json --compression gzip --accept-new-host-keys"
         " --set port=22 --set jump=b"
     )
     arguments = parse_arguments(line.split())
