@@ -58,7 +58,7 @@ bench-report: setup ## size and load time of report.html, against other ways to 
 	@bash tools/system_packages.sh browser
 	@$(BIN)/python -m benchmarks.report
 
-bench-detection: setup ## precision, recall and cost error on simulated faults, beside three rules of the field
+bench-detection: setup ## precision, recall and cost error on faults of the simulator and of independent models, and on a real trace
 	@nice $(BIN)/python -m benchmarks.detection
 
 bench-collect: setup ## collecting against scp, sftp, rsync, ssh tar and paramiko, over real servers

@@ -21,7 +21,7 @@ for set_name in "$@"; do
     slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge ;;
     prometheus) need promtool prometheus; need prometheus-node-exporter prometheus-node-exporter ;;
     bench) need rsync rsync ;;
-    browser) need chromium chromium; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
+    browser) need chromium chromium; need pdftotext poppler-utils; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
     *) echo "system_packages: unknown set '$set_name'" >&2; exit 2 ;;
   esac
 done

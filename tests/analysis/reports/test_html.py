@@ -8,7 +8,7 @@ import pytest
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
-from cluster_analysis.reports.packing import unpack
+from cluster_analysis.reports.page.packing import unpack
 from cluster_run.findings_json import document_to_json
 from tests.analysis.reports import builder
 
