@@ -19,10 +19,10 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import markdown, wording, words
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.packing import pack
-from cluster_analysis.reports.retold import retell
-from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
+from cluster_analysis.reports.retold import retell
+from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.result import AnalysisResult
 from cluster_run.errors import InputError
 from cluster_run.findings_json import document_to_json
