@@ -18,6 +18,7 @@ from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.scratch import scratch_directory
+from cluster_analysis import run_header
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.replay.graph import laid_out
@@ -204,9 +205,16 @@ def judged(examined: Examined) -> AnalysisResult:
             step_ms=found.step_ms,
             sources=tuple(sorted({source.kind for source in capture.sources})),
             parallel=topology.parallel,
+            name=options.run.resolve().name,
+            path=str(options.run.resolve()),
+            captured=run_header.captured_at(examined.sources),
+            analysed=run_header.analysed_at(),
+            command=run_header.run_command(options),
         ),
         verdict=verdict,
-        findings=found.findings,
+        findings=tuple(
+            replace(one, places=run_header.places_of(one, topology)) for one in found.findings
+        ),
         problems=tuple(sorted(set(problems), key=_problem_order)),
         notes=tuple(notes),
         replay=found.replay,
