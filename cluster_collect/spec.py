@@ -17,7 +17,8 @@ class HostSpec:
 
     `local` names a directory of a shared file system that is read instead of connecting.
     `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
-    `~/.ssh/config`. `password` and `passphrase` (of `identity_file`) never show in a repr.
+    `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
+    `passphrase` (of `identity_file`) never show in a repr.
     """
 
     host: HostId
@@ -39,6 +40,7 @@ class HostSpec:
     passphrase: str | None = field(default=None, repr=False)
     certificate_file: str | None = None
     ssh_config: str | None = None
+    follow_links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

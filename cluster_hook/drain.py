@@ -56,11 +56,17 @@ class Drained:
     outcome: Outcome | None = None
 
 
-def drain(spool: Spool, options: DrainOptions, told: Callable[[Drained], None]) -> tuple[Drained, ...] | None:
+def drain(
+    spool: Spool,
+    options: DrainOptions,
+    told: Callable[[Drained], None],
+    looked: Callable[[], None] = lambda: None,
+) -> tuple[Drained, ...] | None:
     """Work off all requests that are due; None where another drain is at work.
 
     `told` is called for each request when it ends, from this thread; for a finished one before that is
-    recorded, so that a crash in between tells it again rather than never.
+    recorded, so that a crash in between tells it again rather than never. `looked` is called about every
+    second, each time it looked for requests.
 
     Raises:
         InputError: the spool cannot be used.
@@ -75,7 +81,7 @@ def drain(spool: Spool, options: DrainOptions, told: Callable[[Drained], None]) 
         ended: list[Drained] = []
         with (
             ThreadPoolExecutor(max_workers=options.n_at_once) as pool,
-            contextlib.closing(_work_off(spool, options, pool, stop)) as work,
+            contextlib.closing(_work_off(spool, options, pool, stop, looked)) as work,
         ):
             for drained in work:
                 told(drained)
@@ -92,7 +98,11 @@ def _recover(spool: Spool) -> None:
 
 
 def _work_off(
-    spool: Spool, options: DrainOptions, pool: ThreadPoolExecutor, stop: threading.Event
+    spool: Spool,
+    options: DrainOptions,
+    pool: ThreadPoolExecutor,
+    stop: threading.Event,
+    looked: Callable[[], None],
 ) -> Generator[Drained, None, None]:
     running: dict[Future[CommandEnd], tuple[str, bytes]] = {}
     resting: dict[str, float] = {}
@@ -109,6 +119,7 @@ def _work_off(
                 elif begun is not None:
                     request, content = begun
                     running[pool.submit(_run_worker, spool, key, request, options, stop)] = (key, content)
+            looked()
             if not running:
                 return
             for future in wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done:
@@ -218,8 +229,10 @@ def _conclude(
         return
     reason = outcome.reason if outcome is not None else end.reason
     tried = spool.attempts(key).number
-    if tried >= options.n_attempts:
-        yield _give_up(spool, key, "active", f"{reason} (tried {tried} times)", outcome)
+    is_permanent = outcome is not None and outcome.is_permanent
+    if is_permanent or tried >= options.n_attempts:
+        further = "" if is_permanent else f" (tried {tried} times)"
+        yield _give_up(spool, key, "active", reason + further, outcome)
         return
     spool.put_back(key)
     yield Drained(key, "retried", f"attempt {tried} of {options.n_attempts} failed: {reason}")

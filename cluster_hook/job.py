@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_run.errors import InputError
+from cluster_run.errors import UsageError
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
 Via = Literal["auto", "shared", "ssh"]
@@ -87,7 +87,7 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
     %u and, in `profile_dir`, %N.
 
     Raises:
-        InputError: a key twice, an unknown `profile_via`, or a path with an unknown pattern.
+        UsageError: a key twice, an unknown `profile_via`, or a path with an unknown pattern.
     """
     values: dict[str, str] = {}
     for token in re.split(r"[,;\s]+", job.comment):
@@ -95,13 +95,13 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
         if not equals or key not in _COMMENT_KEYS:
             continue
         if key in values:
-            raise InputError(f"job {job.job}: its comment says {key} twice: {job.comment!r}")
+            raise UsageError(f"job {job.job}: its comment says {key} twice: {job.comment!r}")
         values[key] = value
     if not values.get("profile_dir"):
         return None
     via = values.get("profile_via", "auto")
     if via not in VIAS:
-        raise InputError(
+        raise UsageError(
             f"job {job.job}: its comment says profile_via={via}", f"write one of {', '.join(VIAS)}"
         )
     results, rank_table = values.get("profile_results"), values.get("rank_table")
@@ -118,11 +118,11 @@ def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str
     """Fill sbatch's file name patterns in `text`; `%N` stays as it is with `keep_node`.
 
     Raises:
-        InputError: a `%` that begins no known pattern.
+        UsageError: a `%` that begins no known pattern.
     """
     unknown = re.search(r"%(?![jAaxuN])", text)
     if unknown or ("%N" in text and not keep_node):
-        raise InputError(
+        raise UsageError(
             f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
             "%j %A %a %x %u are known everywhere, and %N in profile_dir",
         )

@@ -23,7 +23,7 @@ from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
 from cluster_hook.processes import CommandEnd, our_command, run_command
 from cluster_hook.verdict import read_verdict
 from cluster_hook.view import View, view_of_nodes, view_of_one, write_view
-from cluster_run.errors import ClusterError, ExitCode, InputError, worst
+from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.files import write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 
@@ -68,6 +68,7 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     into it.
 
     Raises:
+        UsageError: what the job names as rank table is none.
         InputError: the rank table cannot be read, or nobody knows the job's nodes.
     """
     shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
@@ -117,7 +118,7 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
         # The results there are, if any, are another job's.
         return failed(job, None, str(error))
     except (ClusterError, OSError) as error:
-        outcome = failed(job, results, str(error))
+        outcome = failed(job, results, str(error), is_permanent=isinstance(error, UsageError))
     if outcome.results is not None:
         # A full or read-only disk must not hide the reason: the line in the log still has it.
         with contextlib.suppress(OSError):
@@ -218,6 +219,9 @@ def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
     )
 
 
-def failed(job: FinishedJob, results: Path | None, reason: str) -> Outcome:
+def failed(job: FinishedJob, results: Path | None, reason: str, *, is_permanent: bool = False) -> Outcome:
     """Return the outcome of a job that could not be collected or analysed."""
-    return Outcome(job.job, job.name, job.state, "failed", ExitCode.FAILED, results, reason=reason)
+    code: ExitCode = ExitCode.FAILED
+    return Outcome(
+        job.job, job.name, job.state, "failed", code, results, reason=reason, is_permanent=is_permanent
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from cluster_hook.job import FOLLOWED_MARK, FinishedJob
 from cluster_hook.nodelist import expand_node_list
 from cluster_hook.processes import SCHEDULER_DEADLINE_S, run_command
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, UsageError
 
 # A field of `scontrol -o` begins with a capital letter after a blank; values may hold blanks and `=`.
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z/_:]*)=")
@@ -206,3 +206,21 @@ def submit(arguments: Sequence[str]) -> str:
     if end.code != 0 or not number.isdecimal():
         raise InputError(f"the job was not submitted: {end.reason}")
     return number
+
+
+def check_submission(arguments: Sequence[str]) -> None:
+    """Ask Slurm whether it would take a job with these arguments; nothing is submitted.
+
+    Raises:
+        UsageError: it would not.
+    """
+    end = run_command(
+        ["sbatch", "--test-only", *arguments, "--wrap", "true"],
+        name="sbatch",
+        deadline_s=SCHEDULER_DEADLINE_S,
+        capture=True,
+    )
+    if end.code != 0:
+        raise UsageError(
+            f"the post-job would be refused: {end.reason}", "nothing was submitted; see --post-arg"
+        )

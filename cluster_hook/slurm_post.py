@@ -8,7 +8,7 @@ from cluster_hook.job import FinishedJob, is_own_job, parse_request
 from cluster_hook.outcome import Outcome
 from cluster_hook.pipeline import FollowOptions, failed, follow, not_ended, nothing_to_do
 from cluster_hook.slurm import read_accounted, read_jobs
-from cluster_run.errors import ClusterError, InputError
+from cluster_run.errors import InputError, UsageError
 
 
 def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]:
@@ -45,8 +45,8 @@ def follow_one(job: FinishedJob, options: FollowOptions) -> Outcome:
         return not_ended(job)
     try:
         request = parse_request(job)
-    except ClusterError as error:
-        return failed(job, None, str(error))
+    except UsageError as error:
+        return failed(job, None, str(error), is_permanent=True)
     if request is None:
         return nothing_to_do(job, "its comment names no profile_dir, so it is left alone")
     return follow(job, request, options)

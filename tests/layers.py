@@ -27,9 +27,13 @@ _CONNECTIONS = (
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
-_STEP = "cluster_analysis.trace cluster_analysis.numeric cluster_analysis.tables cluster_run"
+_STEP = (
+    "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
+    "cluster_run"
+)
 _JUDGED = (
-    "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.numeric "
+    "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.thresholds "
+    "cluster_analysis.numeric "
     "cluster_analysis.tables cluster_run"
 )
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
@@ -65,19 +69,23 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
+        "cluster_analysis.thresholds": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.discovery": "cluster_analysis.sources cluster_analysis.tables cluster_run",
-        "cluster_analysis.trace": "cluster_analysis.numeric cluster_analysis.tables cluster_run",
+        "cluster_analysis.trace": (
+            "cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.trace.messages": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
         "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",
         "cluster_analysis.replay": (
-            "cluster_analysis.trace cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
@@ -88,8 +96,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.detectors": (
-            f"cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view cluster_analysis.judge.suspects "
-            f"cluster_analysis.judge.thresholds cluster_analysis.judge.wording {_JUDGED}"
+            "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
+            f"cluster_analysis.judge.suspects cluster_analysis.judge.wording {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
@@ -124,8 +132,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_run cluster_collect cluster_analysis",
         "cluster_hook.kubernetes": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
-        "benchmarks.models": "",
-        "benchmarks.models.streams": "benchmarks.models",
+        "benchmarks.models": "benchmarks.models.streams cluster_run.findings",
+        # A model shares no code with the simulator, with the analysis, or with another model.
+        "benchmarks.models.streams": "benchmarks.models.truth cluster_run.findings",
+        "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()
 }
@@ -229,3 +239,34 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 def is_in(name: str, part: str) -> bool:
     """Return whether a module is `part` or lies below it."""
     return name == part or name.startswith(f"{part}.")
+
+
+#: Numbers that decide nothing wherever they stand: counting, halves as exponents, units, digits of a text.
+HARMLESS_NUMBERS = frozenset({0, 1, 2, 3, 0.5, 10, 12.0, 100, 1e3, 1e6, 1e-3, 1e-9})
+#: Numbers in the rooms that decide nothing: sizes of memory, how long a text may be, rounds of a loop.
+NO_DECISIONS = frozenset({"_BATCH", "_N_LISTED", "_PASS_BYTES", "_CARRY_ROUNDS", "_SETTLED_US"})
+
+
+def numbers_that_decide(path: Path) -> set[tuple[int, float]]:
+    """Return the line and the value of each number of a module that belongs into the thresholds."""
+    named = {
+        id(below)
+        for node in _tree(path).body
+        if isinstance(node, ast.Assign)
+        and all(isinstance(one, ast.Name) and one.id in NO_DECISIONS for one in node.targets)
+        for below in ast.walk(node)
+    }
+    digits = {
+        id(below)
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("round", "max")
+        for below in node.args[1:]
+    }
+    return {
+        (node.lineno, node.value)
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Constant)
+        and type(node.value) in (int, float)
+        and node.value not in HARMLESS_NUMBERS
+        and id(node) not in named | digits
+    }

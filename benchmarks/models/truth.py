@@ -1,4 +1,4 @@
-"""What a model of a job knows of the job it wrote: all that the runner needs, and nothing of how it was made."""
+"""What a model knows of the job it wrote: all that the runner needs, and nothing of how it was made."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What a finding names: its kind, its ranks, and its links as (source, destination).
-Named = tuple[str, tuple[int, ...], tuple[tuple[int, int], ...]]
+from cluster_run.findings import Finding
 
 
 @dataclass(frozen=True)
 class KnownFault:
     """One fault, and what it truly costs: the job made again without it, with the same draws.
 
-    `accepted` are the kinds that name it right: more than one where the files cannot tell them apart. `cost_ms`
-    is a step's saving with all other faults mended, `marginal_ms` with all others left: two equal faults hide
-    each other. `ranks` are a host's ranks, or the ends of links.
+    `accepted` are the kinds that name it right: more than one where the files cannot tell them apart.
+    `cost_ms` is a step's saving with all other faults mended, `marginal_ms` with all others left: two equal
+    faults hide each other. `ranks` are a host's ranks, or the ends of links.
     """
 
     kind: str
@@ -32,7 +31,7 @@ class KnownFault:
 class KnownJob:
     """A job that lies in `folder` as profilers write it. `cost_ms` is of all faults together, a step.
 
-    `saving_ms(named)` is what a step truly gains if what a finding names were as its peers.
+    `saving_ms(finding)` is what a step truly gains if what a finding names were as its peers.
     """
 
     folder: Path
@@ -44,4 +43,4 @@ class KnownJob:
     step_ms: float
     cost_ms: float
     faults: tuple[KnownFault, ...]
-    saving_ms: Callable[[Named], float]
+    saving_ms: Callable[[Finding], float]

@@ -13,11 +13,11 @@ from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics, outside_experts
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.limits import Thresholds
 
 
 @dataclass(frozen=True)

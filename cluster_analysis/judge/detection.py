@@ -16,19 +16,14 @@ from cluster_analysis.judge.gates import finding_of
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import can_judge, few_peers, open_questions, what_is_missing
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import FAULT_KINDS, Finding, Verdict
-
-#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
-#: save, and findings that get a chain.
-_N_PLACEBOS = 2
-_MAX_SUSPECTS = 24
-_N_CHAINS = 5
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,7 @@ def _costliest(suspects: list[Suspect]) -> list[Suspect]:
     def most_us(one: Suspect) -> float:
         return np.inf if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
 
-    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:_MAX_SUSPECTS]
+    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:MAX_SUSPECTS]
 
 
 def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> dict[str, float]:
@@ -120,7 +115,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     healthy = np.flatnonzero([int(rank) not in suspected for rank in view.ranks])
     local = view.computing_us - group_medians(view.computing_us, view.role)
     usual = np.broadcast_to(median(local, 1)[:, None], local.shape)
-    chosen = healthy[:: max(1, len(healthy) // _N_PLACEBOS)][:_N_PLACEBOS]
+    chosen = healthy[:: max(1, len(healthy) // N_PLACEBOS)][:N_PLACEBOS]
     return {
         "error_share": round(what_if.replay.error_share, 6),
         "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
@@ -141,7 +136,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
     """Say of the costliest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
     costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
-    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
+    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:N_CHAINS]
     return [
         replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
         if one.id in chosen

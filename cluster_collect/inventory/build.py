@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.keys import Entry, size_of
+from cluster_collect.inventory.keys import Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand
 from cluster_collect.spec import HostSpec
@@ -159,6 +159,9 @@ class _Builder:
             passphrase=None if local else self._secret(entry, "passphrase_env", "the passphrase of the key"),
             certificate_file=_text_path(entry.text("certificate_file"), self._base),
             ssh_config=_text_path(entry.text("ssh_config"), self._base),
+            follow_links=directories_of(entry.values["follow_links"], "'follow_links'")
+            if "follow_links" in entry.values
+            else (),
         )
 
     def _refuse_duplicate(self, entry: Entry, target: str, server_id: str) -> None:

@@ -24,6 +24,7 @@ class HostSource:
     codec: Codec
     niceness: int
     max_entries: int
+    follow: tuple[str, ...]
     book: Callable[[int], float]
 
 

@@ -6,13 +6,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster_collect.entries import RemoteEntry
+from cluster_collect.entries import MAX_PATH_BYTES_PER_HOST, Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.decompress import Codec
 
 _MAX_NOISE_BYTES = 4 << 20
 _MAX_RECORD_BYTES = 16 * 1024
-_ENTRY = re.compile(rb"(.) (\d{1,20}) (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
+#: Type, size and blocks of 512 bytes, time, path.
+_ENTRY = re.compile(rb"(.) (\d{1,20})(?:/(\d{1,20}))? (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
+_BLOCK_BYTES = 512
+#: How a link fares, its path, and where it leads: no path of a listing holds `//`.
+_LINK = re.compile(rb"link ([-+?>]) (.*?)//(.*)", re.DOTALL)
+_CLOCK = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+_KIBIBYTES = re.compile(r"[0-9]{1,18}")
+_STATUS = re.compile(r"[0-9]{1,3}")
 
 
 class MarkerFilter:
@@ -72,15 +79,19 @@ class Tools:
 class ListingReader:
     """Reads the NUL-terminated records of a probe, or of the listing that ends a fetch, as they arrive.
 
-    `entries` grows up to `max_entries`; more is an error, so that no host can fill our memory.
+    `entries` grows up to `max_entries`, their paths up to `max_path_bytes` together; more is an error, so
+    that no host can fill our memory. Every number is checked here, and nowhere else.
     """
 
-    def __init__(self, max_entries: int) -> None:
+    def __init__(self, max_entries: int, max_path_bytes: int = MAX_PATH_BYTES_PER_HOST) -> None:
         self._max_entries = max_entries
+        self._max_path_bytes = self._left_path_bytes = max_path_bytes
         self._pending = b""
         self._take: Callable[[bytes], None] = self._report
         self._tools: dict[str, str] = {}
         self.entries: list[RemoteEntry] = []
+        self.links: list[Link] = []
+        self.real_root = b""
         self.clock_s: float | None = None
         self.free_bytes: int | None = None
         self.tar_status: int | None = None
@@ -121,22 +132,24 @@ class ListingReader:
 
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")
-        if word == "listing":
+        if word == "root":
+            self.real_root = record.partition(b" ")[2]
+        elif word == "listing":
             self._take = self._entry
         elif word == "missing":
             self.missing = True
             self._take = _ignore
         elif word == "clock":
-            self.clock_s = _float_or_none(rest)
+            self.clock_s = float(rest) if _CLOCK.fullmatch(rest) else None
         elif word == "tool":
             name, _, version = rest.partition(" ")
             if name in Tools.__dataclass_fields__:
                 self._tools[name] = version.strip()[:100]
         elif word == "free":
             fields = rest.split()
-            if len(fields) >= 4 and fields[-3].isdecimal():
+            if len(fields) >= 4 and _KIBIBYTES.fullmatch(fields[-3]):
                 self.free_bytes = int(fields[-3]) * 1024
-        elif word == "status" and rest.isdecimal():
+        elif word == "status" and _STATUS.fullmatch(rest):
             self.tar_status = int(rest)
         else:
             raise HostileDataError(f"the host answered with {record[:80]!r}")
@@ -146,22 +159,27 @@ class ListingReader:
         if match:
             if len(self.entries) >= self._max_entries:
                 raise HostileDataError(f"the listing holds more than {self._max_entries} entries")
-            kind, size, seconds, fraction, path = match.groups()
+            kind, size, blocks, seconds, fraction, path = match.groups()
+            path = path.removeprefix(b"./")
+            self._left_path_bytes -= len(path)
+            if self._left_path_bytes < 0:
+                raise HostileDataError(
+                    f"the listing holds more than {self._max_path_bytes >> 20} MiB of names"
+                )
             mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
-            self.entries.append(RemoteEntry(path, kind.decode("latin-1"), int(size), mtime_ns))
-        elif record.startswith(b"end ") and record[4:].isdigit():
+            disk_bytes = None if blocks is None else int(blocks) * _BLOCK_BYTES
+            self.entries.append(RemoteEntry(path, kind.decode("latin-1"), int(size), mtime_ns, disk_bytes))
+        elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):
             self.find_status = int(record[4:])
             self._take = _ignore
+        elif link := _LINK.fullmatch(record):
+            if len(self.links) >= self._max_entries:
+                raise HostileDataError(f"the listing holds more than {self._max_entries} links")
+            mark, path, target = link.groups()
+            self.links.append(Link(path, target, mark == b"+", mark == b"?", mark == b">"))
         else:
             raise HostileDataError(f"the listing holds {record[:80]!r}")
 
 
 def _ignore(record: bytes) -> None:
     """Take what follows the end of a listing."""
-
-
-def _float_or_none(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -7,8 +7,9 @@ random marker, so that what start-up files print before it does no harm.
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cluster_collect.entries import RemoteEntry
@@ -20,7 +21,38 @@ newline='
 '
 say() { printf '%s\0' "$1"; }
 enter() { cd -P -- "$root" 2>/dev/null && { [ -r . ] || ls . >/dev/null 2>&1; }; }
-list() { find . ! -type d -printf '%y %s %T@ %P\0'; say "end $?"; }
+list() {
+  find . ! -type d -printf '%y %s/%b %T@ %P\0'; found=$?
+  export follow newline
+  find . -type l $links -print0 2>/dev/null | xargs -0 -r sh -c "$look" look
+  say "end $found"
+}
+"""
+
+#: For each link: where it leads, whether captures lie there, and, where it may be followed, what lies there.
+_LOOK = rb"""
+set -f
+for link do
+  real=$(readlink -f -- "$link") || real=
+  holds='?'
+  if [ -e "$link" ]; then
+    holds=-
+    case $PWD/ in "$real"/*) ;; *)
+      case ${link##*/} in *_ascend_pt|*_ascend_ms|PROF_*) holds=+ ;; *)
+        [ -z "$(find -H "$link" -mindepth 1 -maxdepth 3 \( -name '*_ascend_pt' -o -name '*_ascend_ms' \
+          -o -name 'PROF_*' -o -name 'profiler*' \) -print -quit 2>/dev/null)" ] || holds=+ ;;
+      esac
+      IFS=:
+      for root in $follow; do
+        root=$(readlink -f -- "$root") && case $real/ in "${root%/}"/*) holds='>' ;; esac
+      done ;;
+    esac
+  fi
+  # A link to a file that is not followed is in the list of files already.
+  [ "$holds" = - ] && [ ! -d "$link" ] && continue
+  printf 'link %s %s//%s\0' "$holds" "${link#./}" "$real"
+  [ "$holds" != '>' ] || find -H "$link" ! -type d -printf '%y %s/%b %T@ %p\0'
+done
 """
 
 _PROBE = rb"""
@@ -33,6 +65,7 @@ done
 if enter; then
   free=$(df -Pk . 2>/dev/null)
   say "free ${free##*"$newline"}"
+  say "root $(pwd -P)"
   say listing
   # Another find would print its complaints, or not know -printf at all.
   case $version in *GNU*) list ;; *) say "end 0" ;; esac
@@ -44,7 +77,7 @@ read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
 # tar writes as much as a pipe holds: in its usual 10 KiB it costs a big host a sixth more of all its time.
 _ARCHIVE = rb"""
 pack() {
-  $low tar --null --no-unquote --no-recursion --hard-dereference --format=gnu \
+  $low tar $dereference --null --no-unquote --no-recursion --hard-dereference --format=gnu \
     --quoting-style=literal --blocking-factor=128 -T - -cf -
   status=$?
   say "$marker"; say "status $status"; say listing; list
@@ -55,7 +88,7 @@ _REST = rb"""
 pack() {
   $low tail -c "+$first" -- "$name" </dev/null | head -c "$length"
   say "$marker"; say "status 0"; say listing
-  find "$name" -maxdepth 0 -printf '%y %s %T@ %p\0'; say "end $?"
+  find -H "$name" -maxdepth 0 -printf '%y %s/%b %T@ %p\0'; say "end $?"
 }
 """
 
@@ -128,14 +161,33 @@ def _root(profiler_root: bytes) -> bytes:
     return quoted(profiler_root)
 
 
-def probe_program(profiler_root: bytes) -> RemoteProgram:
+def _links(follow: Sequence[str]) -> dict[bytes, bytes]:
+    """Return what the listing of links needs: all are told, those that lead below `follow` are followed."""
+    # Links to files stand in the list anyhow: only to be followed they need a second look.
+    which = b"" if follow else b"( -xtype d -o -xtype l )"
+    return {
+        b"follow": quoted(os.fsencode(":".join((".", *follow) if follow else ()))),
+        b"links": quoted(which),
+        b"look": quoted(_LOOK),
+        b"dereference": b"--dereference" if follow else b"",
+    }
+
+
+def probe_program(profiler_root: bytes, follow: Sequence[str] = ()) -> RemoteProgram:
     """Return the program that reports clock, tools and free space and lists everything below the root."""
-    return _program(_PROBE, {b"root": _root(profiler_root)})
+    return _program(_PROBE, {b"root": _root(profiler_root), **_links(follow)})
 
 
-def fetch_program(profiler_root: bytes, names: Iterable[bytes], codec: Codec, niceness: int) -> RemoteProgram:
+def fetch_program(
+    profiler_root: bytes, names: Iterable[bytes], codec: Codec, niceness: int, follow: Sequence[str] = ()
+) -> RemoteProgram:
     """Return the program that sends the files `names` as one archive, and then lists everything again."""
-    settings = {b"root": _root(profiler_root), b"codec": codec.encode(), b"niceness": b"%d" % niceness}
+    settings = {
+        b"root": _root(profiler_root),
+        b"codec": codec.encode(),
+        b"niceness": b"%d" % niceness,
+        **_links(follow),
+    }
     # The ./ keeps a name that begins with a dash from being read as an option by old tars.
     return _program(_ARCHIVE + _SEND, settings, b"".join(b"./" + name + b"\0" for name in names))
 

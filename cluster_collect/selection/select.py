@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from posixpath import basename
 
-from cluster_collect.entries import RemoteEntry, unsafe_because
+from cluster_collect.entries import Link, RemoteEntry, is_capture, unsafe_because
 from cluster_collect.selection.analysis_files import needed_by_analysis
+from cluster_collect.selection.links import Links
 
 COLLIDED_NAME = b"collided"
-_CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+")
 _MSMONITOR = re.compile(rb"msmonitor_.*\.db")
 #: Names that tell an r1.x directory that is not called `profiler`.
 _R1_MARKS = re.compile(
@@ -40,6 +40,15 @@ class TreeShape:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """What a host lists: entries, the links to directories among them, and where the root really lies."""
+
+    entries: Sequence[RemoteEntry]
+    links: Sequence[Link] = ()
+    real_root: bytes = b""
+
+
+@dataclass(frozen=True)
 class PlacedFile:
     """A wanted file. `target` is relative to the host's `profiler` directory."""
 
@@ -49,10 +58,14 @@ class PlacedFile:
 
 @dataclass(frozen=True)
 class Refused:
-    """Something that was found but is not taken, and why."""
+    """Something that was found but is not taken, and why.
+
+    `is_lost` tells what belongs to the profiler data from what was left out on purpose.
+    """
 
     entry: RemoteEntry
     reason: str
+    is_lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,35 +76,44 @@ class Selection:
     refused: tuple[Refused, ...]
 
 
-def select(entries: Sequence[RemoteEntry], shape: TreeShape, what: Sequence[str]) -> Selection:
+def select(tree: Tree, shape: TreeShape, what: Sequence[str]) -> Selection:
     """Choose and place the entries of one host for a selection of `analysis`, `full` and globs.
 
     Globs match the path below the profiler root or the bare name.
     """
+    links = Links(tree.links, tree.real_root, [entry.path for entry in tree.entries if entry.kind == "f"])
+    entries = [entry for entry in tree.entries if not links.hide(entry.path)]
     place = _placer(entries, shape)
     wanted = _wanted(entries, what)
     taken: list[tuple[RemoteEntry, bytes]] = []
     refused: list[Refused] = []
     for entry in entries:
         target = place(entry.path)
+        if entry.kind == "l" and links.know(entry.path):
+            if lost := links.lost_behind(entry.path):
+                refused.append(Refused(entry, lost, is_lost=True))
+            continue
         if not wanted(entry.path, target is not None):
             continue
-        reason = unsafe_because(entry.path) or ("" if entry.kind == "f" else _kind_reason(entry.kind))
-        if reason:
-            refused.append(Refused(entry, reason))
+        if unsafe := unsafe_because(entry.path):
+            refused.append(Refused(entry, unsafe, is_lost=True))
+        elif entry.kind == "l":
+            refused.append(Refused(entry, "a symbolic link: not followed", is_lost=True))
+        elif entry.kind != "f":
+            refused.append(Refused(entry, _kind_reason(entry.kind)))
         else:
             taken.append((entry, entry.path if target is None else target))
     return Selection(_apart(taken), tuple(refused))
 
 
 def _kind_reason(kind: str) -> str:
-    names = {"l": "a symbolic link", "p": "a fifo", "s": "a socket", "c": "a device", "b": "a device"}
-    return f"{names.get(kind, 'not a regular file')}: not followed, not copied"
+    names = {"p": "a fifo", "s": "a socket", "c": "a device", "b": "a device"}
+    return f"{names.get(kind, 'not a regular file')}: not copied"
 
 
 def _placer(entries: Sequence[RemoteEntry], shape: TreeShape) -> Callable[[bytes], bytes | None]:
     """Return the function that gives a path its place below the host's directory, None where it has none."""
-    if _CAPTURE.fullmatch(shape.root_name):
+    if is_capture(shape.root_name):
         return lambda path: shape.root_name + b"/" + path
     known = _by_directory(_r1_directory(shape))
     if any(known(entry.path) is not None for entry in entries):
@@ -110,7 +132,7 @@ def _by_directory(r1_directory: re.Pattern[bytes]) -> Callable[[bytes], bytes | 
         directory, _, name = path.rpartition(b"/")
         is_of_capture = of_captures.get(directory)
         if is_of_capture is None:
-            is_of_capture = any(_CAPTURE.fullmatch(part) for part in directory.split(b"/"))
+            is_of_capture = any(is_capture(part) for part in directory.split(b"/"))
             of_captures[directory] = is_of_capture
         if is_of_capture or _MSMONITOR.fullmatch(name):
             return path

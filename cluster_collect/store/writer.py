@@ -8,7 +8,6 @@ booted again: what a process wrote outlives the process, but not always the mach
 from __future__ import annotations
 
 import ctypes
-import errno
 import hashlib
 import os
 import re
@@ -18,26 +17,19 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from cluster_collect.faults import DiskFullError, UnwritableError, local_error
+from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
+from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, refused, write_all
 
 PART_PREFIX = ".part-"
-#: Files of this size on are gone on with when they are cut off.
-LARGE_BYTES = 8 << 20
-_CUT_PREFIX = b".cut-"
 #: A temporary name of `written_whole`, and how deep below the run directory our own files lie.
 _HALF = re.compile(rb"\..+\.[0-9a-f]{12}\.part")
 _MAX_OWN_DEPTH = 3
 _CHECK_EVERY_BYTES = 64 << 20
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ_BYTES = 8 << 20
 #: More than what stands behind the content of a file in a stream: marker, status, one line of a listing.
 _DOUBTFUL_BYTES = 16 << 10
 _FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
-
-
-class FileRefusedError(Exception):
-    """This machine cannot hold a file under its name; only this one file is concerned."""
 
 
 class RunWriter:
@@ -52,20 +44,24 @@ class RunWriter:
         self._unchecked_bytes = 0
         self._numbers = count(1)
         self._made: set[bytes] = set()
-        self._cut_stem = b"%b%b-" % (_CUT_PREFIX, _boot_mark())
+        self._cut_stem = b"%b%b-" % (CUT_PREFIX, _boot_mark())
         self._cuts: set[bytes] = set()
+
+    def room_bytes(self) -> int:
+        """Return how much more may be promised; never below 0."""
+        taken_bytes = self._promised_bytes + self._min_free_bytes
+        return max(0, shutil.disk_usage(self.run).free - taken_bytes)
 
     def promise(self, n_bytes: int) -> None:
         """Announce that `n_bytes` will be written.
 
         Raises:
-            DiskFullError: they would not fit beside what is already promised.
+            NoRoomError: they would not fit beside what is already promised.
         """
-        free_bytes = shutil.disk_usage(self.run).free
-        needed_bytes = self._promised_bytes + n_bytes + self._min_free_bytes
-        if needed_bytes > free_bytes:
-            raise DiskFullError(
-                f"{self.run}: {free_bytes >> 20} MiB free, {needed_bytes >> 20} MiB needed",
+        room_bytes = self.room_bytes()
+        if n_bytes > room_bytes:
+            raise NoRoomError(
+                f"{n_bytes >> 20} MiB do not fit: {self.run} has room for {room_bytes >> 20} MiB more",
                 "choose another --output, collect less with --what, or make room; a second call goes on",
             )
         self._promised_bytes += n_bytes
@@ -74,10 +70,11 @@ class RunWriter:
         """Take back a promise that was kept or will not be needed."""
         self._promised_bytes -= n_bytes
 
-    def begin(self, path: str, version: str = "") -> IncomingFile:
+    def begin(self, path: str, version: str = "", *, has_holes: bool = False) -> IncomingFile:
         """Start the file `path` (relative to the run directory).
 
         With a `version` (of a large file: its name, size and time on the host) it can be gone on with.
+        With `has_holes` zeros become holes here too.
 
         Raises:
             FileRefusedError: the name cannot be used here.
@@ -92,9 +89,9 @@ class RunWriter:
                 self._remove(temporary)
             else:
                 temporary = self._part_name(directory)
-            return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final)
+            return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final, has_holes)
         except OSError as error:
-            raise _refused(error, path) from None
+            raise refused(error, path) from None
 
     def store(self, path: str, content: bytes | memoryview, mtime_ns: int) -> str:
         """Write the file `path`, all of which is here, as an IncomingFile does; return its SHA-256.
@@ -111,7 +108,7 @@ class RunWriter:
             descriptor = os.open(temporary, _FLAGS, _MODE)
             try:
                 try:
-                    _write_all(descriptor, content)
+                    write_all(descriptor, content)
                     os.utime(descriptor, ns=(mtime_ns, mtime_ns))
                 finally:
                     os.close(descriptor)
@@ -120,7 +117,7 @@ class RunWriter:
                 os.unlink(temporary)
                 raise
         except (OSError, OverflowError) as error:
-            raise _refused(error, path) from None
+            raise refused(error, path) from None
         return sha256
 
     def cut_bytes(self, path: str, version: str) -> int:
@@ -129,7 +126,9 @@ class RunWriter:
         temporary = self._cut_name(final.rpartition(b"/")[0], version)
         return os.lstat(temporary).st_size if temporary in self._cuts else 0
 
-    def resume(self, path: str, version: str, alive: Callable[[], object]) -> IncomingFile:
+    def resume(
+        self, path: str, version: str, alive: Callable[[], object], *, has_holes: bool = False
+    ) -> IncomingFile:
         """Go on with a file that `cut_bytes` knows.
 
         What is there is read, to hash it, which may take long; `alive` is called meanwhile.
@@ -143,10 +142,10 @@ class RunWriter:
             descriptor = os.open(temporary, _FLAGS_AGAIN)
             # When a stream ends early, what came last may be something else.
             os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
-            incoming = IncomingFile(self, descriptor, temporary, final)
+            incoming = IncomingFile(self, descriptor, temporary, final, has_holes)
             incoming.take_in_what_is_there(alive)
         except OSError as error:
-            raise _refused(error, path) from None
+            raise refused(error, path) from None
         self._cuts.discard(temporary)
         return incoming
 
@@ -211,91 +210,13 @@ class RunWriter:
                 path = os.path.join(directory, name)
                 if name.startswith(self._cut_stem):
                     self._cuts.add(path)
-                elif name.startswith((os.fsencode(PART_PREFIX), _CUT_PREFIX)) or self._is_half(path):
+                elif name.startswith((os.fsencode(PART_PREFIX), CUT_PREFIX)) or self._is_half(path):
                     os.unlink(path)
 
     def _is_half(self, path: bytes) -> bool:
         """Whether a file is what a kill left of our own ones, which lie above the hosts' `profiler`."""
         below = path[len(self._root) :]
         return below.count(b"/") <= _MAX_OWN_DEPTH and _HALF.fullmatch(os.path.basename(path)) is not None
-
-
-class IncomingFile:
-    """A file that is being received."""
-
-    def __init__(self, writer: RunWriter, descriptor: int, temporary: bytes, final: bytes) -> None:
-        self._writer = writer
-        self._descriptor = descriptor
-        self._temporary = temporary
-        self._final = final
-        self._hash = hashlib.sha256()
-        self._n_bytes_before = 0
-        self.n_bytes = 0
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Append content.
-
-        Raises:
-            FileRefusedError: this file grows larger than the file system allows.
-            ClusterError: the disk is full or broken.
-        """
-        n_bytes = len(data)
-        self._hash.update(data)
-        self.n_bytes += n_bytes
-        try:
-            _write_all(self._descriptor, data)
-        except OSError as error:
-            raise _refused(error, os.fsdecode(self._final)) from None
-        self._writer.written(n_bytes)
-
-    def commit(self, mtime_ns: int) -> str:
-        """Give the file its final name and its time on the host; return its SHA-256."""
-        try:
-            os.utime(self._descriptor, ns=(mtime_ns, mtime_ns))
-            os.close(self._descriptor)
-            self._descriptor = -1
-            os.replace(self._temporary, self._final)
-        except (OSError, OverflowError) as error:
-            self.abandon()
-            raise _refused(error, os.fsdecode(self._final)) from None
-        return self._hash.hexdigest()
-
-    def abandon(self) -> None:
-        """Remove what has been received; safe to call again, and after a commit."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-            os.unlink(self._temporary)
-
-    def put_aside(self) -> int:
-        """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.
-
-        Return how much has been kept that was not here before.
-        """
-        is_large = os.path.basename(self._temporary).startswith(_CUT_PREFIX)
-        if not is_large or self.n_bytes < LARGE_BYTES:
-            self.abandon()
-            return 0
-        if self._descriptor < 0:
-            return 0
-        os.close(self._descriptor)
-        self._descriptor = -1
-        self._writer.put_aside(self._temporary)
-        return self.n_bytes - self._n_bytes_before
-
-    def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
-        """Hash the content of a file that is gone on with, and stand at its end."""
-        while piece := os.read(self._descriptor, _READ_BYTES):
-            self._hash.update(piece)
-            self.n_bytes += len(piece)
-            alive()
-        self._n_bytes_before = self.n_bytes
-
-
-def _write_all(descriptor: int, data: bytes | memoryview) -> None:
-    n_written = os.write(descriptor, data)
-    while n_written < len(data):  # a full disk takes a part before it says so
-        n_written += os.write(descriptor, memoryview(data)[n_written:])
 
 
 def _boot_mark() -> bytes:
@@ -305,14 +226,3 @@ def _boot_mark() -> bytes:
     except OSError:
         text = secrets.token_hex(16)
     return text.replace("-", "")[:8].encode()
-
-
-def _refused(error: OSError | OverflowError, path: str) -> Exception:
-    if not isinstance(error, OSError):
-        return FileRefusedError(str(error))
-    stops_all = local_error(error, path)
-    if stops_all is not None:
-        return stops_all
-    if error.errno == errno.EFBIG:
-        return FileRefusedError("larger than this machine's file system allows")
-    return FileRefusedError(f"cannot be stored under its name: {error.strerror}")

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cluster_collect.faults import HostError, NoShellError, as_host_error
@@ -14,6 +14,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.collisions import merge_identical
 from cluster_collect.selection.select import PlacedFile, Selection
 from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.store.budget import Budget
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
@@ -55,11 +56,13 @@ class HostCollection:
         self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
         prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
         self._prefix = prefix
+        self._budget = Budget(shared.writer)
         self._intake = Intake(
             spec.host,
             spec.server_id,
             prefix,
             writer=shared.writer,
+            budget=self._budget,
             journal=shared.journal,
             watch=shared.watch,
         )
@@ -153,17 +156,33 @@ class HostCollection:
         self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
         if missing:
             async with self._shared.bounds.transfer() as slot:
-                self._shared.writer.promise(n_bytes)
                 try:
-                    await rounds.fetch(missing, slot)
+                    fitting = self._fitting(missing)
+                    self._budget.promise(sum(file.entry.needed_bytes for file in fitting))
+                    await rounds.fetch(fitting, slot)
                 finally:
-                    self._shared.writer.release(n_bytes)
+                    self._budget.release()
+                    self._intake.drop_held()
                     self._findings.take(self._intake, present, selection)
         else:
             self._findings.take(self._intake, present, selection)
         self._findings.files = merge_identical(
             self._shared.writer.run, self._findings.files, selection, self._intake.path_of
         )
+
+    def _fitting(self, missing: Sequence[PlacedFile]) -> list[PlacedFile]:
+        """Return the files that could each lie on this disk; one that never could costs only itself.
+
+        A file with holes is one too: most programs that read or copy it would need its whole size.
+        """
+        room_bytes = self._shared.writer.room_bytes()
+        fitting = [placed for placed in missing if placed.entry.size_bytes <= room_bytes]
+        for placed in missing:
+            size_bytes = placed.entry.size_bytes
+            if size_bytes > room_bytes:
+                reason = f"its {size_bytes >> 20} MiB do not fit: there is room for {room_bytes >> 20} MiB"
+                self._intake.refuse(placed, reason)
+        return fitting
 
     def _divided(self, selection: Selection) -> tuple[dict[bytes, CollectedFile], list[PlacedFile]]:
         """Tell the files that are already here from those to fetch."""

@@ -11,8 +11,10 @@ from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.select import PlacedFile
+from cluster_collect.store.budget import Budget
+from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, IncomingFile
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import LARGE_BYTES, FileRefusedError, IncomingFile, RunWriter
+from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
@@ -23,9 +25,9 @@ _REPORT_EVERY_BYTES = 256 * 1024
 class Intake:
     """Writes the wanted files of one host and remembers how each one fared.
 
-    `stored` holds whole files by source; `mismatched` those whose size was not the announced one;
-    `failed` those that this machine cannot hold, with the reason. `n_bytes_aside` counts what was kept
-    of large files that were cut off.
+    `stored` holds whole files by source; `mismatched` those whose size was not the announced one, which
+    wait under a temporary name for `keep_changed` or `refuse`; `failed` those that this machine cannot
+    hold, with the reason. `n_bytes_aside` counts what was kept of large files that were cut off.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Intake:
         prefix: str,
         *,
         writer: RunWriter,
+        budget: Budget,
         journal: Journal,
         watch: ProgressListener,
     ) -> None:
@@ -42,7 +45,9 @@ class Intake:
         self._server_id = server_id
         self._prefix = prefix
         self._writer = writer
+        self._budget = budget
         self._journal = journal
+        self._held: dict[bytes, IncomingFile] = {}
         self._watch = watch
         self._unreported_bytes = 0
         self._unannounced: list[CollectedFile] = []
@@ -72,7 +77,9 @@ class Intake:
         """Open a file, or note why it cannot be kept here and return None."""
         self.forget(placed)
         try:
-            return self._writer.begin(self.path_of(placed), self._version(placed))
+            return self._writer.begin(
+                self.path_of(placed), self._version(placed), has_holes=placed.entry.has_holes
+            )
         except FileRefusedError as error:
             self.failed[placed.entry.path] = self.described(placed, reason=str(error))
             return None
@@ -89,7 +96,23 @@ class Intake:
         loop = asyncio.get_running_loop()
         path, version = self.path_of(placed), self._version(placed)
         self.forget(placed)
-        return await in_thread(self._writer.resume, path, version, lambda: loop.call_soon_threadsafe(alive))
+        return await in_thread(
+            self._writer.resume,
+            path,
+            version,
+            lambda: loop.call_soon_threadsafe(alive),
+            has_holes=placed.entry.has_holes,
+        )
+
+    def write(self, incoming: IncomingFile, data: bytes | memoryview) -> None:
+        """Append content to a file.
+
+        Raises:
+            FileRefusedError: this file grows larger than the file system allows.
+            NoRoomError: the host writes more than there is room for.
+            ClusterError: the disk is full or broken.
+        """
+        self._budget.spend(incoming.write(data))
 
     def put_aside(self, incoming: IncomingFile) -> None:
         """Keep the beginning of a large file, to go on from there; remove that of a small one."""
@@ -101,6 +124,26 @@ class Intake:
         self.stored.pop(path, None)
         self.mismatched.pop(path, None)
         self.failed.pop(path, None)
+        held = self._held.pop(path, None)
+        if held is not None:
+            held.abandon()
+
+    def refuse(self, placed: PlacedFile, reason: str) -> None:
+        """Remove a file of another size than announced."""
+        self.forget(placed)
+        self.failed[placed.entry.path] = self.described(placed, reason=reason)
+
+    def keep_changed(self, placed: PlacedFile) -> None:
+        """Give a file its final name that has another size than announced, because it was still written."""
+        held = self._held.pop(placed.entry.path, None)
+        if held is not None:
+            held.settle()
+
+    def drop_held(self) -> None:
+        """Remove what still waits under a temporary name."""
+        for held in self._held.values():
+            held.abandon()
+        self._held.clear()
 
     def _version(self, placed: PlacedFile) -> str:
         """Return the mark of exactly this version of a large file; empty for a small one."""
@@ -139,34 +182,41 @@ class Intake:
 
     def take(self, placed: PlacedFile, content: memoryview) -> None:
         """Keep a file all of which is here."""
-        self.forget(placed)
         self.received(len(content))
+        if len(content) != placed.entry.size_bytes or placed.entry.has_holes:
+            incoming = self.begin(placed)
+            if incoming is not None:
+                self.write(incoming, content)
+                self.finish(placed, incoming)
+            return
+        self.forget(placed)
+        self._budget.spend(len(content))
         try:
             sha256 = self._writer.store(self.path_of(placed), content, placed.entry.mtime_ns)
         except FileRefusedError as error:
             self.failed[placed.entry.path] = self.described(placed, reason=str(error))
         else:
-            self._note(placed, len(content), sha256)
+            self._note(placed, sha256)
 
     def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
-        """Keep a file that has been received to its end."""
-        try:
-            sha256 = incoming.commit(placed.entry.mtime_ns)
-        except FileRefusedError as error:
-            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
-        else:
-            self._note(placed, incoming.n_bytes, sha256)
-
-    def _note(self, placed: PlacedFile, n_bytes: int, sha256: str) -> None:
-        """Note a file that now has its final name; one of another size than announced is not the one."""
+        """Keep a file that has been received to its end; one of another size than announced only waits."""
         entry = placed.entry
+        try:
+            if incoming.n_bytes == entry.size_bytes:
+                self._note(placed, incoming.commit(entry.mtime_ns))
+            else:
+                sha256 = incoming.hold(entry.mtime_ns)
+                self._held[entry.path] = incoming
+                size_now = RemoteEntry(entry.path, "f", incoming.n_bytes, entry.mtime_ns)
+                self.mismatched[entry.path] = self.described(PlacedFile(size_now, placed.target), sha256)
+        except FileRefusedError as error:
+            self.failed[entry.path] = self.described(placed, reason=str(error))
+
+    def _note(self, placed: PlacedFile, sha256: str) -> None:
+        """Note a file that now has its final name."""
         file = self.described(placed, sha256)
-        if n_bytes != entry.size_bytes:
-            size_now = RemoteEntry(entry.path, "f", n_bytes, entry.mtime_ns)
-            self.mismatched[entry.path] = self.described(PlacedFile(size_now, placed.target), sha256)
-            return
         self._journal.record(self._server_id, file)
-        self.stored[entry.path] = file
+        self.stored[placed.entry.path] = file
         self._unannounced.append(file)
 
 
@@ -201,7 +251,7 @@ class TarIntake:
         self._intake.received(len(data))
         if self._incoming is not None and self._placed is not None:
             try:
-                self._incoming.write(data)
+                self._intake.write(self._incoming, data)
             except FileRefusedError as error:
                 self._intake.failed[self._placed.entry.path] = self._intake.described(
                     self._placed, reason=str(error)

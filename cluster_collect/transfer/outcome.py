@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cluster_collect.failures import Failure, listing_failure, nothing_found
+from cluster_collect.failures import Failure, left_out, listing_failure, nothing_found
 from cluster_collect.faults import HostError
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
@@ -58,19 +58,7 @@ def outcome_of(
     spec: HostSpec, findings: Findings, kept: Sequence[CollectedFile], seconds: float
 ) -> HostOutcome:
     """Return the host's line of the manifest."""
-    skipped = [
-        CollectedFile(
-            path="",
-            source=os.fsdecode(refused.entry.path),
-            size_bytes=refused.entry.size_bytes,
-            mtime_ns=refused.entry.mtime_ns,
-            sha256="",
-            state="skipped",
-            reason=refused.reason,
-        )
-        for refused in findings.refused
-    ]
-    files = (*findings.files, *kept, *skipped)
+    files = (*findings.files, *kept, *map(not_taken, findings.refused))
     failure = _why(spec, findings)
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
     state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
@@ -97,7 +85,32 @@ def _why(spec: HostSpec, findings: Findings) -> Failure:
         log = host_directory(Path(), spec.host).parent / PREPARE_LOG_NAME
         advice = f"its output is in the run directory, in {log}"
         return Failure("prepare", findings.prepare_problem, advice)
-    return _why_files(findings) if findings.files else nothing_found(profiler_root(spec))
+    if findings.files and (why := _why_files(findings)).word:
+        return why
+    problem = "" if findings.survey is None else findings.survey.problem
+    return why_not_all(spec, len(findings.files), findings.refused, problem)
+
+
+def why_not_all(spec: HostSpec, n_files: int, refused: Sequence[Refused], problem: str) -> Failure:
+    """Why a listing and a selection do not show all profiler data of a host, worst first."""
+    lost = [one for one in refused if one.is_lost]
+    if lost:
+        return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
+    return listing_failure(problem) if n_files else nothing_found(profiler_root(spec))
+
+
+def not_taken(refused: Refused) -> CollectedFile:
+    """Return the manifest's line for what was found and not taken."""
+    entry = refused.entry
+    return CollectedFile(
+        path="",
+        source=os.fsdecode(entry.path),
+        size_bytes=entry.size_bytes,
+        mtime_ns=entry.mtime_ns,
+        sha256="",
+        state="failed" if refused.is_lost else "skipped",
+        reason=refused.reason,
+    )
 
 
 def _why_files(findings: Findings) -> Failure:
@@ -109,7 +122,7 @@ def _why_files(findings: Findings) -> Failure:
     if unstable:
         reason = f"{_n_files(unstable)} still being written, the first is {unstable[0].source}"
         return Failure("files-unstable", reason, "call it again when the job has ended")
-    return listing_failure("" if findings.survey is None else findings.survey.problem)
+    return Failure()
 
 
 def _n_files(files: Sequence[CollectedFile]) -> str:

@@ -6,14 +6,13 @@ import os
 import time
 from dataclasses import asdict
 
-from cluster_collect.failures import listing_failure, nothing_found
 from cluster_collect.faults import NoShellError
 from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
-from cluster_collect.transfer.survey import Survey, chosen, profiler_root, survey_host
+from cluster_collect.transfer.survey import Survey, chosen, survey_host
 from cluster_collect.transports.protocol import Dialer
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
-from cluster_run.manifest import CollectedFile
 
 
 async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostPlan:
@@ -31,19 +30,8 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
         )
         for placed in selection.files
     )
-    skipped = tuple(
-        CollectedFile(
-            "",
-            os.fsdecode(one.entry.path),
-            one.entry.size_bytes,
-            one.entry.mtime_ns,
-            "",
-            "skipped",
-            one.reason,
-        )
-        for one in selection.refused
-    )
-    failure = listing_failure(survey.problem) if files else nothing_found(profiler_root(spec))
+    skipped = tuple(map(not_taken, selection.refused))
+    failure = why_not_all(spec, len(files), selection.refused, survey.problem)
     return HostPlan(
         host=spec.host,
         server_id=spec.server_id,
@@ -63,8 +51,9 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
         HostError: it cannot be reached or listed.
     """
     survey, login_s = await _look(dialer, spec, options)
-    files = chosen(survey, spec, options.what).files
-    failure = listing_failure(survey.problem) if files else nothing_found(profiler_root(spec))
+    selection = chosen(survey, spec, options.what)
+    files = selection.files
+    failure = why_not_all(spec, len(files), selection.refused, survey.problem)
     return HostCheck(
         host=spec.host,
         server_id=spec.server_id,

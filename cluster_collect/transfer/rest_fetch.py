@@ -9,7 +9,7 @@ from cluster_collect.faults import HostileDataError
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import rest_program
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.writer import FileRefusedError, IncomingFile
+from cluster_collect.store.incoming import FileRefusedError, IncomingFile
 from cluster_collect.transfer.intake import Intake
 from cluster_collect.transports.protocol import RunningCommand
 
@@ -32,7 +32,7 @@ class _Rest:
         if content:
             self._n_missing -= len(content)
             self._intake.received(len(content))
-            self._incoming.write(content)
+            self._intake.write(self._incoming, content)
         if after:
             self._trailer.feed(bytes(after))
 

@@ -67,6 +67,7 @@ class Rounds:
             pending = changed
         for placed in pending:
             if placed.entry.path not in self._intake.failed:
+                self._intake.keep_changed(placed)
                 self._findings.unstable.add(placed.entry.path)
 
     async def differing(
@@ -106,6 +107,7 @@ class Rounds:
             codec=codec,
             niceness=self._options.remote_niceness,
             max_entries=self._options.max_entries_per_host,
+            follow=self._spec.follow_links,
             book=book,
         )
 
@@ -159,7 +161,7 @@ class Rounds:
                 reason = (
                     f"{intake.mismatched[path].size_bytes} bytes came instead of {placed.entry.size_bytes}"
                 )
-                intake.failed[path] = intake.described(placed, reason=reason)
+                intake.refuse(placed, reason)
             elif path not in intake.stored:
                 intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
             elif errors and (padded := _why_padded(path, errors)):

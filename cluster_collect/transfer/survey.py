@@ -8,15 +8,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cluster_collect.entries import RemoteEntry
+from cluster_collect.entries import Link, RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoShellError
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
-from cluster_collect.selection.select import Selection, TreeShape, select
+from cluster_collect.selection.select import Selection, Tree, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.tar_fetch import last_line
-from cluster_collect.transfer.walker import walk
+from cluster_collect.transfer.walker import Walked, walk
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
 
@@ -39,6 +39,8 @@ class Survey:
     free_bytes: int | None = None
     problem: str = ""
     shell: RunningCommand | None = field(default=None, repr=False, compare=False)
+    links: Sequence[Link] = ()
+    real_root: bytes = b""
 
     def method(self, spec: HostSpec) -> str:
         """Say how the files would travel."""
@@ -55,7 +57,8 @@ def profiler_root(spec: HostSpec) -> str:
 def chosen(survey: Survey, spec: HostSpec, what: Sequence[str]) -> Selection:
     """Select and place the files of a survey."""
     root_name = os.fsencode(profiler_root(spec).rstrip("/").rpartition("/")[2])
-    return select(survey.entries, TreeShape(root_name, spec.device_regex, spec.output_dir), what)
+    tree = Tree(survey.entries, tuple(survey.links), survey.real_root)
+    return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), what)
 
 
 async def survey_host(
@@ -75,7 +78,7 @@ async def survey_host(
 
 
 async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
-    program = probe_program(os.fsencode(profiler_root(spec)))
+    program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links)
     noise = MarkerFilter(program.marker)
     listing = ListingReader(options.max_entries_per_host)
     watchdog = Watchdog(options.listing_deadline_s)
@@ -126,28 +129,30 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
         free_bytes=listing.free_bytes,
         problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
         shell=shell,
+        links=listing.links,
+        real_root=listing.real_root,
     )
 
 
 async def survey_by_files(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
     """List a host's files without a shell."""
     watchdog = Watchdog(options.listing_deadline_s)
-    unreadable: list[bytes] = []
+    walked = Walked(spec.follow_links)
 
     async def listed() -> list[RemoteEntry]:
         files: RemoteFiles = await connection.open_files()
         try:
             root = os.fsencode(profiler_root(spec))
-            return await walk(files, root, options.max_entries_per_host, unreadable, watchdog.progress)
+            return await walk(files, root, options.max_entries_per_host, walked, watchdog.progress)
         finally:
             await files.close()
 
     entries = await watchdog.guard(listed(), "listing its profiler data")
     problem = ""
-    if unreadable:
-        first = unreadable[0].decode(errors="replace")
-        problem = f"{len(unreadable)} directories could not be listed, the first is {first}"
-    return Survey(entries, codec=None, problem=problem)
+    if walked.unreadable:
+        first = walked.unreadable[0].decode(errors="replace")
+        problem = f"{len(walked.unreadable)} directories could not be listed, the first is {first}"
+    return Survey(entries, codec=None, problem=problem, links=walked.links, real_root=walked.root)
 
 
 async def run_prepare(

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from cluster_collect.entries import RemoteEntry, unchanged, unsafe_because
+from cluster_collect.entries import (
+    MAX_PATH_BYTES_PER_HOST,
+    Link,
+    RemoteEntry,
+    is_capture,
+    unchanged,
+    unsafe_because,
+)
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, RemoteFailureError
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.writer import FileRefusedError
+from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.transfer.intake import Intake
 from cluster_collect.transports.protocol import RemoteFiles
 from cluster_collect.watchdog import cancelled
@@ -18,30 +27,40 @@ _N_SCANS = 16
 N_FILES_IN_FLIGHT = 64
 
 
+@dataclass
+class Walked:
+    """What a walk may follow, and what it tells beside the files."""
+
+    follow: Sequence[str] = ()
+    root: bytes = b""
+    links: list[Link] = field(default_factory=list)
+    unreadable: list[bytes] = field(default_factory=list)
+
+
 async def walk(
     files: RemoteFiles,
     profiler_root: bytes,
     max_entries: int,
-    unreadable: list[bytes],
+    walked: Walked,
     progress: Callable[[], None],
 ) -> list[RemoteEntry]:
-    """List everything below the root that is not a directory; links are listed, never followed.
+    """List everything below the root that is not a directory.
 
-    Directories that cannot be listed are added to `unreadable`.
+    Links are listed; those to directories are judged, and followed as `walked` allows.
 
     Raises:
         NoProfilerRootError: the root cannot be listed.
         HostileDataError: unsafe names, too many entries, or directories without end.
     """
     try:
-        root = await files.real_path(profiler_root)
+        root = walked.root = await files.real_path(profiler_root)
         level = [(b"", await files.scan(root, max_entries))]
     except RemoteFailureError as error:
         raise NoProfilerRootError(
             f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
         ) from None
     found: list[RemoteEntry] = []
-    n_entries = 0
+    n_entries = n_path_bytes = 0
     for _ in range(_MAX_DEPTH):
         directories: list[bytes] = []
         for prefix, names in level:
@@ -51,17 +70,57 @@ async def walk(
             for name in names:
                 _require_bare_name(name.path)
                 path = prefix + name.path
+                n_path_bytes += len(path)
+                if n_path_bytes > MAX_PATH_BYTES_PER_HOST:
+                    raise HostileDataError(
+                        f"the listing holds more than {MAX_PATH_BYTES_PER_HOST >> 20} MiB of names"
+                    )
                 if name.kind == "d":
                     directories.append(path)
                 else:
-                    found.append(RemoteEntry(path, name.kind, name.size_bytes, name.mtime_ns))
+                    found.append(replace(name, path=path))
+                    is_nested = any(path.startswith(link.path + b"/") for link in walked.links)
+                    if name.kind == "l" and not is_nested and await _link(files, path, max_entries, walked):
+                        directories.append(path)
         progress()
         if not directories:
             return found
         level = await _scan_all(
-            files, root, directories, max_entries=max_entries, unreadable=unreadable, progress=progress
+            files,
+            root,
+            directories,
+            max_entries=max_entries,
+            unreadable=walked.unreadable,
+            progress=progress,
         )
     raise HostileDataError(f"directories are nested deeper than {_MAX_DEPTH}")
+
+
+async def _link(files: RemoteFiles, path: bytes, max_entries: int, walked: Walked) -> bool:
+    """Note a link that leads to a directory, or nowhere; return whether what lies behind it is listed too."""
+    here = walked.root + b"/" + path
+    try:
+        target = await files.real_path(here)
+    except RemoteFailureError:
+        walked.links.append(Link(path, b"", is_dangling=True))
+        return False
+    if (here + b"/").startswith(target.rstrip(b"/") + b"/"):
+        walked.links.append(Link(path, target))  # a circle
+        return False
+    try:
+        names = await files.scan(here, max_entries)
+    except RemoteFailureError:  # a file, or nothing
+        try:
+            await files.stat(target)
+        except RemoteFailureError:
+            walked.links.append(Link(path, target, is_dangling=True))
+        return False
+    allowed = [await files.real_path(os.fsencode(one)) for one in walked.follow if one != "."]
+    allowed += [walked.root] if walked.follow else []
+    is_followed = any((target + b"/").startswith(one.rstrip(b"/") + b"/") for one in allowed)
+    holds = is_capture(path.rpartition(b"/")[2]) or any(is_capture(name.path) for name in names)
+    walked.links.append(Link(path, target, holds, is_followed=is_followed))
+    return is_followed
 
 
 def _require_bare_name(name: bytes) -> None:
@@ -120,13 +179,13 @@ async def fetch_by_walker(
         def receive(data: bytes) -> float:
             pause_s = book(len(data))
             intake.received(len(data))
-            incoming.write(data)
+            intake.write(incoming, data)
             return pause_s
 
         try:
             await files.read(root + b"/" + entry.path, entry.size_bytes, receive, incoming.n_bytes)
             now = await files.stat(root + b"/" + entry.path)
-            after[entry.path] = RemoteEntry(entry.path, now.kind, now.size_bytes, now.mtime_ns)
+            after[entry.path] = replace(now, path=entry.path)
             if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):
                 intake.finish(placed, incoming)
                 intake.note_down()

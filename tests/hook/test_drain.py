@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.drain import Drained, DrainOptions, drain
+from cluster_hook.metrics import place_metrics
 from cluster_hook.spool import Attempts, Spool
 from cluster_run.errors import InputError
 
@@ -176,6 +177,17 @@ def test_a_failing_request_is_tried_a_few_times_and_ends_with_its_reason(site: S
     assert "tried 2 times" in site.reason("1-0")
     assert site.keys("failed") == ["1-0"], "the request is kept, to be put back by hand"
     assert site.drain() == []
+
+
+@pytest.mark.parametrize(
+    "comment", ["profile_dir=%q", "profile_dir=a,profile_dir=b", "profile_dir=a,rank_table=t"]
+)
+def test_a_mistake_that_no_further_attempt_mends_is_told_at_once(site: Site, comment: str) -> None:
+    (site.work_dir / "t").write_text("not a rank table")
+    site.drop("1-0", nodes="n1", comment=comment)
+    assert site.drain(n_attempts=3) == [("1-0", "failed")]
+    assert site.told[0].outcome is not None
+    assert "tried" not in site.reason("1-0")
 
 
 def test_a_failed_request_that_is_put_back_gets_all_its_attempts_again(site: Site) -> None:
@@ -348,3 +360,11 @@ def test_a_user_that_this_host_does_not_know_ends_as_a_named_failure(site: Site)
     site.drop("1-0", nodes="n1", uid=4_000_000_001)
     site.drain(n_attempts=1)
     assert "user 4000000001" in site.reason("1-0")
+
+
+def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:
+    directory = tmp_path / "textfile"
+    directory.mkdir()
+    place_metrics("cluster_analysis_ranks 8\n", "1", directory, keep_s=-1.0)
+    site.start_drain(f"--prometheus-dir={directory}").communicate(timeout=20)
+    assert [path.name for path in directory.iterdir()] == ["cluster_hook.prom"]

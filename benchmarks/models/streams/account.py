@@ -1,4 +1,4 @@
-"""Step times of one rank from its operations, by the definitions of torch_npu (msprof-analyze.md, section 1.4)."""
+"""Step times of one rank from its operations, by torch_npu's definitions (msprof-analyze.md, section 1.4)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Run a program: an event queue over the streams of all devices. Nothing here knows of steps or schedules.
 
-An operation starts when its stream is free, all it waits for is done, and its host has launched it. A collective
-leaves when its last member has come and its slowest link is done. A message needs its sender, then the link,
-then its receiver. Kernels run slower beside transfers, and transfers beside kernels.
+An operation starts when its stream is free, all it waits for is done, and its host has launched it. A
+collective leaves when its last member has come and its slowest link is done. A message needs its sender, then
+the link, then its receiver. Kernels run slower beside transfers, and transfers beside kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.models.streams.job import Fault
 from benchmarks.models.streams.links import Carried
-from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, HOST, KERNELS, Call, Message, Op
+from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, KERNELS, Call, Message, Op
 from benchmarks.models.streams.program import Program
 
 _START, _END = 0, 1
@@ -33,7 +33,7 @@ class Mended:
     pauses: frozenset[int] = frozenset()
 
 
-class Stuck(RuntimeError):
+class StuckError(RuntimeError):
     """Operations that wait for each other: a mistake in the program."""
 
 
@@ -86,7 +86,7 @@ class _Run:
                 self._end(op, now)
         total = sum(len(ops) for ops in self.program.ops)
         if self.n_done != total:
-            raise Stuck(f"{total - self.n_done} of {total} operations never ended")
+            raise StuckError(f"{total - self.n_done} of {total} operations never ended")
         return max(max(op.end_us for op in ops[-3:]) for ops in self.program.ops) / self.job.steps
 
     def _push(self, at: float, phase: int, op: Op) -> None:
@@ -206,7 +206,7 @@ class _Run:
         )
 
     def _exchange(self, op: Op, now: float) -> None:
-        """Start all messages of a call whose other end is there, and end the call with its last one."""
+        """Start all messages of a call whose other end is there; it ends with the last of them."""
         op.n_open = len(op.sends) + len(op.receives)
         op.earliest_us = now
         for message in op.sends:
@@ -248,7 +248,7 @@ class _Run:
 
 
 def costs(program: Program, faults: Sequence[Fault]) -> tuple[float, list[tuple[float, float]]]:
-    """Return the mean step in µs, and each fault's cost alone and beside the others; times are left as run."""
+    """Return the mean step in µs, and each fault's cost alone and beside the others."""
     clean = run(program)
     found = []
     whole = run(program, faults) if len(faults) > 1 else 0.0

@@ -13,7 +13,6 @@ from typing import Any
 
 from benchmarks.models.streams.account import step_times
 from benchmarks.models.streams.links import Carried
-
 from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, KERNELS, Op
 from benchmarks.models.streams.program import Program
 
@@ -35,7 +34,9 @@ def write(program: Program, folder: Path) -> None:
     offsets = _clocks(program)
     for rank in range(job.n_ranks):
         host = job.host(rank)
-        capture = run / str(host + 1) / "profiler" / f"node{host + 1}_{4000 + rank}_20260101000000000_ascend_pt"
+        capture = (
+            run / str(host + 1) / "profiler" / f"node{host + 1}_{4000 + rank}_20260101000000000_ascend_pt"
+        )
         output = capture / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
         _RankFiles(program, rank, offsets[host]).write(capture, output)
@@ -124,7 +125,7 @@ class _RankFiles:
             # A fault of one type of kernels lengthens the block by what this type takes more.
             parts = self._parts(op)
             for name, time_us, count in parts:
-                row = totals.setdefault(name, [0, 0.0, 1e18, 0.0])
+                row = totals.setdefault(name, [0.0, 0.0, 1e18, 0.0])
                 row[0] += count
                 row[1] += time_us
                 row[2] = min(row[2], time_us / count)
@@ -132,12 +133,15 @@ class _RankFiles:
         if self.job.varying.small_tables:
             totals = {name: row for name, row in totals.items() if name in _SMALL}
         whole = sum(row[1] for row in totals.values())
-        lines = ["Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"]
-        for name, (count, total, low, high) in sorted(totals.items(), key=lambda one: -one[1][1]):
-            core = "AI_CORE" if "MatMul" in name or "Matmul" in name else "MIX_AIC" if "Flash" in name else "AI_VECTOR_CORE"
+        lines = [
+            "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)"
+        ]
+        for name, row in sorted(totals.items(), key=lambda one: -one[1][1]):
+            n, total, low, high = row
+            core = "MIX_AIC" if "Flash" in name else "AI_CORE" if "mul" in name.lower() else "AI_VECTOR_CORE"
             device = self.rank % self.job.ranks_per_host
             lines.append(
-                f"{device},{name},{core},{count},{total:.3f},{low:.3f},{total / count:.3f},{high:.3f},"
+                f"{device},{name},{core},{n:.0f},{total:.3f},{low:.3f},{total / n:.3f},{high:.3f},"
                 f"{total / whole * 100:.3f}"
             )
         return "\n".join(lines) + "\n"
@@ -189,9 +193,7 @@ class _RankFiles:
         for message in (*op.sends, *op.receives):
             transport = self.program.network.transport(message.source, message.destination)
             found.append(
-                Carried(
-                    message.source, message.destination, transport, message.size_mb, message.transfer_us
-                )
+                Carried(message.source, message.destination, transport, message.size_mb, message.transfer_us)
             )
         return found
 
@@ -234,7 +236,9 @@ class _RankFiles:
     def _rows(self, what: str, group: str, rows: list[tuple[str, Carried]]) -> dict[str, Any]:
         """Return the matrix of one kind of operator in one group: single operators, or samples of them."""
         ranks, number = self.program.groups[group], self.hashes[group]
-        ends = [(f"{ranks.index(one.source)}-{ranks.index(one.destination)}", name, one) for name, one in rows]
+        ends = [
+            (f"{ranks.index(one.source)}-{ranks.index(one.destination)}", name, one) for name, one in rows
+        ]
         if self.job.varying.matrix == "operators":
             single: dict[str, Any] = {}
             for pair, name, one in ends:
@@ -290,5 +294,3 @@ def _link(one: Carried, name: str | None) -> dict[str, Any]:
 
 def _dump(path: Path, value: object) -> None:
     path.write_text(json.dumps(value))
-
-

@@ -16,8 +16,9 @@ class Varying:
 
     #: A block of kernels from one call to the next: 0.3 to 1 % on Ascend samples.
     kernel_sigma: float = 0.005
-    #: A device against its peers, for good; one in a hundred has an exponential tail of mean 1 %.
+    #: A device against its peers, for good; some have an exponential tail of mean 1 %.
     device_sigma: float = 0.002
+    tail_share: float = 0.01
     #: All kernels of a step of all ranks.
     step_sigma: float = 0.004
     #: Length of samples, the same on all ranks of a replica: 0.2 to 0.35 where sequences are not packed.
@@ -82,7 +83,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Job:
-    """Ranks lie in the order of `order`, its first dimension fastest; a host holds `ranks_per_host` of them."""
+    """Ranks lie in the order of `order`, its first dimension fastest, `ranks_per_host` of them on a host."""
 
     tp: int = 1
     cp: int = 1

@@ -9,7 +9,8 @@ from benchmarks.models.streams.files import write
 from benchmarks.models.streams.job import Fault, Job
 from benchmarks.models.streams.program import Program
 from benchmarks.models.streams.scenarios import CLASSES, scenario
-from benchmarks.models.truth import KnownFault, KnownJob, Named
+from benchmarks.models.truth import KnownFault, KnownJob
+from cluster_run.findings import Finding
 
 NAME = "streams"
 FAULT_CLASSES = tuple(CLASSES)
@@ -35,11 +36,20 @@ def made(
         f"{job.exchanges if job.pp > 1 else f'beside {job.beside_share:.0%}'}"
     )
 
-    def saving_ms(named: Named) -> float:
-        return (step_us - run(program, faults, _mended(job, named))) / 1000.0
+    def saving_ms(finding: Finding) -> float:
+        return (step_us - run(program, faults, _mended(job, finding))) / 1000.0
 
     return KnownJob(
-        folder, mode, seed, name, about, job.n_ranks, step_us / 1000.0, (step_us - clean_us) / 1000.0, known, saving_ms
+        folder,
+        mode,
+        seed,
+        name,
+        about,
+        job.n_ranks,
+        step_us / 1000.0,
+        (step_us - clean_us) / 1000.0,
+        known,
+        saving_ms,
     )
 
 
@@ -62,13 +72,14 @@ def _known(job: Job, fault: Fault, alone_us: float, beside_us: float) -> KnownFa
     )
 
 
-def _mended(job: Job, named: Named) -> Mended:
+def _mended(job: Job, finding: Finding) -> Mended:
     """Return what a finding asks to mend; a kind that no part of this model stands for mends nothing."""
-    kind, ranks, links = named
+    kind, ranks = finding.kind, [int(rank) for rank in finding.ranks]
     if kind in ("slow_rank", "slow_host", "host_bound", "input_bound"):
         return Mended(devices=frozenset(ranks), pauses=frozenset(ranks))
     if kind.startswith("slow_") or kind == "retransmission":
-        both = {pair for a, b in links for pair in ((a, b), (b, a))}
+        ends = [(int(link.src), int(link.dst)) for link in finding.links]
+        both = {pair for a, b in ends for pair in ((a, b), (b, a))}
         return Mended(links=frozenset(both))
     return Mended(
         samples=kind == "data_imbalance",

@@ -15,8 +15,8 @@ BLOCKS: dict[str, tuple[tuple[str, float, int], ...]] = {
         ("SwiGlu", 0.04, 1), ("Cast", 0.04, 6), ("RotaryPositionEmbedding", 0.04, 2),
     ),
     "backward": (
-        ("MatMulV3", 0.42, 14), ("FlashAttentionScoreGrad", 0.33, 1), ("Add", 0.08, 8), ("RmsNormGrad", 0.07, 2),
-        ("SwiGluGrad", 0.05, 1), ("Mul", 0.05, 5),
+        ("MatMulV3", 0.42, 14), ("FlashAttentionScoreGrad", 0.33, 1), ("Add", 0.08, 8),
+        ("RmsNormGrad", 0.07, 2), ("SwiGluGrad", 0.05, 1), ("Mul", 0.05, 5),
     ),
     "weights": (("MatMulV3", 0.95, 7), ("Add", 0.05, 7)),
     "experts": (("GroupedMatmul", 0.85, 3), ("SwiGlu", 0.10, 1), ("MoeTokenPermute", 0.05, 1)),

@@ -47,7 +47,7 @@ class Program:
     def _device(self, rank: int) -> float:
         dice = random.Random(f"{self.seed}/device/{rank}")
         own = dice.gauss(1.0, self.job.varying.device_sigma)
-        return own + (dice.expovariate(100.0) if dice.random() < 0.01 else 0.0)
+        return own + (dice.expovariate(100.0) if dice.random() < self.job.varying.tail_share else 0.0)
 
     def _shared_draws(self) -> dict[str, list[float]]:
         """Draw what ranks share: the pace of each step (an AR(1) series)."""

@@ -8,7 +8,7 @@ from benchmarks.models.streams.job import Job
 
 
 class Turn(NamedTuple):
-    """One piece of work of a stage: forward F, backward B (with or without W), or the weights' gradients W."""
+    """A piece of a stage's work: forward F, backward B, or its halves for inputs (b) and weights (W)."""
 
     what: str
     microbatch: int
@@ -65,7 +65,9 @@ def _zero_bubble(job: Job, stage: int) -> list[Turn]:
     weights = [Turn("W", m) for m in range(job.microbatches)]
     n_backward = 0
     for turn in _alternating(
-        [Turn("F", m) for m in range(job.microbatches)], [Turn("b", m) for m in range(job.microbatches)], ahead
+        [Turn("F", m) for m in range(job.microbatches)],
+        [Turn("b", m) for m in range(job.microbatches)],
+        ahead,
     ):
         found.append(turn)
         n_backward += turn.what == "b"

@@ -11,12 +11,12 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect, Where
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.judge.wording import milliseconds, percent
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Cause, Evidence, WorkloadKind
 
 

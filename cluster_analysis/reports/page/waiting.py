@@ -48,7 +48,7 @@ def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]
 
 
 def ranks_of_groups(matched: pa.Table) -> dict[str, int]:
-    """Return how many ranks took part in each group; messages have a row a call: all that called."""
+    """Return how many ranks took part in each group: for messages, which have a row a call, all callers."""
     counted = matched.group_by(["group"], use_threads=False).aggregate(
         [("n_ranks", "max"), ("rank", "count_distinct")]
     )

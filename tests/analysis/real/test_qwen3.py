@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cluster_analysis.reports.traffic import build_traffic
 
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
-from cluster_analysis.reports.traffic import build_traffic
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.topology.build import map_links
@@ -157,8 +157,14 @@ def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_i
     tmp_path: Path,
 ) -> None:
     with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path)) as run:
-        groups = {tuple(one["ranks"]): one for one in build_traffic(judged(run)).header["groups"]}
+        found = build_traffic(judged(run)).header["groups"]
+    groups = {tuple(one["ranks"]): one for one in found if one["role"] == "pp"}
     for first, second, lost_ms in ((0, 2, 191.6), (1, 3, 197.3)):
         pipeline = groups[first, second]
         assert pipeline["wait_us"] / US_PER_MS == pytest.approx(lost_ms, abs=0.1)
         assert (pipeline["last_rank"], round(pipeline["last_share"], 2)) == (second, 0.81)
+
+
+def test_ranks_2_and_3_of_qwen3_are_devices_4_and_5() -> None:
+    topology, _ = topology_of(*read("qwen3-4ranks-pt"))
+    assert topology.devices == {0: 0, 1: 1, 2: 4, 3: 5}

@@ -62,7 +62,9 @@ class Connection:
 def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> None:
     command = EndlessCommand()
     connection: HostConnection = Connection(command)
-    source = HostSource(connection, b"/root", "none", niceness=0, max_entries=1, book=lambda _: 0.0)
+    source = HostSource(
+        connection, b"/root", "none", niceness=0, max_entries=1, follow=(), book=lambda _: 0.0
+    )
     taken: list[bytes] = []
 
     async def cancelled_in_the_middle() -> None:

@@ -7,11 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_collect.entries import RemoteEntry, unsafe_because
-from cluster_collect.selection.select import Selection, TreeShape, select
+from cluster_collect.selection import select as selection_of
+from cluster_collect.selection.select import Selection, Tree, TreeShape
 
 
 def entries(*paths: str, kind: str = "f") -> list[RemoteEntry]:
     return [RemoteEntry(path.encode("utf-8", "surrogateescape"), kind, 1, 0) for path in paths]
+
+
+def select(found: list[RemoteEntry], shape: TreeShape, what: list[str]) -> Selection:
+    return selection_of.select(Tree(found), shape, what)
 
 
 def placed(selection: Selection) -> dict[str, str]:
@@ -144,7 +149,7 @@ def test_what_is_no_file_or_no_safe_name_is_refused_with_a_reason() -> None:
     selection = select([link, climbing], ROOT, ["full"])
     assert selection.files == ()
     assert [refused.reason for refused in selection.refused] == [
-        "a symbolic link: not followed, not copied",
+        "a symbolic link: not followed",
         "the path has an empty, '.' or '..' part",
     ]
 

@@ -41,13 +41,13 @@ def test_a_host_that_offers_sftp_only_is_collected_file_by_file(
     server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
     capture = make_capture(tmp_path / "host", size_bytes=3_000_000, n_more=150)
     (capture / "empty.csv").touch()
-    (capture / "link").symlink_to("/etc/passwd")
+    (tmp_path / "host" / "link").symlink_to("/etc/passwd")
     watch = Recorder()
     spec = spec_for(own_lab, server, tmp_path / "host", transport=transport)
     outcome = only_host(collected(spec, tmp_path / "run", FULL, watch))
     assert outcome.reason == ""
     assert "sftp" in watch.notes
-    (capture / "link").unlink()
+    (tmp_path / "host" / "link").unlink()
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
     again = Recorder()
     collected(spec, tmp_path / "run", FULL, again)

@@ -1,8 +1,10 @@
-"""Every number that decides whether something is reported, in one place, with its reason."""
+"""The limits that an analysis can be given: whether something is reported at all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,7 @@ class Thresholds:
     #: False-discovery rate inside each family of tests.
     false_discovery_rate: float = 0.01
     #: With fewer peers than this a rank is not compared, only described.
-    min_peers: int = 3
+    min_peers: int = FEWEST_PEERS
     #: Scale floors: peers agree to 0.05-1 % in healthy jobs, a tighter scale would be chance.
     floor_computing: float = 0.002
     floor_free_share_of_step: float = 0.002
@@ -94,7 +96,7 @@ class Thresholds:
     small_count: int = 100
     small_share: float = 0.01
     #: Replay error above which no milliseconds are quoted.
-    replay_refuse: float = 0.05
+    replay_refuse: float = TOLERANCE_SHARE
     #: Rows below the cost of a warning that are listed at most.
     max_info: int = 5
     #: Spread of computing between stages that is worth explaining.
