@@ -18,12 +18,12 @@ from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.scratch import scratch_directory
-from cluster_analysis import run_header
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.replay.graph import laid_out
 from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
@@ -207,14 +207,12 @@ def judged(examined: Examined) -> AnalysisResult:
             parallel=topology.parallel,
             name=options.run.resolve().name,
             path=str(options.run.resolve()),
-            captured=run_header.captured_at(examined.sources),
-            analysed=run_header.analysed_at(),
-            command=run_header.run_command(options),
+            captured=captured_at(examined.sources),
+            analysed=analysed_at(),
+            command=run_command(options),
         ),
         verdict=verdict,
-        findings=tuple(
-            replace(one, places=run_header.places_of(one, topology)) for one in found.findings
-        ),
+        findings=tuple(replace(one, places=places_of(one, topology)) for one in found.findings),
         problems=tuple(sorted(set(problems), key=_problem_order)),
         notes=tuple(notes),
         replay=found.replay,

@@ -1,8 +1,8 @@
-"""What the head of every report says of a run: its name, where it lies, when it was recorded, how it was analysed.
+"""What the head of every report says of a run: its name and place, when it was recorded, how it was analysed.
 
-Findings of the same input are the same bytes. So nothing here asks a clock: the time of the recording is the one
-that the profiler wrote into the names of its directories, and the command names what decides the findings (not
-how many workers find them, nor where they are written).
+Findings of the same input are the same bytes. So what findings.json holds asks no clock: the time of the
+recording is the one that the profiler wrote into the names of its directories, and the command names what
+decides the findings (not how many workers find them, nor where they are written).
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def captured_at(sources: Iterable[RankSource]) -> str | None:
     names = {part for source in sources for path in source.files.values() for part in path.split("/")}
     found = [stamp for name in names for stamp in _STAMP.findall(name)]
     for stamp in sorted(found, reverse=True):
+        # By the host's own clock: no zone is known.
         try:
-            return datetime.strptime(stamp, "%Y%m%d%H%M%S").isoformat()  # noqa: DTZ007 (the host's own clock)
+            return datetime.strptime(stamp, "%Y%m%d%H%M%S").isoformat()
         except ValueError:
             continue
     return None
@@ -68,5 +69,6 @@ def places_of(finding: Finding, topology: Topology) -> tuple[Place, ...]:
     """Return where the ranks of a finding are, then both ends of its links; each rank once."""
     ends = [end for link in finding.links for end in (link.src, link.dst)]
     return tuple(
-        Place(rank, topology.hosts.get(rank), topology.devices.get(rank)) for rank in dict.fromkeys((*finding.ranks, *ends))
+        Place(rank, topology.hosts.get(rank), topology.devices.get(rank))
+        for rank in dict.fromkeys((*finding.ranks, *ends))
     )

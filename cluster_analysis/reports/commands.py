@@ -80,5 +80,7 @@ def _link_test(known: list[Place], finding: Finding, result: AnalysisResult) -> 
         return ()
     where = f"{place_text(first, result)} and {place_text(second, result)}"
     if first.host == second.host:
-        return (Command(where, f"HCCL_TEST_USE_DEVS={first.device},{second.device} mpirun -n 2 {_TEST} -p 2"),)
+        return (
+            Command(where, f"HCCL_TEST_USE_DEVS={first.device},{second.device} mpirun -n 2 {_TEST} -p 2"),
+        )
     return (Command(where, f"mpirun -f hostfile -n 2 {_TEST} -p 1"),)

@@ -96,7 +96,9 @@ def _where(finding: Finding, result: AnalysisResult) -> list[str]:
     asked = commands(finding, result)
     if asked:
         # The commands of one place stand together, under its name.
-        by_place = {command.where: [one.text for one in asked if one.where == command.where] for command in asked}
+        by_place = {
+            command.where: [one.text for one in asked if one.where == command.where] for command in asked
+        }
         code = [line for where, texts in by_place.items() for line in (f"# {wording.plain(where)}", *texts)]
         lines += ["```sh", *code, "```", ""]
     return lines
