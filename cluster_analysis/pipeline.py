@@ -156,6 +156,7 @@ def _reduce_all(
             problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
         tell("reducing steps", len(parts), len(numbers))
     merged = merge_steps(parts, topology, read.operators, read.packets)
+    merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
     return laid_out(merged), tuple(problems)
 
@@ -219,6 +220,7 @@ def judged(examined: Examined) -> AnalysisResult:
         "links": found.links,
         "operators": evidence.operators,
         "iterations": read.iterations,
+        **read.figures,
     }
     return AnalysisResult(
         document=document, topology=topology, tables=tables, addresses=examined.shown_addresses

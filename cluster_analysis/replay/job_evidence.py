@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
+from cluster_analysis.tables.schema import (
+    COUNTERS,
+    LINKS,
+    MATCHED,
+    OPERATORS,
+    PACKETS,
+    RANK_TIMES,
+    STEPS,
+    empty,
+)
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.ids import Step, format_number_ranges
 
@@ -34,6 +43,7 @@ class JobEvidence:
     step_operators: tuple[StepOperators | None, ...]
     notes: tuple[str, ...] = field(default=())
     graph: Graph | None = None
+    counters: pa.Table = field(default_factory=COUNTERS.empty_table)
 
 
 def merge_steps(

@@ -109,8 +109,10 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
-        apis=or_empty(apis, schema.APIS),
-        counters=counters.counter_table(rank, _counters(reading)),
+        figures={
+            "apis": or_empty(apis, schema.APIS),
+            "counters": counters.counter_table(rank, _counters(reading)),
+        },
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
     )
 
@@ -163,6 +165,7 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("npu_module_mem", counters.read_module_memory),
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
+        ("operator_details", counters.read_data_loader),
         ("profiler_db", read_task_counters),
     ):
         found += reading.first((role, read)) or []

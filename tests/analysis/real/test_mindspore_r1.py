@@ -87,7 +87,11 @@ def test_computing_of_mindspore_r1_is_that_of_its_cluster_analysis() -> None:
 def test_flops_of_mindspore_r1_lie_51_percent_over_the_mean_in_stage_2() -> None:
     _, tables = read("mindspore-r1-4ranks")
     flops = [
-        next(row["value"] for row in tables[rank].counters.to_pylist() if row["metric"] == "flops_count")
+        next(
+            row["value"]
+            for row in tables[rank].figures["counters"].to_pylist()
+            if row["metric"] == "flops_count"
+        )
         for rank in range(4)
     ]
     assert sum(flops[2:]) / 2 / (sum(flops) / 4) - 1 == pytest.approx(0.5094, abs=5e-5)
