@@ -21,7 +21,7 @@ from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.replay.graph import laid_out
-from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
+from cluster_analysis.replay.job_evidence import NO_COMMON_STEP, JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
@@ -189,6 +189,9 @@ def judged(examined: Examined) -> AnalysisResult:
     expected = _expected_ranks(capture, topology, options.selection)
     problems = _one_a_file(capture.problems, read.problems)
     missing = sorted(expected - seen)
+    if NO_COMMON_STEP in evidence.notes:
+        advice = "record the same steps on all ranks, or analyse each rank alone"
+        problems += (Problem(reason=NO_COMMON_STEP, advice=advice),)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())

@@ -39,7 +39,7 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     if view.graph is None:
         notes.append("no communication operators: costs are bounds from step totals, links are not judged")
     elif not evidence.links.num_rows:
-        notes.append("no communication matrix: links are judged by groups only, where there are three alike")
+        notes.append("no link with two known ends: links are judged by groups only, where three are alike")
     missing = view.expected_ranks - len(view.ranks)
     if missing > 0:
         verb = "was" if len(view.ranks) == 1 else "were"

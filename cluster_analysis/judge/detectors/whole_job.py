@@ -34,7 +34,7 @@ _MOSTLY = 0.5
 
 
 def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    """A late first operator. Only a file that times the data loader says whether that is the input's fault."""
+    """A late first operator. Only a file that times the data loader says if it is the input's fault."""
     typical = float(median(view.preparing_us))
     if not typical >= limits.input_bound_share * view.mean_step_us:
         return []

@@ -103,3 +103,14 @@ def test_time_before_the_first_operator_is_the_inputs_only_where_the_data_loader
     with examined(AnalyseOptions(DATA / f"resnet-2of8-pt-{form}", tmp_path)) as run:
         (found,) = (one for one in judged(run).document.findings if one.kind == "input_bound")
     assert (found.confidence, said in found.summary) == (confidence, True), found.summary
+
+
+def test_level_0_as_text_has_its_operators_from_the_kernels() -> None:
+    capture, whole = read("resnet-2of8-pt-text")
+    source = capture.sources[0]
+    files = {role: path for role, path in source.files.items() if role not in ("communication", "matrix")}
+    rows = read_rank(type(source)(source.rank, source.kind, files, 1)).collectives
+    by_start = whole[source.rank].collectives.sort_by("start_ns")
+    assert rows["op_type"].to_pylist() == by_start["op_type"].to_pylist() == ["allreduce"] * 4
+    assert rows["elapse_us"].to_pylist() == pytest.approx(by_start["elapse_us"].to_pylist(), rel=1e-3)
+    assert rows["hccs_bytes"].null_count == len(rows)
