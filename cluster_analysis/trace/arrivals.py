@@ -27,7 +27,7 @@ def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray, IntArray],
     elapse = calls.elapse_us[members]
     shortest = np.minimum.reduceat(elapse, begin)
     waits_least = members[elapse == np.repeat(shortest, np.diff(np.r_[begin, len(members)]))]
-    last = calls.rank[waits_least[begins(operator[waits_least])]].astype(np.int64)
+    last: IntArray = calls.rank[waits_least[begins(operator[waits_least])]].astype(np.int64)
     message = np.flatnonzero(calls.is_point_to_point[first])
     own = first[message]
     last[message] = -1

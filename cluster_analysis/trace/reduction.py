@@ -16,7 +16,9 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
-from cluster_analysis.trace.absent_members import without_absent
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
+from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
@@ -29,10 +31,6 @@ from cluster_analysis.trace.streams.streams import Sequence, sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
 from cluster_run.ids import Rank, Step
 
-#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
-_FREE_DATA = 0.25
-#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
-_OTHER_CALLS = 0.5
 #: The part of COLLECTIVES that a step's reduction reads.
 CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
 
@@ -83,7 +81,8 @@ class _Matched:
     """Everything known about the calls of a step, by call (V,) or by operator (O,).
 
     `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on. `waited_us`
-    (V,) is the part of the gap before a call in which its main stream waited for another one.
+    (V,) is the part of the gap before a call in which its main stream waited for another one. `moved_us` (O,)
+    is the part of a transfer that moved data; the rest is a wait for absent ranks.
     """
 
     calls: Calls
@@ -92,6 +91,7 @@ class _Matched:
     members: IntArray
     begin: IntArray
     transfer_us: FloatArray
+    moved_us: FloatArray
     wait_us: FloatArray
     ends: Ends
     local: Sequence
@@ -135,14 +135,17 @@ def _matched(
         calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
         data_is_free=_data_is_free(calls, data, shortest[operator], steps),
     )  # fmt: skip
+    n_ranks = np.diff(np.r_[begin, len(members)])
     transfer = without_absent(
-        calls, members[begin], np.diff(np.r_[begin, len(members)]),
-        _transfer(calls, operator, shortest, ends), topology, links,
-    )  # fmt: skip
-    wait = calls.elapse_us - transfer[operator]
+        calls, members[begin], n_ranks, _transfer(calls, operator, shortest, ends), topology, links
+    )
+    moved = moved_us(calls, members, begin, transfer, topology)
+    wait = calls.elapse_us - moved[operator]
     exposed = _exposed(calls, local, steps, stage)
     waited = waited_us(calls, local, exposed.total_us - exposed.recorded_us)
-    return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local, waited, exposed)
+    return _Matched(
+        calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
+    )
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
@@ -161,7 +164,7 @@ def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
     if not sends.any() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
 
 
 def _data_is_free(
@@ -179,12 +182,12 @@ def _data_is_free(
     is_data &= ~calls.is_point_to_point
     n_others = int((~is_data & ~calls.is_point_to_point).sum())
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
-    if not is_data.any() or n_others < _OTHER_CALLS * is_data.sum() or not steps.num_rows:
+    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
+    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
 
 
 def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
@@ -237,7 +240,7 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "n_ranks": pa.array(n_ranks.astype(np.int32)),
             "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
             "size_bytes": pa.array(seen.size_bytes, from_pandas=True),
-            "transfer_us": pa.array(seen.transfer_us),
+            "transfer_us": pa.array(seen.moved_us),
             "max_wait_us": pa.array(np.maximum(longest, 0.0)),
             "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
             "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
@@ -255,7 +258,7 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
             "rank": pa.array(seen.calls.ranks),
             "step": pa.array(np.full(n, step), pa.int64()),
             "wait_us": pa.array(np.bincount(rank, seen.wait_us, n)),
-            "transfer_us": pa.array(np.bincount(rank, seen.transfer_us[seen.operator], n)),
+            "transfer_us": pa.array(np.bincount(rank, seen.moved_us[seen.operator], n)),
             "gap_us": pa.array(np.bincount(rank, gap, n), pa.float64(), from_pandas=True),
         }
     ).cast(RANK_TIMES)
@@ -274,20 +277,20 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     return StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, last_end),
-        visit_rank=calls.rank,
-        visit_operator=seen.operator,
-        visit_by_operator=seen.members.astype(np.int32),
-        visit_after=local.after,
-        visit_join=local.join,
-        visit_gap_us=gap,
-        visit_elapse_us=calls.elapse_us,
-        visit_sender=seen.ends.sender,
-        visit_receiver=seen.ends.receiver,
-        visit_is_send=calls.is_send,
-        visit_is_receive=calls.is_receive,
-        visit_is_p2p=calls.is_point_to_point,
-        visit_is_side=local.is_side,
-        visit_waits_last=local.waits_last,
+        instance_rank=calls.rank,
+        instance_operator=seen.operator,
+        instance_by_operator=seen.members.astype(np.int32),
+        instance_after=local.after,
+        instance_join=local.join,
+        instance_gap_us=gap,
+        instance_elapse_us=calls.elapse_us,
+        instance_sender=seen.ends.sender,
+        instance_receiver=seen.ends.receiver,
+        instance_is_send=calls.is_send,
+        instance_is_receive=calls.is_receive,
+        instance_is_p2p=calls.is_point_to_point,
+        instance_is_side=local.is_side,
+        instance_waits_last=local.waits_last,
         operator_group=calls.group[first],
         operator_type=calls.kind[first],
         operator_place=seen.place[first],

@@ -19,24 +19,18 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, TELLING_SHARE
 
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
-#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
-_GOOD_ERROR = 0.05
-_GOOD_SHARE = 0.5
-#: Share of a suspect's excess that must lie in steps whose replay is good.
-_TELLING_SHARE = 0.1
-#: Suspects that are repaired one after the other; the rest costs less than these.
-_GREEDY = 4
 
 
 @dataclass(frozen=True)
 class Saving:
     """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
 
-    `after_others_us` is what it adds once the dearer ones are repaired: more than alone where it hides
-    behind one of them. For a fault these are the dearer faults: work that is uneven by design stays.
+    `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
+    behind one of them. For a fault these are the costlier faults: work that is uneven by design stays.
     `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
     """
 
@@ -76,7 +70,7 @@ class WhatIf:
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
         cumulative, added = self._greedy(graph, suspects, alone)
         faults = [i for i, one in enumerate(suspects) if one.is_alarm]
-        if not all(suspects[i].is_alarm for i in _dearest(suspects, alone)):
+        if not all(suspects[i].is_alarm for i in _costliest(suspects, alone)):
             # Uneven work stays, and what it hides is no fault's cost.
             _, among = self._greedy(graph, [suspects[i] for i in faults], [alone[i] for i in faults])
             for i, us in zip(faults, among, strict=True):
@@ -146,20 +140,20 @@ class WhatIf:
                 [one.excess_us.max(axis=0) for one in suspects if one.excess_us is not None], axis=0
             )
         known = float(excess[good].sum())
-        if known > _TELLING_SHARE * excess.sum():
+        if known > TELLING_SHARE * excess.sum():
             return float(by_step[good].sum() / known * excess.mean())
         return float("nan") if excess.any() else 0.0
 
     def _greedy(
         self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
     ) -> tuple[list[float], list[float]]:
-        """Savings one after the other: the dearest first, then what is dearest once that is repaired.
+        """Savings one after the other: the costliest first, then what is costliest once that is repaired.
 
         Returns what is saved up to each one, and what each one adds.
         """
         cumulative = [max(alone, default=0.0)] * len(suspects)
         added = [0.0] * len(suspects)
-        left, fixed, best = _dearest(suspects, alone), list[Suspect](), 0.0
+        left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
         rest = set(range(len(suspects))) - set(left)
         while left:
             gains = (
@@ -177,9 +171,9 @@ class WhatIf:
         return cumulative, added
 
 
-def _dearest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
-    """Positions of the suspects that are repaired one after the other, the dearest first."""
-    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:_GREEDY]
+def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
+    """Positions of the suspects that are repaired one after the other, the costliest first."""
+    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
 
 
 def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
@@ -236,8 +230,8 @@ def _good_steps(error: FloatArray) -> BoolArray:
     Records that are lost spoil single steps, and one that is off by a third would swamp every cost.
     """
     by_step = np.nan_to_num(median(error, 1), nan=np.inf)
-    good = by_step <= _GOOD_ERROR
-    return good if good.mean() >= _GOOD_SHARE else np.ones(len(good), bool)
+    good = by_step <= GOOD_ERROR
+    return good if good.mean() >= GOOD_SHARE else np.ones(len(good), bool)
 
 
 def _bound(view: JobView, suspect: Suspect) -> float | None:

@@ -11,7 +11,7 @@ import pytest
 
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
-from cluster_analysis.reports.traffic import build_traffic
+from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.tables.model import Selection

@@ -114,3 +114,18 @@ def test_level_0_as_text_has_its_operators_from_the_kernels() -> None:
     assert rows["op_type"].to_pylist() == by_start["op_type"].to_pylist() == ["allreduce"] * 4
     assert rows["elapse_us"].to_pylist() == pytest.approx(by_start["elapse_us"].to_pylist(), rel=1e-3)
     assert rows["hccs_bytes"].null_count == len(rows)
+
+
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_transfers_of_two_of_eight_ranks_last_no_longer_than_their_links_were_busy(
+    form: str, tmp_path: Path
+) -> None:
+    with examined(AnalyseOptions(DATA / f"resnet-2of8-pt-{form}", tmp_path)) as run:
+        result = judged(run)
+    matched = result.tables["matched"].to_pylist()
+    assert max(row["transfer_us"] for row in matched) < 9_000
+    assert max(row["max_wait_us"] for row in matched) > 70_000
+    (found,) = (one for one in result.document.findings if one.kind == "exposed_communication")
+    assert "ranks without files" in found.summary
+    assert found.cost_ms_per_step is not None
+    assert found.cost_ms_per_step < 10
