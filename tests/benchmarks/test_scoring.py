@@ -76,3 +76,12 @@ def test_a_cost_that_is_not_quoted_is_counted_and_no_error() -> None:
 def test_healthy_is_false_where_a_fault_costs_a_twentieth_of_the_step() -> None:
     assert score("a model", _job(SLOW), _said(verdict="healthy")).is_reassured
     assert not score("a model", _job(SLOW), _said(verdict="unknown")).is_reassured
+
+
+def test_a_host_that_is_a_stage_is_told_where_the_stage_is_named_with_its_cost() -> None:
+    both = ("slow_host", "stage_imbalance")
+    host = KnownFault("slow_host", both, (4, 5, 6, 7), ("2",), (), cost_ms=5.0, marginal_ms=5.0)
+    told = _finding((4, 5, 6, 7), 3.0, "stage_imbalance", "info")
+    assert score("a model", _job(host), _said(told)).n_found == 1
+    too_little = _finding((4, 5, 6, 7), 0.1, "stage_imbalance", "info")
+    assert score("a model", _job(host), _said(too_little)).n_found == 0
