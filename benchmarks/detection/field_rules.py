@@ -70,9 +70,9 @@ def lowest_wait(evidence: JobEvidence, topology: Topology) -> Named:
             for number, name in enumerate(step.groups)
             if "tp" not in roles or (name in topology.groups and topology.groups[name].role == "tp")
         }
-        inside = np.isin(step.operator_group[step.visit_operator], sorted(wanted)) & ~step.visit_is_p2p
-        wait = step.visit_elapse_us - step.operator_transfer_us[step.visit_operator]
-        sums = np.bincount(step.visit_rank[inside], wait[inside], len(step.ranks))
+        inside = np.isin(step.operator_group[step.instance_operator], sorted(wanted)) & ~step.instance_is_p2p
+        wait = step.instance_elapse_us - step.operator_transfer_us[step.instance_operator]
+        sums = np.bincount(step.instance_rank[inside], wait[inside], len(step.ranks))
         for rank, total in zip(step.ranks.tolist(), sums.tolist(), strict=True):
             waits[rank] = waits.get(rank, 0.0) + total
     return Named((min(sorted(waits), key=waits.__getitem__),) if waits else ())
@@ -86,10 +86,12 @@ RULES: Mapping[str, Callable[[JobEvidence, Topology], Named]] = {
 
 
 def _collectives(step: StepOperators) -> list[tuple[np.ndarray, np.ndarray]]:
-    visits = np.flatnonzero(~step.visit_is_p2p)
-    order = visits[np.argsort(step.visit_operator[visits], kind="stable")]
-    cuts = np.flatnonzero(np.diff(step.visit_operator[order])) + 1
-    return [(step.ranks[step.visit_rank[one]], step.visit_elapse_us[one]) for one in np.split(order, cuts)]
+    instances = np.flatnonzero(~step.instance_is_p2p)
+    order = instances[np.argsort(step.instance_operator[instances], kind="stable")]
+    cuts = np.flatnonzero(np.diff(step.instance_operator[order])) + 1
+    return [
+        (step.ranks[step.instance_rank[one]], step.instance_elapse_us[one]) for one in np.split(order, cuts)
+    ]
 
 
 def _is_outlier(x: np.ndarray) -> bool:

@@ -8,42 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.whatif import WhatIf
-from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
-from cluster_analysis.judge.detectors.group_transfers import group_suspects
 from cluster_analysis.judge.detectors.kernels import with_kernels
-from cluster_analysis.judge.detectors.pauses import job_pauses, paused_ranks
-from cluster_analysis.judge.detectors.retransmission import retransmissions
-from cluster_analysis.judge.detectors.slow_host import host_suspects
-from cluster_analysis.judge.detectors.slow_network import link_suspects
-from cluster_analysis.judge.detectors.slow_rank import rank_suspects
-from cluster_analysis.judge.detectors.whole_job import whole_job_suspects
-from cluster_analysis.judge.detectors.workload import (
-    data_imbalance,
-    expert_imbalance,
-    only_own,
-    stage_imbalance,
-)
+from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import finding_of
-from cluster_analysis.judge.measures.deviation import Deviation, deviations, mate_deviations
-from cluster_analysis.judge.measures.links import link_summary, observe
-from cluster_analysis.judge.measures.metrics import Metric, metrics, outside_experts
-from cluster_analysis.judge.open_questions import can_judge, open_questions, what_is_missing
+from cluster_analysis.judge.measures.links import link_summary
+from cluster_analysis.judge.open_questions import can_judge, few_peers, open_questions, what_is_missing
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
-from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import FAULT_KINDS, Finding, Verdict
-
-#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
-#: save, and findings that get a chain.
-_N_PLACEBOS = 2
-_MAX_SUSPECTS = 24
-_N_CHAINS = 5
 
 
 @dataclass(frozen=True)
@@ -86,30 +66,26 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
             evidence.rank_times,
             empty(LINK_SUMMARY),
         )
-    view = build_view(evidence, topology)
-    seen = observe(evidence, topology)
-    suspects, notes = _local_suspects(view, limits)
-    if seen is not None:
-        suspects += link_suspects(evidence, view, seen, limits)
-    else:
-        suspects += group_suspects(view, limits)
-    suspects += retransmissions(evidence, view, limits)
-    suspects += whole_job_suspects(evidence, view, limits)
-    suspects = with_kernels(evidence.operators, view, _dearest(suspects))
+    case = build_case(evidence, topology, limits)
+    view = case.view
+    suspects: list[Suspect] = []
+    for detector in DETECTORS:
+        suspects += detector(case, tuple(suspects))
+    suspects = with_kernels(evidence.operators, view, _costliest(suspects))
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us
     replay = _replay_quality(view, what_if, suspects)
-    luck_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
+    chance_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
     findings = _without_doubles(
         [
-            finding_of(view, one, saving, limits, step_us=step_us, luck_us=luck_us)
+            finding_of(view, one, saving, limits, step_us=step_us, chance_us=chance_us)
             for one, saving in zip(suspects, savings, strict=True)
         ]
     )
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
-    notes += what_is_missing(view, evidence)
+    notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
     questions = open_questions(view, evidence, findings, limits)
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
@@ -118,17 +94,17 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,
-        evidence.matched, evidence.rank_times, link_summary(seen),
+        evidence.matched, evidence.rank_times, link_summary(case.links),
     )  # fmt: skip
 
 
-def _dearest(suspects: list[Suspect]) -> list[Suspect]:
+def _costliest(suspects: list[Suspect]) -> list[Suspect]:
     """The suspects with the most time to lose; in a job of thousands the list of tiny ones is long."""
 
     def most_us(one: Suspect) -> float:
         return np.inf if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
 
-    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:_MAX_SUSPECTS]
+    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:MAX_SUSPECTS]
 
 
 def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> dict[str, float]:
@@ -139,7 +115,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     healthy = np.flatnonzero([int(rank) not in suspected for rank in view.ranks])
     local = view.computing_us - group_medians(view.computing_us, view.role)
     usual = np.broadcast_to(median(local, 1)[:, None], local.shape)
-    chosen = healthy[:: max(1, len(healthy) // _N_PLACEBOS)][:_N_PLACEBOS]
+    chosen = healthy[:: max(1, len(healthy) // N_PLACEBOS)][:N_PLACEBOS]
     return {
         "error_share": round(what_if.replay.error_share, 6),
         "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
@@ -148,7 +124,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 
 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
-    """One finding a culprit: late in two ways, it is listed with the dearer one and the evidence of both."""
+    """One finding a culprit: late in two ways, it is listed with the costlier and the evidence of both."""
     best: dict[str, Finding] = {}
     for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
         first = best.get(one.id)
@@ -157,10 +133,10 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:
-    """Say of the dearest alarms who waits for them."""
+    """Say of the costliest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
-    dearest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
-    chosen = [one.id for one in dearest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
+    costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
+    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:N_CHAINS]
     return [
         replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
         if one.id in chosen
@@ -178,7 +154,7 @@ def _subject(finding: Finding) -> str:
 
 
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
-    """All alarms and workload verdicts, and the dearest few of the rest.
+    """All alarms and workload verdicts, and the costliest few of the rest.
 
     Of the rest of one or two steps only what is dear: moments are many, and these must be looked at again.
     """
@@ -189,67 +165,3 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
     kept = [one.id for one in rest if (one.cost_ms_per_step or 0.0) >= least_ms][: limits.max_info]
     dropped = {one.id for one in rest} - {*unknown, *kept}
     return [one for one in findings if one.id not in dropped]
-
-
-def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[str]]:
-    suspects: list[Suspect] = []
-    notes: list[str] = []
-    for metric in metrics(view, limits):
-        if not np.isfinite(metric.values).any():
-            continue
-        compared = outside_experts(metric, view)
-        excluded = np.zeros(len(view.ranks), bool)
-        alone = deviation = _deviation(view, compared, limits, excluded)
-        hosts = host_suspects(view, compared, deviation, limits)
-        if hosts:  # their ranks would be half of the peers of others
-            excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
-            deviation = _deviation(view, compared, limits, excluded)
-        if not metric.is_log:
-            paused = paused_ranks(view, metric, alone, limits)
-            excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
-            suspects += paused
-        if metric.name == "free":
-            suspects += job_pauses(view, metric, limits)
-        ranks = _slow_ranks(view, metric, deviation, limits, excluded)
-        if metric.is_log:
-            work = deviation if compared is metric else _deviation(view, metric, limits, excluded)
-            suspects += data_imbalance(view, work, limits)
-            suspects += expert_imbalance(view, work, limits)
-        suspects += [*hosts, *ranks]
-        if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
-            few = int((deviation.n_peers < limits.min_peers).sum())
-            who, them = ("1 rank has", "it is") if few == 1 else (f"{few} ranks have", "they are")
-            notes.append(f"{who} fewer than {limits.min_peers} peers: {them} described, not judged")
-    slow = [rank for one in suspects if one.cause == "compute" for rank in one.ranks]
-    return [*suspects, *stage_imbalance(view, limits, np.isin(view.ranks, slow))], notes
-
-
-def _deviation(view: JobView, metric: Metric, limits: Thresholds, excluded: BoolArray) -> Deviation:
-    """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's."""
-    values = np.where(excluded[:, None], np.nan, metric.values)
-    return deviations(values, view, metric.floor, limits, use_replicas=metric.is_log)
-
-
-def _slow_ranks(
-    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
-) -> list[Suspect]:
-    """Slow ranks by their peers, and in computing by their mates, who see through uneven work."""
-    ranks = rank_suspects(view, metric, deviation, limits, excluded)
-    if metric.is_log:
-        ranks = only_own(view, deviation, ranks, limits)
-        healthy = np.where(excluded[:, None], np.nan, metric.values)
-        by_mates = mate_deviations(healthy, view, metric.floor, limits)
-        if by_mates is not None:
-            more = rank_suspects(view, metric, by_mates, limits, excluded)
-            ranks = _surest([*ranks, *more])
-    if len(view.steps) < limits.min_steps_confident:
-        ranks = [confirmed_within_step(view, one, limits) for one in ranks]
-    return ranks
-
-
-def _surest(suspects: list[Suspect]) -> list[Suspect]:
-    """One suspect a culprit, the surest that may be an alarm: with uneven work only mates see it clearly."""
-    best: dict[str, Suspect] = {}
-    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
-        best.setdefault(one.key, one)
-    return list(best.values())

@@ -7,16 +7,14 @@ import math
 from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
+from cluster_analysis.thresholds.cost import HIDDEN_FACTOR
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Finding, Severity, severity_of
-
-#: A suspect that costs this many times more once dearer ones are repaired is hidden behind them.
-_HIDDEN = 2.0
 
 
 def finding_of(
-    view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, luck_us: float
+    view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, chance_us: float
 ) -> Finding:
     """Turn a suspect and what its repair saves into a finding, an alarm if all gates hold.
 
@@ -26,7 +24,7 @@ def finding_of(
         saving: what the replay says that its repair saves.
         limits: the gates.
         step_us: the mean step.
-        luck_us: what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much.
+        chance_us: what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much.
     """
     is_known = suspect.excess_us is not None or suspect.link_factor is not None
     cost = None if saving.alone_us is None or not is_known else max(saving.alone_us, 0.0)
@@ -38,24 +36,28 @@ def finding_of(
         summary += " Its steps cannot be replayed well enough to quote a cost."
     weight = cost if cost is not None else saving.bound_us
     seen_us = seen_in_its_steps(view, suspect)
-    if seen_us > _HIDDEN * (cost or 0.0):
+    if seen_us > HIDDEN_FACTOR * (cost or 0.0):
         cost, weight = None, seen_us
         summary += " Its step lasted that much longer, which the replay does not explain: no cost is quoted."
     hidden = saving.after_others_us or 0.0
-    if weight is not None and hidden >= _HIDDEN * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
+    if (
+        weight is not None
+        and hidden >= HIDDEN_FACTOR * max(weight, 1.0)
+        and hidden >= WARNING_COST_SHARE * step_us
+    ):
         weight = hidden
-        summary += f" Hidden behind dearer findings: once they are mended, it costs {hidden / 1e3:.3g} ms."
+        summary += f" Hidden behind costlier findings: once they are fixed, it costs {hidden / 1e3:.3g} ms."
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
     # Accidents are dear too: of a pause the cost says nothing.
     is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
     is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
-    is_luck = weight is not None and weight < luck_us and suspect.link_factor is None
+    is_chance = weight is not None and weight < chance_us and suspect.link_factor is None
     is_nature = _is_natural(
         suspect, (weight or 0.0) / step_us if step_us > 0 else 0.0, len(view.ranks), limits
     )
-    if not suspect.is_alarm or not is_sure or is_luck or is_nature:
+    if not suspect.is_alarm or not is_sure or is_chance or is_nature:
         severity = "info"
     return Finding(
         id=suspect.key,
@@ -89,7 +91,10 @@ def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thres
     # Beyond this the slowest of all devices lies in fewer jobs than there may be false alarms.
     rare = limits.natural_tail_share * n_ranks / limits.natural_p_value
     effect = max(limits.natural_effect, limits.natural_tail * math.log(max(rare, 1.0)))
-    nature = effect * row.peers_median
-    if cost_share < limits.natural_cost_share:
-        nature = max(nature, limits.natural_sigmas * row.peers_mad)
-    return row.value - row.peers_median < nature
+    excess = row.value - row.peers_median
+    is_beyond_this_job = excess >= limits.natural_sigmas * row.peers_mad
+    if is_beyond_this_job and cost_share >= limits.sure_cost_share:
+        return False
+    if not is_beyond_this_job and cost_share < limits.natural_cost_share:
+        return True
+    return excess < effect * row.peers_median

@@ -19,7 +19,8 @@ class Suspect:
 
     `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
     operator's transfer. Only an alarm may become more than information. `p_value` is how probable such a
-    suspect is in a healthy job, over all ranks or hosts that were compared.
+    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local
+    time that is too long.
     """
 
     key: str
@@ -39,3 +40,4 @@ class Suspect:
     link_factor: FloatArray | None = None
     is_alarm: bool = True
     p_value: float = 0.0
+    metric: str = ""

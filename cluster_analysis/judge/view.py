@@ -24,7 +24,7 @@ class JobView:
     """Times in µs, (R, S), NaN where not measured. Codes are (R,), -1 where unknown.
 
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
-    `mates`: ranks of one replica and stage, which share even the micro-batch (tensor and context parallel).
+    `tp_cp_peers`: ranks of one replica and stage, which share even the micro-batch.
     `dense` is what lies outside of experts, None without experts or where it cannot be told.
     """
 
@@ -41,7 +41,7 @@ class JobView:
     host: IntArray
     hosts: tuple[HostId, ...]
     replica: IntArray
-    mates: IntArray
+    tp_cp_peers: IntArray
     has_experts: bool
     has_roles: bool
     graph: Graph | None
@@ -127,7 +127,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         host=_codes(ranks, hosts),
         hosts=host_names,
         replica=replica,
-        mates=_mates(ranks, topology, role, replica),
+        tp_cp_peers=_tp_cp_peers(ranks, topology, role, replica),
         has_experts=bool(experts),
         has_roles=has_roles,
         graph=graph,
@@ -167,7 +167,7 @@ def _signature_roles(ranks: IntArray, graph: Graph | None) -> IntArray:
     return _codes(ranks, known)
 
 
-def _mates(ranks: IntArray, topology: Topology, role: IntArray, replica: IntArray) -> IntArray:
+def _tp_cp_peers(ranks: IntArray, topology: Topology, role: IntArray, replica: IntArray) -> IntArray:
     """Ranks with the same micro-batches: same stage and replica, or else the same tensor-parallel group."""
     if (replica >= 0).all() and (role >= 0).all():
         _, code = np.unique(np.stack([role, replica]), axis=1, return_inverse=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.replay.instances import Visits
+from cluster_analysis.replay.instances import Instances
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import Messages, message_times
 from cluster_analysis.replay.order import replay_order
@@ -35,13 +35,13 @@ def job_graph(evidence: JobEvidence) -> Graph | None:
 
 
 class _SideBySide:
-    """The columns of all steps, one step after the other, with visits and operators numbered through."""
+    """The columns of all steps, one step after the other, with instances and operators numbered through."""
 
     def __init__(self, steps: Sequence[StepOperators]) -> None:
         self._steps = steps
-        self.n_visits_by_step = [step.n_visits for step in steps]
+        self.n_instances_by_step = [step.n_instances for step in steps]
         self.n_operators_by_step = [len(step.operator_group) for step in steps]
-        self.n_visits = sum(self.n_visits_by_step)
+        self.n_instances = sum(self.n_instances_by_step)
         self.ranks = np.unique(np.concatenate([step.ranks for step in steps]))
         self.groups = tuple(sorted({group for step in steps for group in step.groups}))
         self.types = tuple(sorted({name for step in steps for name in step.types}))
@@ -54,19 +54,19 @@ class _SideBySide:
         """Return a column of truths."""
         return np.concatenate([getattr(step, name) for step in self._steps])
 
-    def visits(self, name: str, *, none: int) -> IntArray:
-        """Return a column of visits; `none` where a step has -1."""
-        return self._shifted(name, self.n_visits_by_step, none)
+    def instances(self, name: str, *, none: int) -> IntArray:
+        """Return a column of instances; `none` where a step has -1."""
+        return self._shifted(name, self.n_instances_by_step, none)
 
     def operators(self, name: str) -> IntArray:
         """Return a column of operators."""
         return self._shifted(name, self.n_operators_by_step, 0)
 
-    def ranks_of_visits(self) -> IntArray:
-        """Return where each visit's rank stands in `ranks`."""
+    def ranks_of_instances(self) -> IntArray:
+        """Return where each instance's rank stands in `ranks`."""
         return np.concatenate(
             [
-                np.searchsorted(self.ranks, step.ranks).astype(np.int32)[step.visit_rank]
+                np.searchsorted(self.ranks, step.ranks).astype(np.int32)[step.instance_rank]
                 for step in self._steps
             ]
         )
@@ -101,32 +101,32 @@ class _SideBySide:
 
 def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     """Lay the steps side by side; None when there is no operator to replay."""
-    if not any(step.n_visits for step in steps):
+    if not any(step.n_instances for step in steps):
         return None
     beside = _SideBySide(steps)
-    ranks, n_visits = beside.ranks, beside.n_visits
-    rank = beside.ranks_of_visits()
-    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_visits_by_step)
-    operator = beside.operators("visit_operator")
+    ranks, n_instances = beside.ranks, beside.n_instances
+    rank = beside.ranks_of_instances()
+    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_instances_by_step)
+    operator = beside.operators("instance_operator")
     after, sender, receiver = (
-        beside.visits(f"visit_{name}", none=n_visits) for name in ("after", "sender", "receiver")
+        beside.instances(f"instance_{name}", none=n_instances) for name in ("after", "sender", "receiver")
     )
-    join = beside.visits("visit_join", none=n_visits + 1)
-    is_p2p, is_side = beside.marks("visit_is_p2p"), beside.marks("visit_is_side")
+    join = beside.instances("instance_join", none=n_instances + 1)
+    is_p2p, is_side = beside.marks("instance_is_p2p"), beside.marks("instance_is_side")
     at = np.flatnonzero(is_p2p)
     messages = Messages(
-        at, n_visits, operator[at], rank[at], sender[at], receiver[at],
-        beside.marks("visit_is_send")[at], beside.marks("visit_is_receive")[at],
+        at, n_instances, operator[at], rank[at], sender[at], receiver[at],
+        beside.marks("instance_is_send")[at], beside.marks("instance_is_receive")[at],
     )  # fmt: skip
-    own, waits = np.full(n_visits, np.nan), np.zeros(n_visits, bool)
+    own, waits = np.full(n_instances, np.nan), np.zeros(n_instances, bool)
     transfer, own[at], waits[at] = message_times(
-        messages, rank, beside.numbers("visit_elapse_us"), beside.numbers("operator_transfer_us")
+        messages, rank, beside.numbers("instance_elapse_us"), beside.numbers("operator_transfer_us")
     )
     n_operators = len(transfer)
     cell = number_of_step * np.int32(len(ranks)) + rank
-    by_operator = beside.visits("visit_by_operator", none=0)
+    by_operator = beside.instances("instance_by_operator", none=0)
     order = replay_order(
-        Visits(
+        Instances(
             operator,
             by_operator,
             cell,
@@ -135,7 +135,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
             sender,
             receiver,
             own,
-            beside.marks("visit_waits_last"),
+            beside.marks("instance_waits_last"),
             is_p2p,
             waits,
         ),
@@ -151,7 +151,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         after=after,
         sender=sender,
         receiver=receiver,
-        gap_us=np.nan_to_num(beside.numbers("visit_gap_us"), copy=False),
+        gap_us=np.nan_to_num(beside.numbers("instance_gap_us"), copy=False),
         is_side=is_side,
         is_p2p=is_p2p,
         waits_for_receiver=waits,

@@ -11,13 +11,13 @@ from cluster_analysis.numeric.sorting import begins, ranges, stable_order
 
 
 @dataclass(frozen=True)
-class Visits:
-    """The columns of a graph's visits (V,) that decide the order; V where there is none, V + 1 for `join`.
+class Instances:
+    """The columns of a graph's instances (V,) that decide the order; V where there is none, V + 1 for `join`.
 
-    `by_operator` are the visits of each operator side by side, in their order. `cell` numbers step and rank
-    through. `join` is a visit of another stream that must have ended too, before
-    the local time or, where the visit `waits_last`, behind it. `own_us` is what a receive takes
-    once its message is there, NaN where a visit takes the operator's transfer.
+    `by_operator` are the instances of each operator, in their order. `cell` numbers step and rank
+    through. `join` is a instance of another stream that must have ended too, before
+    the local time or, where the instance `waits_last`, behind it. `own_us` is what a receive takes
+    once its message is there, NaN where a instance takes the operator's transfer.
     """
 
     operator: IntArray
@@ -36,9 +36,9 @@ class Visits:
         return len(self.operator)
 
 
-def levels(visits: Visits, n_operators: int) -> IntArray:
+def levels(instances: Instances, n_operators: int) -> IntArray:
     """How many rounds of others an operator must wait for (O,); -1 in a circle."""
-    sources, targets = _edges(visits)
+    sources, targets = _edges(instances)
     waits = np.bincount(targets, minlength=n_operators)
     by_source = stable_order(sources)
     targets = targets[by_source]
@@ -55,9 +55,9 @@ def levels(visits: Visits, n_operators: int) -> IntArray:
     return level
 
 
-def _edges(visits: Visits) -> tuple[IntArray, IntArray]:
+def _edges(instances: Instances) -> tuple[IntArray, IntArray]:
     """(source operator, target operator): what must have ended before an operator can end."""
-    n, operator = len(visits), visits.operator
+    n, operator = len(instances), instances.operator
     sources, targets = [], []
 
     def add(source: IntArray, target: IntArray) -> None:
@@ -66,13 +66,13 @@ def _edges(visits: Visits) -> tuple[IntArray, IntArray]:
         targets.append(operator[target[real]])
 
     # The members of an operator mostly come from one other together: such edges lie side by side.
-    add(visits.after[visits.by_operator], visits.by_operator)
-    joining = np.flatnonzero(visits.join < n)
-    add(visits.join[joining], joining)
-    for other, counts in ((visits.sender, None), (visits.receiver, visits.waits_for_receiver)):
+    add(instances.after[instances.by_operator], instances.by_operator)
+    joining = np.flatnonzero(instances.join < n)
+    add(instances.join[joining], joining)
+    for other, counts in ((instances.sender, None), (instances.receiver, instances.waits_for_receiver)):
         paired = np.flatnonzero(other < n if counts is None else (other < n) & counts)
-        add(visits.after[other[paired]], paired)
-        add(visits.join[other[paired]], paired)
+        add(instances.after[other[paired]], paired)
+        add(instances.join[other[paired]], paired)
     source, target = np.concatenate(sources), np.concatenate(targets)
     kept = begins(source) | begins(target)
     return source[kept], target[kept]

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-
-#: A send this many times as long as the quick ones was held up, by its receiver or by the network.
-_LONG_SEND = 1.5
-#: Fewer held-up sends than this say nothing, and change nothing.
-_MIN_LONG_SHARE = 0.02
-#: Of the messages between two ranks, these are surely not held up by third ones.
-_QUICK_QUANTILE = 0.1
-#: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
-_MEETING_SPREAD = 0.5
-_MEETING_SHARE = 0.5
+from cluster_analysis.thresholds.replay import (
+    HELD_UP_FACTOR,
+    LONG_SEND,
+    MEETING_SHARE,
+    MEETING_SPREAD,
+    MIN_LONG_SHARE,
+    QUICK_QUANTILE,
+    QUICK_SHARE,
+    SHORT_MESSAGE_SHARE,
+)
 
 
 @dataclass(frozen=True)
 class Messages:
-    """The point-to-point visits of a job (M,). `sender` and `receiver` are visits, `n_visits` for none."""
+    """The point-to-point instances of a job (M,). `sender` and `receiver`: `n_instances` for none."""
 
-    visits: IntArray
-    n_visits: int
+    instances: IntArray
+    n_instances: int
     operator: IntArray
     rank: IntArray
     sender: IntArray
@@ -34,22 +34,27 @@ class Messages:
 
 
 def message_times(
-    messages: Messages, visit_rank: IntArray, elapse: FloatArray, transfer: FloatArray
+    messages: Messages, instance_rank: IntArray, elapse: FloatArray, transfer: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Transfers of operators (O,), what a message's visit takes by itself (M,), and which ones wait (M,).
+    """Transfers of operators (O,), what a message's instance takes by itself (M,), and which ones wait (M,).
 
     An eager send takes the same time whatever the receiver does, and its message as long as itself. A
-    send that waits, and a batch, take what the shorter of the two ends takes. What a visit takes by itself is
+    send that waits, and a batch, take what the shorter of the two ends takes. What one takes by itself is
     NaN where it takes the transfer.
 
     Args:
-        messages: all point-to-point visits.
-        visit_rank: the rank of every visit (V,).
-        elapse: how long every visit lasted, µs (V,).
+        messages: all point-to-point instances.
+        instance_rank: the rank of every instance (V,).
+        elapse: how long every instance lasted, µs (V,).
         transfer: transfers as the reduction has them, µs (O,).
     """
-    n, operator, sender, receiver = messages.n_visits, messages.operator, messages.sender, messages.receiver
-    lasted = elapse[messages.visits]
+    n, operator, sender, receiver = (
+        messages.n_instances,
+        messages.operator,
+        messages.sender,
+        messages.receiver,
+    )
+    lasted = elapse[messages.instances]
     own = np.full(len(operator), np.nan)
     waits = np.zeros(len(operator), bool)
     transfer = transfer.copy()
@@ -67,18 +72,20 @@ def message_times(
         sends = is_batch & has_receiver
         usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
         now = transfer[operator[is_batch]]
-        own_usual = np.maximum(_usual_of_pairs(now, messages, visit_rank, is_batch), 0.3 * usual)
-        is_pair = wait_for_each_other(messages.visits, sender, receiver, n)[is_batch]
-        now = np.where((now > 3.0 * own_usual) & ~is_pair, own_usual, now)
-        transfer[operator[is_batch]] = np.where(now < 0.3 * usual, usual, now)
-        quick = is_batch & (lasted < 0.9 * transfer[operator])
+        own_usual = np.maximum(
+            _usual_of_pairs(now, messages, instance_rank, is_batch), SHORT_MESSAGE_SHARE * usual
+        )
+        is_pair = wait_for_each_other(messages.instances, sender, receiver, n)[is_batch]
+        now = np.where((now > HELD_UP_FACTOR * own_usual) & ~is_pair, own_usual, now)
+        transfer[operator[is_batch]] = np.where(now < SHORT_MESSAGE_SHARE * usual, usual, now)
+        quick = is_batch & (lasted < QUICK_SHARE * transfer[operator])
         own[quick] = lasted[quick]
     eager_sends = messages.is_send & ~waits
     transfer[operator[eager_sends]] = lasted[eager_sends]
-    is_eager_visit = np.zeros(n, bool)
-    is_eager_visit[messages.visits[eager_sends]] = True
+    is_eager_instance = np.zeros(n, bool)
+    is_eager_instance[messages.instances[eager_sends]] = True
     from_eager = np.flatnonzero(has_sender)
-    from_eager = from_eager[is_eager_visit[sender[from_eager]]]
+    from_eager = from_eager[is_eager_instance[sender[from_eager]]]
     transfer[operator[from_eager]] = elapse[sender[from_eager]]
     # A message that was sent before its receiver came is there; one that waits for it moves only then.
     received = from_eager[messages.is_receive[from_eager]]
@@ -90,34 +97,38 @@ def message_times(
     return transfer, own, waits
 
 
-def wait_for_each_other(visits: IntArray, sender: IntArray, receiver: IntArray, n_visits: int) -> BoolArray:
+def wait_for_each_other(
+    instances: IntArray, sender: IntArray, receiver: IntArray, n_instances: int
+) -> BoolArray:
     """Whether a message's ends have one partner each, each other: no third rank holds them up (M,).
 
     Args:
-        visits: the messages' visits, sorted.
-        sender: the visits that they receive from, `n_visits` for none.
-        receiver: the visits that receive from them, likewise.
-        n_visits: the number of all visits.
+        instances: the messages' instances, sorted.
+        sender: the instances that they receive from, `n_instances` for none.
+        receiver: the instances that receive from them, likewise.
+        n_instances: the number of all instances.
     """
-    partner = np.where(receiver < n_visits, receiver, sender)
-    has_one = (partner < n_visits) & ((sender == n_visits) | (receiver == n_visits) | (sender == receiver))
-    only = np.full(n_visits + 1, n_visits, np.int64)
-    only[visits[has_one]] = partner[has_one]
-    return np.asarray(has_one & (only[partner] == visits), np.bool_)
+    partner = np.where(receiver < n_instances, receiver, sender)
+    has_one = (partner < n_instances) & (
+        (sender == n_instances) | (receiver == n_instances) | (sender == receiver)
+    )
+    only = np.full(n_instances + 1, n_instances, np.int64)
+    only[instances[has_one]] = partner[has_one]
+    return np.asarray(has_one & (only[partner] == instances), np.bool_)
 
 
 def _usual_of_pairs(
-    transfer: FloatArray, messages: Messages, visit_rank: IntArray, is_batch: BoolArray
+    transfer: FloatArray, messages: Messages, instance_rank: IntArray, is_batch: BoolArray
 ) -> FloatArray:
     """The quick transfers between the two ranks of each batch; a slow link's are all slow."""
-    n, rank = messages.n_visits, messages.rank[is_batch]
+    n, rank = messages.n_instances, messages.rank[is_batch]
     partner = np.minimum(messages.sender, messages.receiver)[is_batch]
-    other = np.where(partner < n, visit_rank[np.minimum(partner, n - 1)], -1)
+    other = np.where(partner < n, instance_rank[np.minimum(partner, n - 1)], -1)
     low, high = np.minimum(rank, other), np.maximum(rank, other)
-    _, pair = np.unique(low.astype(np.int64) * (int(visit_rank.max()) + 2) + high, return_inverse=True)
+    _, pair = np.unique(low.astype(np.int64) * (int(instance_rank.max()) + 2) + high, return_inverse=True)
     order = np.lexsort((transfer, pair))
     count = np.bincount(pair)
-    quick = np.cumsum(count) - count + (_QUICK_QUANTILE * (count - 1)).astype(np.int64)
+    quick = np.cumsum(count) - count + (QUICK_QUANTILE * (count - 1)).astype(np.int64)
     usual: FloatArray = transfer[order][quick][pair]
     return usual
 
@@ -132,8 +143,8 @@ def is_eager(send: FloatArray, receive: FloatArray) -> bool:
     if not len(send):
         return True
     usual = max(float(np.percentile(send, 25)), 1.0)
-    is_long = send > _LONG_SEND * usual
-    if np.mean(is_long) < _MIN_LONG_SHARE:
+    is_long = send > LONG_SEND * usual
+    if np.mean(is_long) < MIN_LONG_SHARE:
         return True
-    met = np.abs(receive[is_long] / usual - 1.0) < _MEETING_SPREAD
-    return bool(np.mean(met) < _MEETING_SHARE)
+    met = np.abs(receive[is_long] / usual - 1.0) < MEETING_SPREAD
+    return bool(np.mean(met) < MEETING_SHARE)

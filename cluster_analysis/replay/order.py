@@ -1,6 +1,6 @@
 """In which order a job can be replayed: blocks of operators that need nothing of each other.
 
-Visits get *places*, so that a block's are one slice, and lie there member by member: place
+Instances get *places*, so that a block's are one slice, and lie there member by member: place
 `begin + m * n + i` is member m of the block's i-th operator. A pass over a block is then a handful of
 operations on slices. All members leave an operator together, so that ends are kept by operator: its place is
 its *row*. Rows behind the operators stand for what is none: one for "waits for nothing", and one for the
@@ -16,7 +16,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
-from cluster_analysis.replay.instances import Visits, levels
+from cluster_analysis.replay.instances import Instances, levels
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Partners:
 
 @dataclass(frozen=True)
 class Block:
-    """`n_operators` operators of `n_members` visits each, from place `begin` and operator place `first`.
+    """`n_operators` operators of `n_members` instances each, from place `begin` and operator place `first`.
 
-    `joins` are visits that wait for a call of another stream before their local time, counted from
+    `joins` are instances that wait for a call of another stream before their local time, counted from
     `begin`, `join_rows` those calls; `late_joins` wait behind it. `is_joint`: the members of each
     operator come from one other together, and wait for nothing else. Of messages (one member) `own_at` take
     `own_us` once the message is there, `partners` are whom they wait for.
@@ -59,21 +59,21 @@ class Block:
 
     @property
     def end(self) -> int:
-        """Place behind the last visit."""
+        """Place behind the last instance."""
         return self.begin + self.n_operators * self.n_members
 
 
 @dataclass(frozen=True)
 class ReplayOrder:
-    """The blocks in order. `visits` (V,) and `operators` (O,) are what lies at each place, `place` (V,) and
+    """The blocks in order. `instances` (V,) and `operators` (O,) lie at each place, `place` (V,) and
     `operator_place` (O,) where each one lies.
 
-    `after` (V,) is by place: the row that a visit's gap counts from. Operators in a circle (matched
+    `after` (V,) is by place: the row that a instance's gap counts from. Operators in a circle (matched
     wrongly) have the last places and no block. A rank's step, cell `cells[i]`, has ended when the rows
     `last_rows` have, from `last_begin[i]` on.
     """
 
-    visits: IntArray
+    instances: IntArray
     operators: IntArray
     place: IntArray
     operator_place: IntArray
@@ -95,58 +95,60 @@ class ReplayOrder:
         return len(self.operators) + 1 + self.n_cells
 
 
-def replay_order(visits: Visits, n_operators: int, n_cells: int) -> ReplayOrder:
+def replay_order(instances: Instances, n_operators: int, n_cells: int) -> ReplayOrder:
     """Put the operators of a graph in topological order."""
-    n = len(visits)
-    level = levels(visits, n_operators)
-    n_members = np.bincount(visits.operator, minlength=n_operators)
+    n = len(instances)
+    level = levels(instances, n_operators)
+    n_members = np.bincount(instances.operator, minlength=n_operators)
     is_message = np.zeros(n_operators, bool)
-    is_message[visits.operator[visits.is_p2p]] = True
+    is_message[instances.operator[instances.is_p2p]] = True
     in_circle = level < 0
     height = np.where(in_circle, int(level.max(initial=0)) + 1, level)
-    is_joint = _come_together(visits, n_operators) & (n_members > 1)
+    is_joint = _come_together(instances, n_operators) & (n_members > 1)
     kind = (3 * height + is_message + 2 * is_joint) * (int(n_members.max(initial=0)) + 1) + n_members
     operators = stable_order(kind)
     n_placed = n_operators - int(in_circle.sum())
     first = np.flatnonzero(begins(kind[operators[:n_placed]]))
     counts = np.diff(np.r_[first, n_placed])
     begin = np.r_[0, np.cumsum(n_members[operators])]
-    place = _places(visits.by_operator, operators, n_members, first, counts, begin)
+    place = _places(instances.by_operator, operators, n_members, first, counts, begin)
     at_place = np.empty(n, np.int32)
     at_place[place] = np.arange(n, dtype=np.int32)
     operator_place = np.empty(n_operators, np.int32)
     operator_place[operators] = np.arange(n_operators, dtype=np.int32)
-    # Behind the operators: a row for nothing (visits call it n, joins n + 1), and one a cell.
-    row = np.r_[operator_place[visits.operator], np.int32(n_operators), np.int32(n_operators)]
+    # Behind the operators: a row for nothing (instances call it n, joins n + 1), and one a cell.
+    row = np.r_[operator_place[instances.operator], np.int32(n_operators), np.int32(n_operators)]
     after = np.empty(n, np.int32)
-    after[place] = np.where(visits.after < n, row[visits.after], np.int32(n_operators + 1) + visits.cell)
+    after[place] = np.where(
+        instances.after < n, row[instances.after], np.int32(n_operators + 1) + instances.cell
+    )
     blocks = _blocks(
-        visits, place, row, after, (first, counts, begin, operators), (is_message, is_joint, n_members)
+        instances, place, row, after, (first, counts, begin, operators), (is_message, is_joint, n_members)
     )
     return ReplayOrder(
         at_place, operators.astype(np.int32), place, operator_place, after, blocks, n_cells,
-        *_last_rows(visits, row, in_circle),
+        *_last_rows(instances, row, in_circle),
     )  # fmt: skip
 
 
-def _come_together(visits: Visits, n_operators: int) -> BoolArray:
+def _come_together(instances: Instances, n_operators: int) -> BoolArray:
     """True for operators whose members all come from one other and wait for nothing else (O,)."""
-    n = len(visits)
-    operator = visits.operator[visits.by_operator]
-    before = visits.after[visits.by_operator]
-    before = np.where(before < n, visits.operator[np.minimum(before, n - 1)], -1)
+    n = len(instances)
+    operator = instances.operator[instances.by_operator]
+    before = instances.after[instances.by_operator]
+    before = np.where(before < n, instances.operator[np.minimum(before, n - 1)], -1)
     together = np.ones(n_operators, bool)
     together[operator[before < 0]] = False
     together[operator[1:][(before[1:] != before[:-1]) & (operator[1:] == operator[:-1])]] = False
-    together[visits.operator[visits.join < n]] = False
-    return together & ~np.isin(np.arange(n_operators), visits.operator[visits.is_p2p])
+    together[instances.operator[instances.join < n]] = False
+    return together & ~np.isin(np.arange(n_operators), instances.operator[instances.is_p2p])
 
 
 def _places(
     by_operator: IntArray, operators: IntArray, n_members: IntArray, first: IntArray, counts: IntArray,
     begin: IntArray,
 ) -> IntArray:  # fmt: skip
-    """The place of each visit (V,): by block, then member, then operator."""
+    """The place of each instance (V,): by block, then member, then operator."""
     n_placed = int(counts.sum())
     block = np.repeat(np.arange(len(first), dtype=np.int32), counts)
     stride = np.ones(len(operators), np.int32)
@@ -164,43 +166,43 @@ def _places(
 
 
 def _blocks(
-    visits: Visits, place: IntArray, row: IntArray, after: IntArray,
+    instances: Instances, place: IntArray, row: IntArray, after: IntArray,
     cuts: tuple[IntArray, IntArray, IntArray, IntArray], kinds: tuple[BoolArray, BoolArray, IntArray],
 ) -> tuple[Block, ...]:  # fmt: skip
-    n = len(visits)
+    n = len(instances)
     first, counts, begin, operators = cuts
     is_message, is_joint, n_members = kinds
     borders = begin[np.r_[first, counts.sum()].astype(np.intp)]
 
     def cut(chosen: BoolArray) -> list[tuple[IntArray, IntArray]]:
-        """Places and visits that are chosen, by the block that they lie in."""
+        """Places and instances that are chosen, by the block that they lie in."""
         found = np.flatnonzero(chosen)
         found = found[np.argsort(place[found])]
         bounds = np.searchsorted(place[found], borders)
         inside = [found[one:other] for one, other in pairwise(bounds.tolist())]
         return [(place[own], own) for own in inside]
 
-    has_join = visits.join < n
-    joins, late_joins = cut(has_join & ~visits.waits_last), cut(has_join & visits.waits_last)
-    owns = cut(np.isfinite(visits.own_us) & visits.is_p2p)
+    has_join = instances.join < n
+    joins, late_joins = cut(has_join & ~instances.waits_last), cut(has_join & instances.waits_last)
+    owns = cut(np.isfinite(instances.own_us) & instances.is_p2p)
     ends = [
-        (visits.sender, cut(visits.sender < n)),
-        (visits.receiver, cut((visits.receiver < n) & visits.waits_for_receiver)),
+        (instances.sender, cut(instances.sender < n)),
+        (instances.receiver, cut((instances.receiver < n) & instances.waits_for_receiver)),
     ]
     blocks = []
     for number, (from_operator, n_operators) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         lead = operators[from_operator]
         start = int(borders[number])
-        (mains, main_visits), (sides, side_visits), (lasts, last_visits) = (
+        (mains, main_instances), (sides, side_instances), (lasts, last_instances) = (
             joins[number], late_joins[number], owns[number],
         )  # fmt: skip
         partners = []
         if is_message[lead]:
             for other, paired in ends:
-                at, visit = paired[number]
+                at, instance = paired[number]
                 if len(at):
-                    partner = other[visit]
-                    waits_last, join = visits.waits_last[partner], visits.join[partner]
+                    partner = other[instance]
+                    waits_last, join = instances.waits_last[partner], instances.join[partner]
                     partners.append(
                         Partners(
                             at - start, place[partner], after[place[partner]],
@@ -210,21 +212,24 @@ def _blocks(
         blocks.append(
             Block(
                 start, from_operator, n_operators, int(n_members[lead]),
-                mains - start, row[visits.join[main_visits]], sides - start, row[visits.join[side_visits]],
-                bool(is_joint[lead]), bool(is_message[lead]), lasts - start, visits.own_us[last_visits],
+                mains - start, row[instances.join[main_instances]],
+                sides - start, row[instances.join[side_instances]],
+                bool(is_joint[lead]), bool(is_message[lead]), lasts - start, instances.own_us[last_instances],
                 tuple(partners),
             )
         )  # fmt: skip
     return tuple(blocks)
 
 
-def _last_rows(visits: Visits, row: IntArray, in_circle: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Cells, and the rows of visits that no other counts from; those in circles, which end at 0, too."""
-    n = len(visits)
+def _last_rows(
+    instances: Instances, row: IntArray, in_circle: BoolArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Cells, and the rows of instances that no other counts from; those in circles, which end at 0, too."""
+    n = len(instances)
     is_last = np.ones(n, bool)
-    counted = visits.after[~in_circle[visits.operator]]  # what follows a circle is taken to be in it
+    counted = instances.after[~in_circle[instances.operator]]  # what follows a circle is taken to be in it
     is_last[counted[counted < n]] = False
     chosen = np.flatnonzero(is_last)
-    chosen = chosen[stable_order(visits.cell[chosen])]
-    cells, begin = np.unique(visits.cell[chosen], return_index=True)
+    chosen = chosen[stable_order(instances.cell[chosen])]
+    cells, begin = np.unique(instances.cell[chosen], return_index=True)
     return cells.astype(np.intp), row[chosen], begin

@@ -30,9 +30,9 @@ _PASS_BYTES = 24 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Repair:
-    """What would be different: local times of some visits, transfers of some operators, each in µs."""
+    """What would be different: local times of some instances, transfers of some operators, each in µs."""
 
-    visits: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
+    instances: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
     gap_us: FloatArray = field(default_factory=lambda: np.empty(0))
     operators: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
     transfer_us: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -40,10 +40,10 @@ class Repair:
 
 @dataclass(frozen=True)
 class Graph:
-    """All steps of a job side by side; visits and operators are numbered through.
+    """All steps of a job side by side; instances and operators are numbered through.
 
     `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `sender` and `receiver`
-    (V,) are visits, V where there is none. `waits_for_receiver` marks sends that do not return before the
+    (V,) are instances, V where there is none. `waits_for_receiver` marks sends that do not return before the
     receiver has come. Operators: (O,). `measured_us` is (steps, ranks). `order` holds the rest: whatever
     only a replay asks for.
     """
@@ -75,19 +75,19 @@ class Graph:
 
     @cached_property
     def cell_begin(self) -> IntArray:
-        """Where the visits of each rank's step begin, by [step, rank], and where the last ones end."""
+        """Where the instances of each rank's step begin, by [step, rank], and where the last ones end."""
         n_cells = self.n_steps * len(self.ranks)
         counts = np.bincount(self.step * np.int32(len(self.ranks)) + self.rank, minlength=n_cells)
         return np.concatenate([[0], np.cumsum(counts)])
 
-    def visits_of(self, is_chosen: BoolArray) -> IntArray:
-        """Return the visits of ranks that are chosen (R,), sorted."""
+    def instances_of(self, is_chosen: BoolArray) -> IntArray:
+        """Return the instances of ranks that are chosen (R,), sorted."""
         cells = np.flatnonzero(np.tile(is_chosen, self.n_steps))
         return ranges(self.cell_begin[cells], np.diff(self.cell_begin)[cells])
 
     @property
     def begins(self) -> BoolArray:
-        """Visits of the main stream without a predecessor: the gap before them is the begin of the step."""
+        """Instances of the main stream without a predecessor: their gap is the begin of the step."""
         return np.asarray((self.after == len(self.rank)) & ~self.is_side)
 
     def replay(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
@@ -135,25 +135,25 @@ class Graph:
         return np.concatenate([first, late[:, :-1]], axis=1)
 
     def waiting_us(self, repair: Repair) -> FloatArray:
-        """Return how much longer each visit of a main stream lasts than its operator's transfer (V,).
+        """Return how much longer each instance of a main stream lasts than its operator's transfer (V,).
 
         Every step is by itself.
         """
         waited = np.zeros(len(self.rank))
         self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))), waited)
-        by_visit: FloatArray = np.maximum(waited, 0.0, out=waited)[self.order.place]
-        by_visit[self.is_side] = 0.0
-        return by_visit
+        by_instance: FloatArray = np.maximum(waited, 0.0, out=waited)[self.order.place]
+        by_instance[self.is_side] = 0.0
+        return by_instance
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""
-        at_once = max(1, _PASS_BYTES // (8 * len(self.order.visits)))
+        at_once = max(1, _PASS_BYTES // (8 * len(self.order.instances)))
         return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
 
     @cached_property
     def _local(self) -> FloatArray:
         """Local times by place (V,), as they were."""
-        return self.gap_us[self.order.visits]
+        return self.gap_us[self.order.instances]
 
     @cached_property
     def _transfers(self) -> FloatArray:
@@ -168,10 +168,10 @@ class Graph:
         Args:
             repairs: K scenarios.
             lead: when each rank begins each step, (K, steps, ranks).
-            waited: filled with what visits last beyond their operator's transfer, by place, of one scenario.
+            waited: filled with what instances last beyond the transfer, by place, of one scenario.
         """
         order = self.order
-        gaps = [(order.place[one.visits], one.gap_us) for one in repairs]
+        gaps = [(order.place[one.instances], one.gap_us) for one in repairs]
         transfers = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
         with _changed(self._local, gaps) as local, _changed(self._transfers, transfers) as moved:
             return self._ends(local, moved, lead, waited)

@@ -8,11 +8,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
-
-#: A place is slow where it loses this share of what the suspect loses on average.
-_SLOW_PLACE = 0.5
-#: Share of the steps of ranks that must be complete to be laid side by side.
-_MOST = 0.5
+from cluster_analysis.thresholds.replay import MOST_SHARE, SLOW_PLACE_SHARE
 
 
 class RoleGaps:
@@ -25,7 +21,7 @@ class RoleGaps:
         self._gap_us = graph.gap_us
         main = np.flatnonzero(~graph.is_side)
         cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
-        self._visits = main[stable_order(cell)].astype(np.int32)
+        self._instances = main[stable_order(cell)].astype(np.int32)
         shape = (graph.n_steps, len(graph.ranks))
         count = np.bincount(cell, minlength=shape[0] * shape[1])
         begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)
@@ -34,18 +30,18 @@ class RoleGaps:
         self._count = np.where(known, count.reshape(shape)[:, where], 0)
         self._begin = begin[:, where]
 
-    def visits_of(self, ranks: IntArray) -> IntArray | None:
-        """Visits by place, (steps, ranks, places); None when the numbers of calls differ."""
+    def instances_of(self, ranks: IntArray) -> IntArray | None:
+        """Instances by place, (steps, ranks, places); None when the numbers of calls differ."""
         count = self._count[:, ranks]
         n_places = int(count.max(initial=0))
         if not n_places or (count != n_places).any():
             return None
-        return np.asarray(self._visits[self._begin[:, ranks][..., None] + np.arange(n_places)])
+        return np.asarray(self._instances[self._begin[:, ranks][..., None] + np.arange(n_places)])
 
     def lost_us(self, suspects: IntArray, peers: IntArray) -> FloatArray | None:
         """How much longer each gap of the suspects is than their peers': (steps, suspects, places)."""
         peers = self._like(suspects, peers)
-        own, others = self.visits_of(suspects), self.visits_of(peers)
+        own, others = self.instances_of(suspects), self.instances_of(peers)
         if own is None or others is None or not len(peers):
             return None
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
@@ -74,7 +70,7 @@ class RoleGaps:
         total = float(usual.sum())
         if total <= 0 or by_place.sum() <= 0:
             return 0.0
-        is_slow = by_place > _SLOW_PLACE * usual * (by_place.sum() / total)
+        is_slow = by_place > SLOW_PLACE_SHARE * usual * (by_place.sum() / total)
         return float(usual[is_slow].sum() / total)
 
     def _complete_gaps(
@@ -89,10 +85,10 @@ class RoleGaps:
         n_places = int(np.bincount(count.ravel()).argmax()) if count.size else 0
         is_complete = count == n_places
         n_own = len(suspects)
-        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < _MOST:
+        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < MOST_SHARE:
             return None, None
         begin = np.where(is_complete, self._begin[:, everybody], 0)
-        gaps = self._gap_us[self._visits[begin[..., None] + np.arange(n_places)]]
+        gaps = self._gap_us[self._instances[begin[..., None] + np.arange(n_places)]]
         gaps = np.where(is_complete[..., None], gaps, np.nan)
         return gaps[:, :n_own], gaps[:, n_own:]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.reports.cube import METRICS
+from cluster_analysis.reports.page.cube import METRICS
 from cluster_analysis.result import AnalysisResult
 from cluster_run.findings import Finding, FindingsDocument
 from cluster_run.ids import Rank
@@ -28,7 +28,7 @@ _OWN = ("compute_only", "overlapped", "free", "preparing")
 class StepPart:
     """One part of the mean step: its name on the page, its mean over all ranks, and one rank's beside it.
 
-    A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the dearest
+    A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the costliest
     alarm blames, or, where no rank is blamed, that of `most_rank`, the rank that has most of this part.
     `is_far`: that is far above the median of its pipeline stage, in a part that is a rank's own doing.
     """
@@ -41,7 +41,7 @@ class StepPart:
 
 
 def blamed(document: FindingsDocument) -> Finding | None:
-    """Return the dearest finding that blames ranks and is an alarm."""
+    """Return the costliest finding that blames ranks and is an alarm."""
     alarms = (one for one in document.findings if one.is_alarm and one.ranks)
     return next((one for one in alarms if one.kind in ("slow_rank", "slow_host")), None)
 

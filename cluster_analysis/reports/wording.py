@@ -176,7 +176,7 @@ def is_nothing(finding: Finding) -> bool:
 def hidden_ms(document: FindingsDocument, position: int) -> float:
     """Return what the finding at `position` costs a step once all those above it are put right; 0 if nothing.
 
-    Two slow things may hide each other: the dearer one alone sets the pace, so that mending the other saves
+    Two slow things may hide each other: the costlier one alone sets the pace, so that fixing the other saves
     nothing yet.
     """
     after = document.findings[position].cumulative_saving_ms

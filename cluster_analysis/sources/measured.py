@@ -59,7 +59,7 @@ def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
     """Tell `remark` how many rows lack something that is needed."""
     if not any(table[name].null_count for name in needed.columns):
         return
-    lacking = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
-    n_lacking = pc.sum(lacking).as_py()
-    verb, its = ("lacks", "its") if n_lacking == 1 else ("lack", "their")
-    remark(f"{n_lacking} of {table.num_rows} {needed.rows} {verb} {its} {needed.what}")
+    missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
+    n_missing = pc.sum(missing).as_py()
+    verb, its = ("lacks", "its") if n_missing == 1 else ("lack", "their")
+    remark(f"{n_missing} of {table.num_rows} {needed.rows} {verb} {its} {needed.what}")

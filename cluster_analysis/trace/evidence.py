@@ -14,34 +14,34 @@ from cluster_run.ids import Step
 class StepOperators:
     """The communication operators of one step as a graph that can be replayed.
 
-    A *visit* is one rank's part in one operator; the visits of a rank stand in program order. The
-    local time before a visit is its gap, taken on the rank's own clock. `visit_after` is the visit
-    (same rank) whose end the gap counts from, -1 for the begin of the step; a visit on a second (side)
-    stream counts from the main stream's visit that had ended when it began. `visit_join` is a visit
-    that must have ended too, -1 for none: before the gap, or behind it where the visit `waits_last`.
-    A point-to-point visit is an operator of its own; `visit_sender` is the visit it receives from,
-    `visit_receiver` the one that receives from it. `visit_by_operator` are the visits of each operator
+    A *instance* is one rank's part in one operator; the instances of a rank stand in program order. The
+    local time before a instance is its gap, taken on the rank's own clock. `instance_after` is the instance
+    (same rank) whose end the gap counts from, -1 for the begin of the step; a instance on a second (side)
+    stream counts from the main stream's instance that had ended when it began. `instance_join` is a instance
+    that must have ended too, -1 for none: before the gap, or behind it where the instance `waits_last`.
+    A point-to-point instance is an operator of its own; `instance_sender` is the instance it receives from,
+    `instance_receiver` the one that receives from it. `instance_by_operator` are those of each operator
     side by side, by rank. `operator_place` counts the operators of a group.
 
-    Shapes: (R,) ranks, (V,) visits, (O,) operators. Times in µs.
+    Shapes: (R,) ranks, (V,) instances, (O,) operators. Times in µs.
     """
 
     ranks: IntArray
     step_us: FloatArray
-    visit_rank: IntArray
-    visit_operator: IntArray
-    visit_by_operator: IntArray
-    visit_after: IntArray
-    visit_join: IntArray
-    visit_sender: IntArray
-    visit_receiver: IntArray
-    visit_gap_us: FloatArray
-    visit_elapse_us: FloatArray
-    visit_is_send: BoolArray
-    visit_is_receive: BoolArray
-    visit_is_p2p: BoolArray
-    visit_is_side: BoolArray
-    visit_waits_last: BoolArray
+    instance_rank: IntArray
+    instance_operator: IntArray
+    instance_by_operator: IntArray
+    instance_after: IntArray
+    instance_join: IntArray
+    instance_sender: IntArray
+    instance_receiver: IntArray
+    instance_gap_us: FloatArray
+    instance_elapse_us: FloatArray
+    instance_is_send: BoolArray
+    instance_is_receive: BoolArray
+    instance_is_p2p: BoolArray
+    instance_is_side: BoolArray
+    instance_waits_last: BoolArray
     operator_group: IntArray
     operator_type: IntArray
     operator_place: IntArray
@@ -51,9 +51,9 @@ class StepOperators:
     types: tuple[str, ...]
 
     @property
-    def n_visits(self) -> int:
-        """Number of visits."""
-        return len(self.visit_rank)
+    def n_instances(self) -> int:
+        """Number of instances."""
+        return len(self.instance_rank)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,11 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
+from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.matching import match_calls
@@ -28,10 +31,6 @@ from cluster_analysis.trace.streams.streams import Sequence, sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
 from cluster_run.ids import Rank, Step
 
-#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
-_FREE_DATA = 0.25
-#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
-_OTHER_CALLS = 0.5
 #: The part of COLLECTIVES that a step's reduction reads.
 CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
 
@@ -104,8 +103,8 @@ class _Matched:
 
     @property
     def size_bytes(self) -> FloatArray:
-        """The size of each operator (O,): the largest of its calls'."""
-        return np.asarray(np.maximum.reduceat(self.calls.size_bytes[self.members], self.begin))
+        """The size of each operator (O,): the largest of its calls'; NaN where none is known."""
+        return np.asarray(np.fmax.reduceat(self.calls.size_bytes[self.members], self.begin))
 
 
 def _of_step(table: pa.Table, step: Step) -> pa.Table:
@@ -160,7 +159,7 @@ def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
     if not sends.any() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
 
 
 def _data_is_free(
@@ -178,12 +177,12 @@ def _data_is_free(
     is_data &= ~calls.is_point_to_point
     n_others = int((~is_data & ~calls.is_point_to_point).sum())
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
-    if not is_data.any() or n_others < _OTHER_CALLS * is_data.sum() or not steps.num_rows:
+    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
+    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
 
 
 def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
@@ -216,12 +215,9 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     calls, first = seen.calls, seen.first
     n = len(first)
     longest = np.maximum.reduceat(seen.wait_us[seen.members], seen.begin)
-    # The last to arrive waits least; of several the lowest rank, so that order does not matter.
-    elapse = calls.elapse_us[seen.members]
-    n_ranks = np.diff(np.r_[seen.begin, len(elapse)])
-    shortest = np.minimum.reduceat(elapse, seen.begin)
-    waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
-    last = calls.rank[waits_least[begins(seen.operator[waits_least])]]
+    n_ranks = np.diff(np.r_[seen.begin, len(seen.members)])
+    is_message = calls.is_point_to_point[first]
+    last = last_to_arrive(calls, (seen.operator, seen.members, seen.begin), seen.ends)
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     group_of, kind_of = calls.group[first], calls.kind[first]
@@ -238,11 +234,12 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "ordinal": pa.array(seen.place[first].astype(np.int32)),
             "n_ranks": pa.array(n_ranks.astype(np.int32)),
             "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
-            "size_bytes": pa.array(seen.size_bytes),
+            "size_bytes": pa.array(seen.size_bytes, from_pandas=True),
             "transfer_us": pa.array(seen.transfer_us),
             "max_wait_us": pa.array(np.maximum(longest, 0.0)),
             "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
-            "last_rank": pa.array(calls.ranks[last]),
+            "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
+            "last_rank": pa.array(calls.ranks[np.maximum(last, 0)], mask=last < 0),
         },
     ).cast(MATCHED)
 
@@ -275,20 +272,20 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     return StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, last_end),
-        visit_rank=calls.rank,
-        visit_operator=seen.operator,
-        visit_by_operator=seen.members.astype(np.int32),
-        visit_after=local.after,
-        visit_join=local.join,
-        visit_gap_us=gap,
-        visit_elapse_us=calls.elapse_us,
-        visit_sender=seen.ends.sender,
-        visit_receiver=seen.ends.receiver,
-        visit_is_send=calls.is_send,
-        visit_is_receive=calls.is_receive,
-        visit_is_p2p=calls.is_point_to_point,
-        visit_is_side=local.is_side,
-        visit_waits_last=local.waits_last,
+        instance_rank=calls.rank,
+        instance_operator=seen.operator,
+        instance_by_operator=seen.members.astype(np.int32),
+        instance_after=local.after,
+        instance_join=local.join,
+        instance_gap_us=gap,
+        instance_elapse_us=calls.elapse_us,
+        instance_sender=seen.ends.sender,
+        instance_receiver=seen.ends.receiver,
+        instance_is_send=calls.is_send,
+        instance_is_receive=calls.is_receive,
+        instance_is_p2p=calls.is_point_to_point,
+        instance_is_side=local.is_side,
+        instance_waits_last=local.waits_last,
         operator_group=calls.group[first],
         operator_type=calls.kind[first],
         operator_place=seen.place[first],

@@ -40,7 +40,7 @@ class Judged:
 
     @property
     def true_cost_ms(self) -> float:
-        """True cost of the dearest fault."""
+        """True cost of the costliest fault."""
         return truth(self.job).faults[0].cost_ms_per_step
 
     @property

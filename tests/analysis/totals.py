@@ -73,5 +73,5 @@ def judged_by_computing(computing_us: FloatArray, where: Topology) -> Detection:
 
 def peers_agree(n_ranks: int, n_steps: int, *, share: float = 0.9, scatter: float = 0.001) -> FloatArray:
     """Computing times (ranks, steps) of healthy ranks in µs, `share` of a step, that differ by `scatter`."""
-    luck = np.random.default_rng(7).normal(0.0, scatter, (n_ranks, n_steps))
-    return np.asarray(share * STEP_US * np.exp(luck))
+    chance = np.random.default_rng(7).normal(0.0, scatter, (n_ranks, n_steps))
+    return np.asarray(share * STEP_US * np.exp(chance))

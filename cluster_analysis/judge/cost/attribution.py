@@ -17,6 +17,7 @@ from cluster_analysis.judge.wording import milliseconds
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.tables.model import GroupRole
+from cluster_analysis.thresholds.cost import LEAST_WAITING_US, N_LINKS_OF_CHAIN
 
 _ROLE_WORDS: dict[str, str] = {
     "tp": "tensor-parallel group",
@@ -27,8 +28,6 @@ _ROLE_WORDS: dict[str, str] = {
     "world": "collectives of all ranks",
     "unknown": "other groups",
 }
-#: Less waiting than this a step is nobody's news.
-_LEAST_US = 200.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def blame(
 
     Args:
         graph: the job.
-        repair: what is different once the culprit is mended.
+        repair: what is different once the culprit is fixed.
         culprits: positions of the culprit's ranks in the graph.
         role_of: the role of a group by its name.
     """
@@ -69,7 +68,7 @@ def blame(
     by_rank[:, is_culprit] = 0.0
     found = []
     for number, own in enumerate(by_rank):
-        waiting = own > _LEAST_US
+        waiting = own > LEAST_WAITING_US
         if waiting.any():
             worst = int(np.argmax(own))
             found.append(
@@ -82,7 +81,7 @@ def blame(
 def chain(subject: str, blames: tuple[Blame, ...]) -> tuple[str, ...]:
     """Say how the delay travels, from the culprit's own groups outwards."""
     sentences = []
-    for one in blames[:4]:
+    for one in blames[:N_LINKS_OF_CHAIN]:
         words = _ROLE_WORDS[one.role]
         others = "rank waits" if one.n_ranks == 1 else "ranks wait"
         longest = f"rank {one.worst_rank} longest, {milliseconds(one.worst_us)} a step"

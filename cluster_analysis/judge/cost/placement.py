@@ -1,4 +1,4 @@
-"""Where in the steps a suspect's excess sits, and so what is different once it is mended.
+"""Where in the steps a suspect's excess sits, and so what is different once it is fixed.
 
 A suspect is known to be late by so much in a step; a replay has to know in which of its gaps. They are laid
 beside those of ranks that do the same work, and what is longer is taken away; slow links give up the share of
@@ -15,40 +15,37 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
-#: Mates that it takes to say where in the step a device loses its time.
-_ENOUGH_MATES = 2
-#: Gaps shorter than this share of the mean hold no computing to speak of.
-_LEAST_WORK = 0.05
 
 
 def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
-    """Return what is different once these are mended: gaps without their excess, transfers of healthy links.
+    """Return what is different once these are fixed: gaps without their excess, transfers of healthy links.
 
     Args:
         view: the job.
         graph: its operators; may lack ranks that have step times only.
-        suspects: those that are mended together.
+        suspects: those that are fixed together.
     """
     excesses = [(one, _excess_in_graph(view, graph, one)) for one in suspects if one.excess_us is not None]
     is_hit = np.zeros(len(graph.ranks), bool)
     for _, excess in excesses:
         is_hit |= (excess != 0.0).any(axis=1)
-    visits = graph.visits_of(is_hit)
-    gap = graph.gap_us[visits]
+    instances = graph.instances_of(is_hit)
+    gap = graph.gap_us[instances]
     for suspect, excess in excesses:
-        gap = gap - _taken(view, graph, suspect, excess, visits, gap)
+        gap = gap - _taken(view, graph, suspect, excess, instances, gap)
     transfer = graph.transfer_us
     for one in suspects:
         if one.link_factor is not None:
             transfer = transfer * one.link_factor
     operators = np.flatnonzero(transfer != graph.transfer_us)
-    return Repair(visits, np.maximum(gap, 0.0), operators, transfer[operators])
+    return Repair(instances, np.maximum(gap, 0.0), operators, transfer[operators])
 
 
 def _taken(
-    view: JobView, graph: Graph, suspect: Suspect, excess: FloatArray, visits: IntArray, gap: FloatArray
+    view: JobView, graph: Graph, suspect: Suspect, excess: FloatArray, instances: IntArray, gap: FloatArray
 ) -> FloatArray:
     """Where the excess sits: at the places where the suspect's gaps are longer than its peers'.
 
@@ -58,48 +55,48 @@ def _taken(
     Args:
         view: the job.
         graph: its operators.
-        suspect: whom to mend.
+        suspect: whom to fix.
         excess: µs by rank of the graph and step.
-        visits: all visits of ranks that have any, sorted.
+        instances: all instances of ranks that have any, sorted.
         gap: what is left of their gaps.
     """
-    own = excess[graph.rank[visits], graph.step[visits]]
-    weight = np.where(graph.is_side[visits], 0.0, graph.gap_us[visits])
+    own = excess[graph.rank[instances], graph.step[instances]]
+    weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
     if suspect.where == "head":
-        weight = graph.begins[visits].astype(np.float64)
+        weight = graph.begins[instances].astype(np.float64)
     elif suspect.kind in _LOCAL_KINDS:
-        _weigh_by_place(view, graph, suspect, visits, weight)
-    cell = graph.rank[visits] * graph.n_steps + graph.step[visits]
+        _weigh_by_place(view, graph, suspect, instances, weight)
+    cell = graph.rank[instances] * graph.n_steps + graph.step[instances]
     total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
     taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
     taken = np.minimum(taken, gap)
-    return taken + _taken_beside(graph, visits, taken, gap, is_head=suspect.where == "head")
+    return taken + _taken_beside(graph, instances, taken, gap, is_head=suspect.where == "head")
 
 
 def _taken_beside(
-    graph: Graph, visits: IntArray, taken: FloatArray, gap: FloatArray, *, is_head: bool
+    graph: Graph, instances: IntArray, taken: FloatArray, gap: FloatArray, *, is_head: bool
 ) -> FloatArray:
     """What calls on a second stream are issued earlier by: their share of what the gap around them loses.
 
     Args:
         graph: the job's operators.
-        visits: the visits (N,) that are mended, sorted.
+        instances: the instances (N,) that are fixed, sorted.
         taken: what each of their gaps loses.
         gap: how long these are.
         is_head: all that is lost lies before the first call.
     """
-    beside = np.zeros(len(visits))
-    side = np.flatnonzero(graph.is_side[visits] & (gap > 0))
+    beside = np.zeros(len(instances))
+    side = np.flatnonzero(graph.is_side[instances] & (gap > 0))
     if not len(side):
         return beside
     n = len(graph.rank)
-    cell = graph.step[visits] * np.int64(len(graph.ranks)) + graph.rank[visits]
-    before = np.where(graph.after[visits] < n, graph.after[visits], n + cell)
-    main = np.flatnonzero(~graph.is_side[visits])
+    cell = graph.step[instances] * np.int64(len(graph.ranks)) + graph.rank[instances]
+    before = np.where(graph.after[instances] < n, graph.after[instances], n + cell)
+    main = np.flatnonzero(~graph.is_side[instances])
     order = main[np.argsort(before[main], kind="stable")]
     at = np.searchsorted(before[order], before[side])
     around = order[np.minimum(at, len(order) - 1)] if len(order) else side
-    has = (before[around] == before[side]) & ~graph.is_side[visits[around]]
+    has = (before[around] == before[side]) & ~graph.is_side[instances[around]]
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.ones(len(side)) if is_head else np.minimum(gap[side] / gap[around], 1.0)
     beside[side] = np.where(has, np.minimum(np.nan_to_num(part) * taken[around], gap[side]), 0.0)
@@ -117,12 +114,12 @@ def _excess_in_graph(view: JobView, graph: Graph, suspect: Suspect) -> FloatArra
 
 
 def _weigh_by_place(
-    view: JobView, graph: Graph, suspect: Suspect, visits: IntArray, weight: FloatArray
+    view: JobView, graph: Graph, suspect: Suspect, instances: IntArray, weight: FloatArray
 ) -> None:
-    """Weigh each gap of `visits` by how much longer than the peers' it is.
+    """Weigh each gap of `instances` by how much longer than the peers' it is.
 
     Slow computing lengthens a gap by a share, in the same places in each step; the mean over steps
-    counts, because the luck of single gaps is not the fault's. Idle time scatters with the fault itself.
+    counts, because the chance of single gaps is not the fault's. Idle time scatters with the fault itself.
     """
     if view.gaps is None or suspect.excess_us is None:
         return
@@ -130,43 +127,43 @@ def _weigh_by_place(
     is_active = (suspect.excess_us > 0).any(axis=0)
     for suspects, peers in _compared(view, suspect, is_hit):
         lost = view.gaps.lost_us(suspects, peers)
-        at = view.gaps.visits_of(suspects)
+        at = view.gaps.instances_of(suspects)
         if lost is None or at is None:
             continue
         gap = graph.gap_us[at]
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
         elif suspect.kind == "slow_host" and suspect.where == "spread":
-            lost = _idle(lost, gap, view.mates[suspects])
-        weight[np.searchsorted(visits, at)] = np.maximum(lost, 0.0)
+            lost = _idle(lost, gap, view.tp_cp_peers[suspects])
+        weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
 
 
-def _idle(lost: FloatArray, gap: FloatArray, mates: IntArray) -> FloatArray:
-    """What a slow host's ranks lose (steps, suspects, places), told from their data by their mates.
+def _idle(lost: FloatArray, gap: FloatArray, tp_cp_peers: IntArray) -> FloatArray:
+    """What a slow host's ranks lose (steps, suspects, places), told from their data by their TP/CP peers.
 
-    Mates have the same samples, so that a gap longer than its mates' is idle time; how much all of
+    They have the same samples, so that a gap longer than its TP/CP peers' is idle time; how much all of
     them idle is the same in every step.
     """
-    if (mates < 0).any() or len(np.unique(mates)) == len(mates):
+    if (tp_cp_peers < 0).any() or len(np.unique(tp_cp_peers)) == len(tp_cp_peers):
         return lost
     shared = np.empty_like(gap)
-    for one in np.unique(mates):
-        shared[:, mates == one] = gap[:, mates == one].mean(axis=1, keepdims=True)
+    for one in np.unique(tp_cp_peers):
+        shared[:, tp_cp_peers == one] = gap[:, tp_cp_peers == one].mean(axis=1, keepdims=True)
     return np.asarray(np.minimum(_profile(lost) + gap - shared, gap))
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Positions of suspects and of those whose gaps tell where the time is lost.
 
-    A slow device is laid beside its mates, who have the same samples and experts; with too few of them,
+    A slow device is laid beside its TP/CP peers, who have the same samples and experts; with too few of them,
     and for hosts, beside the ranks of its role.
     """
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        if suspect.kind == "slow_rank" and len(suspects) == 1 and view.mates[suspects[0]] >= 0:
-            mates = others[view.mates[others] == view.mates[suspects[0]]]
-            others = mates if len(mates) >= _ENOUGH_MATES else others
+        if suspect.kind == "slow_rank" and len(suspects) == 1 and view.tp_cp_peers[suspects[0]] >= 0:
+            tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
+            others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
         yield suspects, others
 
 
@@ -176,7 +173,7 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     Places without work have the share of all.
     """
     usual = gap.mean(axis=(0, 1))
-    works = usual > _LEAST_WORK * usual.mean()
+    works = usual > LEAST_WORK * usual.mean()
     rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
     if works.any():
         rate[works] = _profile(lost[..., works] / usual[works])
@@ -187,7 +184,7 @@ def _profile(lost: FloatArray) -> FloatArray:
     """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
 
     Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
-    Bayes): with samples of unequal length the differences of places are luck.
+    Bayes): with samples of unequal length the differences of places are chance.
     """
     by_step: FloatArray = lost.mean(axis=1)
     mean: FloatArray = by_step.mean(axis=0)

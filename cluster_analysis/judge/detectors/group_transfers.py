@@ -6,26 +6,27 @@ says as much as can be told: two ranks, or a rank, a host or a pair of hosts whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_network import message_ends
-from cluster_analysis.judge.measures.links import HEALTHY_QUANTILE, SMALL_BYTES, luck_of
+from cluster_analysis.judge.measures.links import chance_of
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.judge.wording import listed_ranks, percent
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import FEWEST_TEAMS, HEALTHY_QUANTILE, SMALL_BYTES
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
 
-#: Teams of one class that are needed for a reference.
-_FEWEST = 3
 _REASON = "Without communication_matrix.json the link itself cannot be told."
 
 
@@ -38,6 +39,12 @@ class _Teams:
     is_message: BoolArray
 
 
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the slow part of the network where no link was observed."""
+    if case.links is None:
+        yield from group_suspects(case.view, case.limits)
+
+
 def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
     """Return the slow part of the network, as one suspect; none if nothing is slow."""
     graph = view.graph
@@ -45,7 +52,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
         return []
     teams = _teams(graph)
     excess = _excess(graph, teams, view.topology.hosts)
-    slow, level, luck = _slow(teams, excess, limits)
+    slow, level, chance = _slow(teams, excess, limits)
     if not len(slow):
         return []
     of_slow = np.isin(teams.of_operator, slow)
@@ -70,7 +77,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
             next_check="Record communication_matrix.json (profiler level 1), or run hccl_test between them.",
             confidence="medium" if place.is_narrow else "low",
             links=place.links,
-            p_value=min(1.0, len(teams.members) * float(np.prod(luck[slow]))),
+            p_value=min(1.0, len(teams.members) * float(np.prod(chance[slow]))),
             link_factor=factor,
         )
     ]
@@ -129,27 +136,27 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> Floa
     for code in range(n_classes):
         inside = np.flatnonzero(kind == code)
         levels = medians_by(slowness[inside], np.unique(team[inside], return_inverse=True)[1])
-        if len(levels) >= _FEWEST:
+        if len(levels) >= FEWEST_TEAMS:
             excess[known[inside]] = slowness[inside] - np.quantile(levels, HEALTHY_QUANTILE)
     return excess
 
 
 def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Which teams are slow, each team's level (T,), and how probable that is by luck (T,)."""
+    """Which teams are slow, each team's level (T,), and how probable that is by chance (T,)."""
     known = np.isfinite(excess) & (teams.of_operator >= 0)
     team, values = teams.of_operator[known], excess[known]
     n_teams = len(teams.members)
     n = np.bincount(team, minlength=n_teams)
     level = np.full(n_teams, np.nan)
     level[n > 0] = medians_by(values, np.unique(team, return_inverse=True)[1])
-    share = np.bincount(team, values > 0.5 * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
+    share = np.bincount(team, values > HALFWAY * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
     big = (np.nan_to_num(level) >= np.log1p(limits.group_effect)) & (share >= limits.link_share)
     slow = big & (n >= limits.min_link_observations)
     healthy = values[~slow[team]]
-    luck = np.ones(n_teams)
+    chance = np.ones(n_teams)
     for here in np.flatnonzero(slow):
-        luck[here] = luck_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
-    return np.flatnonzero(slow & (luck * n_teams <= 1.0)), level, luck
+        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
+    return np.flatnonzero(slow & (chance * n_teams <= 1.0)), level, chance
 
 
 @dataclass(frozen=True)

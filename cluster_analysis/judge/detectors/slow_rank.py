@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
 from cluster_analysis.judge.detectors.pauses import is_idle_altogether
-from cluster_analysis.judge.measures.deviation import Deviation, event_tails, events_of, record_tails
+from cluster_analysis.judge.detectors.workload import only_own
+from cluster_analysis.judge.measures.deviation import (
+    Deviation,
+    event_tails,
+    events_of,
+    record_tails,
+    tp_cp_deviations,
+)
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.judge.wording import local_next_check, rank_summary, when
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.devices import FAR_ABOVE_FACTOR, SHORT_SHARE, TREND_SIGMAS
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.peers import EVENT_SIGMAS
 from cluster_run.findings import Evidence, Pattern
 
-#: Steps this many times as far out as the middle one are no part of what lasts.
-_FAR_ABOVE = 2.0
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give slow ranks by their peers, and in computing by TP/CP peers, who see through uneven work."""
+    view, limits = case.view, case.limits
+    for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
+        of_hosts = case.in_slow_hosts(whole, found)
+        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == whole.name]
+        excluded = of_hosts | case.ranks_of(paused)
+        deviation = case.deviation(metric, of_hosts)
+        ranks = rank_suspects(view, whole, deviation, limits, excluded)
+        if whole.is_log:
+            ranks = only_own(view, deviation, ranks, limits)
+            healthy = np.where(excluded[:, None], np.nan, whole.values)
+            by_tp_cp = tp_cp_deviations(healthy, view, whole.floor, limits)
+            if by_tp_cp is not None:
+                ranks = _surest([*ranks, *rank_suspects(view, whole, by_tp_cp, limits, excluded)])
+        if len(view.steps) < limits.min_steps_confident:
+            ranks = [confirmed_within_step(view, one, limits) for one in ranks]
+        yield from ranks
+
+
+def _surest(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """One suspect a culprit, the surest alarm: with uneven work only TP/CP peers see it clearly."""
+    best: dict[str, Suspect] = {}
+    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
+        best.setdefault(one.key, one)
+    return list(best.values())
 
 
 def rank_suspects(
@@ -29,7 +67,7 @@ def rank_suspects(
     series = deviation.series - deviation.centre[:, None]
     # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
     with np.errstate(invalid="ignore"):
-        slow_steps = (series > 0.5 * deviation.level[:, None]).sum(1) / np.maximum(
+        slow_steps = (series > HALFWAY * deviation.level[:, None]).sum(1) / np.maximum(
             np.isfinite(series).sum(1), 1
         )
     effect = _effect(metric, deviation.level)
@@ -43,9 +81,13 @@ def rank_suspects(
     n_tests = len(view.ranks)
     # A few long steps lift the level of all a little; that they are long is what is sure then.
     shortest = np.where(events, series, np.inf).min(axis=1)
-    is_brief = intermittent & (p_events < p_lasting) & (shortest >= _FAR_ABOVE * deviation.level)
+    is_brief = intermittent & (p_events < p_lasting) & (shortest >= FAR_ABOVE_FACTOR * deviation.level)
     persistent &= ~is_brief
-    suspected = persistent | trend | intermittent | excluded
+    single = (
+        _single_events(view, metric, deviation, series, limits)
+        & ~(persistent | trend | intermittent)[:, None]
+    )
+    suspected = persistent | trend | intermittent | single.any(axis=1) | excluded
     usual = _range_of_healthy(view, deviation.level[:, None], suspected)
     farthest = _range_of_healthy(view, series, suspected)
     found = []
@@ -59,9 +101,43 @@ def rank_suspects(
             pattern == "intermittent"
             and series[rank][events[rank]].min() >= limits.range_factor * farthest[rank]
         ):
-            p_value = 0.0  # counting alone calls two events of five luck in a small job, however large
+            p_value = 0.0  # counting alone calls two events of five chance in a small job, however large
         found.append(replace(one, p_value=p_value))
+    for rank in np.flatnonzero(single.any(axis=1) & ~excluded):
+        one = _suspect(
+            view, metric, deviation, series, rank=int(rank), pattern="transient", events=single[rank]
+        )
+        # Experts may hold anybody's tokens for a step.
+        found.append(
+            replace(one, confidence="medium", is_alarm=not view.has_experts or view.dense is not None)
+        )
     return found
+
+
+def _single_events(
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds
+) -> BoolArray:
+    """Steps (R, S) in which one device computes so much longer than anybody ever does that it is no chance.
+
+    One step says nothing of idle time, which healthy hosts have by accident. Computing has no accidents: it
+    is what kernels took. Beyond all other cells of the role, on either side, by as much as an alarm must be.
+    """
+    events = np.zeros(series.shape, bool)
+    if not metric.is_log or series.shape[1] < limits.min_steps_confident:
+        return events
+    known = np.abs(np.nan_to_num(series))
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = np.flatnonzero(view.role == role)
+        cells = known[inside]
+        if cells.size < 2 or len(inside) <= limits.min_peers:
+            continue
+        at = np.unravel_index(int(np.argmax(cells)), cells.shape)
+        rank, step = int(inside[at[0]]), int(at[1])
+        others = cells.copy()
+        others[at] = 0.0
+        far = series[rank, step] >= limits.range_factor * max(float(others.max()), limits.natural_effect / 2)
+        events[rank, step] = far and series[rank, step] >= EVENT_SIGMAS * deviation.event_scale[rank, step]
+    return events
 
 
 def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> FloatArray:
@@ -76,7 +152,7 @@ def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> F
         return p
     for rank in np.flatnonzero(level > 0):
         with np.errstate(invalid="ignore"):
-            slow = series > 0.5 * level[rank]
+            slow = series > HALFWAY * level[rank]
         mine = int(slow[rank].sum())
         others = (int(slow.sum()) - mine + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(mine, n_steps, others)
@@ -103,7 +179,7 @@ def _needed_share(n_steps: int, limits: Thresholds) -> float:
     """A ramp is on the slow side in all but the first of three or four steps; of two one may be a moment."""
     if n_steps >= limits.min_steps_intermittent:
         return limits.persistent_share
-    return 0.6 if n_steps >= limits.min_steps_confident else 0.5
+    return SHORT_SHARE if n_steps >= limits.min_steps_confident else HALFWAY
 
 
 def _effect(metric: Metric, level: FloatArray) -> FloatArray:
@@ -115,7 +191,8 @@ def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: i
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
     least = np.maximum(
-        6.0 * deviation.step_sigma / np.sqrt(n_steps), limits.event_effect if metric.is_log else metric.effect
+        TREND_SIGMAS * deviation.step_sigma / np.sqrt(n_steps),
+        limits.event_effect if metric.is_log else metric.effect,
     )
     chosen = benjamini_hochberg(deviation.p_trend, limits.false_discovery_rate)
     return np.asarray(chosen & (np.nan_to_num(rise) > np.nan_to_num(least, nan=np.inf)))
@@ -165,7 +242,7 @@ def _suspect(
     time = np.nan_to_num(metric.time_us[rank])
     if pattern == "persistent":
         own, where_steps = _lasting(series[rank], deviation, rank), np.ones(n_steps, bool)
-    elif pattern == "intermittent":
+    elif pattern in ("intermittent", "transient"):
         own, where_steps = np.where(events, series[rank], 0.0), events
     else:
         slope = float(theil_sen(series[rank : rank + 1])[0])
@@ -183,6 +260,7 @@ def _suspect(
     return Suspect(
         key=f"slow_rank-{view.ranks[rank]}",
         kind="slow_rank",
+        metric=metric.name,
         ranks=view.rank_ids([rank]),
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause=metric.cause,

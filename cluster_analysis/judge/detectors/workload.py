@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.judge.wording import percent
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
+from cluster_analysis.thresholds.experts import FEWEST_HOLDERS, NOISE_FACTOR
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Evidence
 from cluster_run.ids import format_number_ranges
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give what data, experts and stages of unequal size cost."""
+    for metric in case.metrics:
+        if metric.is_log:
+            work = case.deviation(metric, case.in_slow_hosts(metric, found))
+            yield from data_imbalance(case.view, work, case.limits)
+            yield from expert_imbalance(case.view, work, case.limits)
+    slow = case.ranks_of([one for one in found if one.cause == "compute"])
+    yield from stage_imbalance(case.view, case.limits, slow)
 
 
 def only_own(
     view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
 ) -> list[Suspect]:
-    """Keep the devices: a rank whose mates deviate with it got more work, as does a holder of experts."""
+    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as does a holder of experts."""
     own = []
     for suspect in suspects:
         rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
-        mates = np.flatnonzero((view.mates == view.mates[rank]) & (np.arange(len(view.ranks)) != rank))
+        tp_cp_peers = np.flatnonzero(
+            (view.tp_cp_peers == view.tp_cp_peers[rank]) & (np.arange(len(view.ranks)) != rank)
+        )
         level = deviation.level
         if suspect.pattern != "persistent":  # in the steps in which it is slow
             level = median(deviation.series[:, list(suspect.step_positions)], 1)
-        if view.mates[rank] >= 0 and len(mates):
-            alone = level[rank] - float(np.nan_to_num(median(level[mates])))
+        if view.tp_cp_peers[rank] >= 0 and len(tp_cp_peers):
+            alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
             if alone >= limits.own_share * level[rank]:
                 own.append(suspect)
         elif not view.has_experts or is_slow_everywhere(
@@ -40,20 +57,20 @@ def only_own(
 
 def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
     """One finding when holders of experts differ in every step: some experts get more tokens."""
-    if not view.has_experts or (view.mates < 0).any():
+    if not view.has_experts or (view.tp_cp_peers < 0).any():
         return []
     level = median(deviation.raw, 1)
-    codes = np.unique(view.mates)
-    by_group = np.array([float(median(level[view.mates == code])) for code in codes])
+    codes = np.unique(view.tp_cp_peers)
+    by_group = np.array([float(median(level[view.tp_cp_peers == code])) for code in codes])
     spread = float(np.nan_to_num(sigma(by_group)))
     noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
-    if len(codes) < 4 or spread < max(limits.data_effect, 2.0 * noise):
+    if len(codes) < FEWEST_HOLDERS or spread < max(limits.data_effect, NOISE_FACTOR * noise):
         return []
-    shared = by_group[np.searchsorted(codes, view.mates)]
+    shared = by_group[np.searchsorted(codes, view.tp_cp_peers)]
     excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(shared))[:, None]
     worst = int(np.argmax(by_group))
     typical = float(median(view.computing_us))
-    holders = view.rank_ids(list(np.flatnonzero(view.mates == codes[worst])))
+    holders = view.rank_ids(list(np.flatnonzero(view.tp_cp_peers == codes[worst])))
     return [
         Suspect(
             key="expert_imbalance",

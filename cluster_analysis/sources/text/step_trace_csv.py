@@ -46,6 +46,18 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
     return without_repeated_steps(steps, remark)
 
 
+def read_device_of_steps(path: Path) -> int | None:
+    """Return the one device that the file says it is of, None where it names none or several.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    text = read_columns(path, ("Step", "Device_id"), lambda _: None)
+    found = set(text["Device_id"].to_pylist()) if "Device_id" in text.column_names else set()
+    (cell,) = found if len(found) == 1 else ("",)
+    return int(cell) if cell and cell.strip().isdecimal() else None
+
+
 def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
     columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32())}
     columns["step"] = _steps(text, remark)

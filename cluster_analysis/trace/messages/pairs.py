@@ -59,35 +59,35 @@ def pair_messages(calls: Calls, offset_us: FloatArray, topology: Topology) -> En
     if planned is not None:
         for pipeline in incomplete:
             _connect(*pairs_by_number(calls, pipeline, *planned), sender, receiver)
-    _borrow_from_mates(calls, sender, receiver, topology)
+    _borrow_from_peers(calls, sender, receiver, topology)
     unpaired = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     return Ends(sender, receiver, int(unpaired.sum()))
 
 
-def _borrow_from_mates(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
-    """Give calls whose partner has no files the partner of a mate's call.
+def _borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
+    """Give calls whose partner has no files the partner of a TP/CP peer's call.
 
     Mates (same stage and replica) pass on parts of one tensor at one time: whom a rank waited for came when
-    its mate's partner came. Taken as it was, its waiting would be work that no repair takes away.
+    its TP/CP peer's partner came. Taken as it was, its waiting would be work that no repair takes away.
     """
     orphan = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     if not orphan.any():
         return
     messages = np.flatnonzero(calls.is_point_to_point)  # calls are sorted by rank
     own_calls = np.split(messages, np.searchsorted(calls.rank[messages], np.arange(1, len(calls.ranks))))
-    mates: dict[tuple[int, int], list[int]] = {}
+    tp_cp_peers: dict[tuple[int, int], list[int]] = {}
     for position, rank in enumerate(calls.ranks.tolist()):
         stage, replica = topology.stages.get(Rank(rank)), topology.dp_index.get(Rank(rank))
         if stage is not None and replica is not None:
-            mates.setdefault((stage, replica), []).append(position)
-    for together in mates.values():
+            tp_cp_peers.setdefault((stage, replica), []).append(position)
+    for together in tp_cp_peers.values():
         for position in together:
             own = own_calls[position]
             if not orphan[own].any():
                 continue
-            for mate in together:
-                theirs = own_calls[mate]
-                if mate == position or not _are_alike(calls, own, theirs) or orphan[theirs].any():
+            for peer in together:
+                theirs = own_calls[peer]
+                if peer == position or not _are_alike(calls, own, theirs) or orphan[theirs].any():
                     continue
                 lonely = orphan[own]
                 sender[own[lonely]] = sender[theirs[lonely]]

@@ -14,14 +14,13 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.record import Lacking
+from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.streams.streams import Sequence
 from cluster_analysis.trace.streams.usual_gaps import UsualGaps, medians_of_known
 from cluster_run.ids import Rank
-
-#: Times its usual transfer from which the shortest elapse of an operator holds waiting for a lacking rank.
-_WAITED = 3.0
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,16 @@ class _Holed:
     @property
     def waited(self) -> bool:
         """Whether all who are known waited for one who is not."""
-        return self.shortest_us > _WAITED * self.usual_us
+        return self.shortest_us > WAITED_FACTOR * self.usual_us
 
 
-def lacking_collectives(
+def missing_collectives(
     calls: Calls,
     operator: IntArray,
     offset_us: FloatArray,
     topology: Topology,
     streams: Sequence | None = None,
-) -> list[Lacking]:
+) -> list[MissingCall]:
     """Return the collectives that some members' files have and others' lack, in the order of their ends.
 
     Args:
@@ -75,7 +74,7 @@ def lacking_collectives(
         return []
     stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
     gaps = UsualGaps.of(calls, operator, stage, _purposes(calls, topology))
-    found: list[Lacking] = []
+    found: list[MissingCall] = []
     until_us: dict[tuple[int, bool], float] = {}
     for one in sorted(holed, key=lambda one: one.ended_us):
         group = int(calls.group[one.known[0]])
@@ -141,7 +140,7 @@ def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: I
 
 def _in_line(
     calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, local_us: float, after_us: float
-) -> Lacking:
+) -> MissingCall:
     """The call of a rank that works before it, and waits in it.
 
     What began while the operator was under way came after it, whatever little the clocks are off by.
@@ -156,7 +155,7 @@ def _in_line(
         after_us: when the rank ended a call that is filled in before this one.
     """
     starts, ends = calls.start_us[own], calls.end_us[own]
-    under_way_us = left_us - 0.5 * one.needed_us
+    under_way_us = left_us - HALFWAY * one.needed_us
     end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
     before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
     if one.waited:
@@ -166,19 +165,19 @@ def _in_line(
     else:
         start = max(end - float(np.median(calls.elapse_us[one.known])), before)
     latest = max(start, end - float(np.nan_to_num(one.usual_us)))
-    return Lacking(
+    return MissingCall(
         rank, int(calls.group[one.known[0]]), int(one.known[0]), start, end, min(before, start), latest
     )
 
 
 def _beside(
     calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, since_us: float
-) -> Lacking:
+) -> MissingCall:
     """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
     ends = calls.end_us[own[~calls.is_send[own]]]
-    ended = float(ends[ends < left_us - 0.5 * one.needed_us].max(initial=-np.inf))
+    ended = float(ends[ends < left_us - HALFWAY * one.needed_us].max(initial=-np.inf))
     start = min(max(since_us, ended), left_us - one.needed_us)
-    return Lacking(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
+    return MissingCall(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 
 
 def _usual_transfer(
@@ -192,7 +191,7 @@ def _usual_transfer(
         calls: the step's calls.
         first: a call of each operator (O,).
         n_members: the ranks that should have it (O,).
-        transfer_us: shortest elapse of each operator (O,); NaN where members are lacking.
+        transfer_us: shortest elapse of each operator (O,); NaN where members are missing.
     """
     kind, size = calls.kind[first], half_octaves(calls.size_bytes[first])
     own = medians_of_known(combined(calls.group[first], kind, size)[1], transfer_us)

@@ -9,14 +9,8 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.trace.missing.record import Lacking
-
-#: Ranks with all records that it takes to say how records and totals agree.
-_ENOUGH_RANKS = 3
-#: Times the scatter of that agreement from which a difference is the filled-in calls'.
-_CLEAR = 3.0
-#: Less than this is the profiler's own inaccuracy.
-_LEAST_US = 100.0
+from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
+from cluster_analysis.trace.missing.record import MissingCall
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class Exposed:
     stage: IntArray
 
 
-def as_totals_say(found: Sequence[Lacking], exposed: Exposed, is_side: BoolArray) -> list[Lacking]:
+def as_totals_say(found: Sequence[MissingCall], exposed: Exposed, is_side: BoolArray) -> list[MissingCall]:
     """Return the calls, begun so much earlier or later that each rank's communication adds up.
 
     Args:
@@ -39,9 +33,9 @@ def as_totals_say(found: Sequence[Lacking], exposed: Exposed, is_side: BoolArray
         exposed: what they must add up to.
         is_side: whether a call (V,) runs beside computing: it does not count.
     """
-    lacking = np.zeros(len(exposed.stage), bool)
-    lacking[[one.rank for one in found]] = True
-    missing_us, least_us = _missing(exposed, lacking)
+    incomplete = np.zeros(len(exposed.stage), bool)
+    incomplete[[one.rank for one in found]] = True
+    missing_us, least_us = _missing(exposed, incomplete)
     by_rank: dict[int, list[int]] = {}
     for number, one in enumerate(found):
         if not is_side[one.source]:
@@ -55,24 +49,24 @@ def as_totals_say(found: Sequence[Lacking], exposed: Exposed, is_side: BoolArray
     return moved
 
 
-def _missing(exposed: Exposed, lacking: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Time (R,) in communication that no record accounts for, and which difference from it is clear (R,).
 
     NaN where that cannot be said.
     """
     rest = exposed.total_us - exposed.recorded_us
     missing, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
-    for one in np.unique(exposed.stage[lacking]):
+    for one in np.unique(exposed.stage[incomplete]):
         inside = exposed.stage == one
-        whole = rest[inside & ~lacking]
+        whole = rest[inside & ~incomplete]
         whole = whole[np.isfinite(whole)]
-        if len(whole) >= _ENOUGH_RANKS:
+        if len(whole) >= ENOUGH_RANKS:
             missing[inside] = rest[inside] - float(median(whole))
-            clear[inside] = max(_CLEAR * float(sigma(whole)), _LEAST_US)
+            clear[inside] = max(CLEAR_SIGMAS * float(sigma(whole)), LEAST_MISSING_US)
     return missing, clear
 
 
-def _move(calls: list[Lacking], numbers: Sequence[int], longer_us: float) -> None:
+def _move(calls: list[MissingCall], numbers: Sequence[int], longer_us: float) -> None:
     """Let calls of one rank begin earlier, or later, by so much altogether, as far as each one may."""
     own = [calls[number] for number in numbers]
     if longer_us > 0:

@@ -13,9 +13,9 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.collectives import lacking_collectives
+from cluster_analysis.trace.missing.collectives import missing_collectives
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
-from cluster_analysis.trace.missing.messages import lacking_messages
+from cluster_analysis.trace.missing.messages import missing_messages
 from cluster_analysis.trace.streams.streams import Sequence
 
 
@@ -28,7 +28,7 @@ def with_missing_calls(
     exposed: Exposed | None = None,
     local: Sequence | None = None,
 ) -> Calls:
-    """Return the calls with the lacking ones filled in; the same object when none is lacking.
+    """Return the calls with the missing ones filled in; the same object when none is missing.
 
     Args:
         calls: the step's calls.
@@ -40,8 +40,8 @@ def with_missing_calls(
     """
     if not calls.has_clock:
         return calls
-    found = lacking_collectives(calls, operator, offset_us, topology, local)
-    found += lacking_messages(calls, operator, found, topology)
+    found = missing_collectives(calls, operator, offset_us, topology, local)
+    found += missing_messages(calls, operator, found, topology)
     if not found:
         return calls
     if exposed is not None and local is not None:

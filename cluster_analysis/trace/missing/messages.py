@@ -1,7 +1,7 @@
-"""Sends and receives that a rank's files lack, by its mates.
+"""Sends and receives that a rank's files lack, by its TP/CP peers.
 
-Ranks of one pipeline stage send and receive alike. A lacking send or receive (its running number is
-missing) is put where a mate has it, counted from a call that both have.
+Ranks of one pipeline stage send and receive alike. A missing send or receive (its running number is
+not there) is put where a TP/CP peer has it, counted from a call that both have.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.trace import MAX_MISSING_SHARE
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.record import Lacking
+from cluster_analysis.trace.missing.record import MissingCall
 from cluster_run.ids import Rank
 
-#: A rank that lacks more of its messages than this did something else than its stage.
-_MAX_LACKING = 0.3
 
-
-def lacking_messages(
-    calls: Calls, operator: IntArray, filled: Sequence[Lacking], topology: Topology
-) -> list[Lacking]:
+def missing_messages(
+    calls: Calls, operator: IntArray, filled: Sequence[MissingCall], topology: Topology
+) -> list[MissingCall]:
     """Return the messages that most ranks of a stage have and some lack.
 
     Args:
@@ -38,13 +36,13 @@ def lacking_messages(
     for stage in np.unique(stages[stages >= 0]):
         ranks = np.flatnonzero((stages == stage) & (n_messages > 0))
         if len(np.unique(n_messages[ranks])) > 1:
-            found += _lacking_in_stage(calls, operator, filled, ranks, topology)
+            found += _missing_in_stage(calls, operator, filled, ranks, topology)
     return found
 
 
-def _lacking_in_stage(
-    calls: Calls, operator: IntArray, filled: Sequence[Lacking], ranks: IntArray, topology: Topology
-) -> list[Lacking]:
+def _missing_in_stage(
+    calls: Calls, operator: IntArray, filled: Sequence[MissingCall], ranks: IntArray, topology: Topology
+) -> list[MissingCall]:
     by_rank: dict[int, dict[int, int]] = {}
     for rank in ranks.tolist():
         inside = calls.of_rank(rank)
@@ -56,8 +54,8 @@ def _lacking_in_stage(
     replica = {rank: topology.dp_index.get(Rank(int(calls.ranks[rank])), -1) for rank in by_rank}
     found = []
     for rank, own_calls in by_rank.items():
-        lacking = [number for number in wanted if number not in own_calls]
-        if not lacking or len(lacking) > _MAX_LACKING * len(wanted):
+        missing = [number for number in wanted if number not in own_calls]
+        if not missing or len(missing) > MAX_MISSING_SHARE * len(wanted):
             continue
         others = sorted(by_rank, key=lambda other, rank=rank: (replica[other] != replica[rank], other))  # type: ignore[misc]
         group = int(calls.group[next(iter(own_calls.values()))])
@@ -65,25 +63,25 @@ def _lacking_in_stage(
         together = inside.start + np.flatnonzero(~calls.is_point_to_point[inside])
         left_us = dict(zip(operator[together].tolist(), calls.end_us[together].tolist(), strict=True))
         left_us.update({int(operator[one.source]): one.end_us for one in filled if one.rank == rank})
-        for number in sorted(lacking):
-            mate = next(other for other in others if number in by_rank[other])
-            source = by_rank[mate][number]
+        for number in sorted(missing):
+            peer = next(other for other in others if number in by_rank[other])
+            source = by_rank[peer][number]
             shift_us = _since_they_met(calls, operator, source, left_us)
             if shift_us is None:
-                shift_us = _since_a_message(calls, number, own_calls, by_rank[mate])
+                shift_us = _since_a_message(calls, number, own_calls, by_rank[peer])
             alike = [by_rank[other][number] for other in others if number in by_rank[other]]
             usual_us = float(np.median(calls.elapse_us[alike]))
-            found.append(_like_mate(calls, rank, group, source, shift_us=shift_us, usual_us=usual_us))
+            found.append(_like_peer(calls, rank, group, source, shift_us=shift_us, usual_us=usual_us))
     return found
 
 
 def _since_they_met(calls: Calls, operator: IntArray, source: int, left_us: dict[int, float]) -> float | None:
-    """What to add to the time of a mate's call by the last collective that both left before it; None: none.
+    """What to add to the time of a peer's call by the last collective that both left before it; None: none.
 
     Args:
         calls: the step's calls.
         operator: the operator of each call (V,).
-        source: the mate's call.
+        source: the peer's call.
         left_us: when the rank left each of its collectives, by operator.
     """
     before = source - 1
@@ -95,16 +93,16 @@ def _since_they_met(calls: Calls, operator: IntArray, source: int, left_us: dict
     return None
 
 
-def _since_a_message(calls: Calls, number: int, own: dict[int, int], mates: dict[int, int]) -> float:
-    """What to add to the time of a mate's message by the nearest one that both have."""
-    shared = [other for other in own if other in mates]
+def _since_a_message(calls: Calls, number: int, own: dict[int, int], tp_cp_peers: dict[int, int]) -> float:
+    """What to add to the time of a TP/CP peer's message by the nearest one that both have."""
+    shared = [other for other in own if other in tp_cp_peers]
     anchor = min(shared, key=lambda other: (abs(other - number), other)) if shared else next(iter(own))
-    return float(calls.start_us[own[anchor]] - calls.start_us[mates.get(anchor, mates[number])])
+    return float(calls.start_us[own[anchor]] - calls.start_us[tp_cp_peers.get(anchor, tp_cp_peers[number])])
 
 
-def _like_mate(
+def _like_peer(
     calls: Calls, rank: int, group: int, source: int, *, shift_us: float, usual_us: float
-) -> Lacking:
+) -> MissingCall:
     start = float(calls.start_us[source] + shift_us)
     end = start + (usual_us if calls.is_send[source] else float(calls.elapse_us[source]))
     if not calls.is_send[source]:
@@ -112,4 +110,4 @@ def _like_mate(
         begun, ended = calls.start_us[own], calls.end_us[own]
         end = min(end, float(begun[begun > start].min(initial=np.inf)))
         start = min(max(start, float(ended[ended <= end].max(initial=-np.inf))), end)
-    return Lacking(rank, group, source, start, end, start, start)
+    return MissingCall(rank, group, source, start, end, start, start)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Lacking:
+class MissingCall:
     """One call to fill in: like `source` (a call of another rank), on this rank's clock, in µs.
 
     `earliest_us` and `latest_us` are between which times it may have begun instead.

@@ -77,7 +77,7 @@ def _reduced(capture: Capture, topology: Topology, cuts: list[int], stem: str = 
     for table in (evidence.steps, evidence.matched, evidence.rank_times, evidence.links):
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.combine_chunks())
-    sink.write(evidence.operators.visit_gap_us.tobytes() + evidence.operators.visit_operator.tobytes())
+    sink.write(evidence.operators.instance_gap_us.tobytes() + evidence.operators.instance_operator.tobytes())
     return sink.getvalue()
 
 

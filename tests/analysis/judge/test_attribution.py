@@ -19,8 +19,8 @@ def test_mates_wait_directly_and_other_replicas_down_the_line() -> None:
     result = judged(SMALL, "slow_rank:1.4@5")
     graph = graph_of(result)
     culprit = np.array([5])
-    visits = np.flatnonzero(graph.rank == 5)
-    repair = Repair(visits, graph.gap_us[visits] / 1.4)
+    instances = np.flatnonzero(graph.rank == 5)
+    repair = Repair(instances, graph.gap_us[instances] / 1.4)
     groups = result.topology.groups
     found = blame(graph, repair, culprit, lambda name: groups[name].role)
     direct = {one.role: one for one in found if one.is_direct}

@@ -94,7 +94,7 @@ def test_of_two_slow_mates_each_is_an_alarm_though_either_alone_saves_little() -
     assert named(result) == {("slow_rank", (16,), ("3",)), ("slow_rank", (17,), ("3",))}
     first, second = result.alarms
     assert second.cumulative_saving_ms > 4 * first.cost_ms_per_step
-    assert "Hidden behind dearer findings" in second.summary
+    assert "Hidden behind costlier findings" in second.summary
 
 
 def test_one_bad_rank_does_not_condemn_its_host() -> None:

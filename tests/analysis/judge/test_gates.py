@@ -9,9 +9,9 @@ from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
 from cluster_analysis.judge.measures.deviation import deviations
 from cluster_analysis.judge.measures.metrics import metrics
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Severity
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import judged
@@ -25,7 +25,7 @@ from tests.analysis.totals import (
 
 ONE_HOST = on_hosts(16, 16)
 SLOW = 5
-#: Ranks that meet many times a step; one is a little slow but no suspect: mending it saves something.
+#: Ranks that meet many times a step; one is a little slow but no suspect: fixing it saves something.
 BARELY_UNEVEN = JobSpec(tp=8, pp=1, dp=2, steps=5, microbatches=4)
 BARELY_SLOW = "slow_rank:1.015@0"
 
@@ -98,7 +98,7 @@ def test_where_devices_scatter_widely_one_less_than_six_of_their_sigmas_out_is_a
 
 
 @pytest.mark.parametrize(("times_the_cost", "is_alarm"), [(0.9, True), (1.1, False)])
-def test_a_finding_not_clearly_dearer_than_mending_a_healthy_rank_is_no_alarm(
+def test_a_finding_not_clearly_costlier_than_fixing_a_healthy_rank_is_no_alarm(
     times_the_cost: float, is_alarm: bool
 ) -> None:
     result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_rank:1.1@{SLOW},cause=input")
@@ -110,7 +110,7 @@ def test_a_finding_not_clearly_dearer_than_mending_a_healthy_rank_is_no_alarm(
     assert (severity_of_rank(detect(result.evidence, result.topology, limits)) != "info") == is_alarm
 
 
-def test_links_are_not_held_against_what_mending_a_rank_saves() -> None:
+def test_links_are_not_held_against_what_fixing_a_rank_saves() -> None:
     result = judged(BARELY_UNEVEN, BARELY_SLOW, f"slow_nic:6@{SLOW}")
     assert result.detection.replay["placebo_ms"] > 0.0
     found = detect(result.evidence, result.topology, Thresholds(placebo_factor=1e9))

@@ -69,9 +69,9 @@ def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_a
     where = on_hosts(32, 8)
     stages = {Rank(rank): rank // 16 for rank in range(32)}
     idle_ms = np.repeat([others_ms, others_ms, 6.0, 18.0], 8)[:, None]
-    luck = np.random.default_rng(3).uniform(0.95, 1.05, (32, 8))
+    chance = np.random.default_rng(3).uniform(0.95, 1.05, (32, 8))
     evidence = evidence_of_idle(
-        peers_agree(32, 8, share=0.5), 1e3 * idle_ms * luck, np.full((32, 8), 2e3), where
+        peers_agree(32, 8, share=0.5), 1e3 * idle_ms * chance, np.full((32, 8), 2e3), where
     )
     found = detect(evidence, replace(where, stages=stages))
     assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.measures.link_events import link_events
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Link
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec

@@ -9,9 +9,9 @@ import pytest
 
 from cluster_analysis.judge.detectors.slow_network import link_suspects
 from cluster_analysis.judge.measures.links import Observations, judge_links
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.stats import binomial_tail
+from cluster_analysis.thresholds.limits import Thresholds
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_LINKS = 40
@@ -35,23 +35,23 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: fl
     )
 
 
-def test_a_links_luck_is_that_of_being_slow_so_often_at_the_healthy_links_rate() -> None:
+def test_a_links_chance_is_that_of_being_slow_so_often_at_the_healthy_links_rate() -> None:
     table = judge_links(seen(4, busy_share=0.2), Thresholds())
     assert np.flatnonzero(table.slow).tolist() == [SLOW]
-    assert table.luck[SLOW] == pytest.approx(binomial_tail(4, 4, 0.2), rel=0.3)
+    assert table.chance[SLOW] == pytest.approx(binomial_tail(4, 4, 0.2), rel=0.3)
 
 
 def test_healthy_links_are_taken_to_be_slow_in_three_of_a_hundred_observations_at_least() -> None:
-    assert judge_links(seen(4), Thresholds()).luck[SLOW] == pytest.approx(0.03**4)
+    assert judge_links(seen(4), Thresholds()).chance[SLOW] == pytest.approx(0.03**4)
 
 
-def test_links_that_are_not_slow_have_nothing_to_explain_by_luck() -> None:
+def test_links_that_are_not_slow_have_nothing_to_explain_by_chance() -> None:
     table = judge_links(seen(4, busy_share=0.2), Thresholds())
-    assert set(table.luck[~table.slow]) == {1.0}
+    assert set(table.chance[~table.slow]) == {1.0}
 
 
 @pytest.mark.parametrize(("n_seen", "is_sure"), [(3, False), (8, True)])
-def test_a_link_seen_slow_a_few_times_among_many_links_may_be_luck(n_seen: int, is_sure: bool) -> None:
+def test_a_link_seen_slow_a_few_times_among_many_links_may_be_chance(n_seen: int, is_sure: bool) -> None:
     where = on_hosts(8, 4)
     evidence = evidence_of_computing(peers_agree(8, 3), where)
     limits = Thresholds()
@@ -66,7 +66,7 @@ def test_contention_explains_one_slow_moment_but_none_of_twice_the_time(ratio: f
         assert bool(table.slow[SLOW]) == (n_seen >= n_needed)
 
 
-def test_links_that_luck_makes_slow_in_a_job_of_so_many_are_not_among_the_slow_ones() -> None:
+def test_links_that_chance_makes_slow_in_a_job_of_so_many_are_not_among_the_slow_ones() -> None:
     busy = seen(2, 2, busy_share=0.3)
-    assert judge_links(busy, replace(Thresholds(), links_by_luck=np.inf)).slow.any()
-    assert not judge_links(busy, replace(Thresholds(), links_by_luck=1.0)).slow.any()
+    assert judge_links(busy, replace(Thresholds(), links_by_chance=np.inf)).slow.any()
+    assert not judge_links(busy, replace(Thresholds(), links_by_chance=1.0)).slow.any()

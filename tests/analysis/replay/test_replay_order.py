@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.numeric.arrays import IntArray
-from cluster_analysis.replay.instances import Visits
+from cluster_analysis.replay.instances import Instances
 from cluster_analysis.replay.order import Block, ReplayOrder, replay_order
 
 #: A loaded machine is slow and makes no test fail.
@@ -35,11 +35,13 @@ events = st.lists(
 )
 
 
-def visits_of(happened: list[Event]) -> tuple[Visits, int]:
-    """The visits of events that happened one after the other, and how many operators they are."""
+def instances_of(happened: list[Event]) -> tuple[Instances, int]:
+    """The instances of events that happened one after the other, and how many operators they are."""
     columns: dict[str, list[int]] = {name: [] for name in ("operator", "rank", "other", "is_send", "waits")}
 
-    def visit(operator: int, at: int, *, other: int = -1, is_send: bool = False, waits: bool = False) -> int:
+    def instance(
+        operator: int, at: int, *, other: int = -1, is_send: bool = False, waits: bool = False
+    ) -> int:
         values = (operator, at, other, int(is_send), int(waits))
         for name, value in zip(columns, values, strict=True):
             columns[name].append(value)
@@ -49,11 +51,11 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
     for kind, ranks in happened:
         if kind == "collective":
             for member in ranks:
-                visit(n_operators, member)
+                instance(n_operators, member)
             n_operators += 1
             continue
-        send = visit(n_operators, ranks[0], is_send=True, waits=kind == "waiting")
-        receive = visit(n_operators + 1, ranks[1], other=send)
+        send = instance(n_operators, ranks[0], is_send=True, waits=kind == "waiting")
+        receive = instance(n_operators + 1, ranks[1], other=send)
         columns["other"][send] = receive
         n_operators += 2
     operator, rank, other = (np.array(columns[name], np.int32) for name in ("operator", "rank", "other"))
@@ -63,7 +65,7 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
     for one in range(N_RANKS):
         own = np.flatnonzero(rank == one)
         after[own[1:]] = own[:-1]
-    return Visits(
+    return Instances(
         operator=operator,
         by_operator=np.argsort(operator, kind="stable"),
         cell=rank,
@@ -78,14 +80,14 @@ def visits_of(happened: list[Event]) -> tuple[Visits, int]:
     ), n_operators
 
 
-def renumbered(visits: Visits, operator: IntArray) -> Visits:
-    """The visits with other operators."""
-    return replace(visits, operator=operator, by_operator=np.argsort(operator, kind="stable"))
+def renumbered(instances: Instances, operator: IntArray) -> Instances:
+    """The instances with other operators."""
+    return replace(instances, operator=operator, by_operator=np.argsort(operator, kind="stable"))
 
 
-def ordered(happened: list[Event]) -> tuple[Visits, ReplayOrder]:
-    visits, n_operators = visits_of(happened)
-    return visits, replay_order(visits, n_operators, N_RANKS)
+def ordered(happened: list[Event]) -> tuple[Instances, ReplayOrder]:
+    instances, n_operators = instances_of(happened)
+    return instances, replay_order(instances, n_operators, N_RANKS)
 
 
 def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
@@ -107,60 +109,60 @@ def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> Non
 @UNHURRIED
 @given(events)
 @example(SIDE_BY_SIDE)
-def test_every_visit_and_operator_has_one_place_and_blocks_fill_them_all(happened: list[Event]) -> None:
-    visits, order = ordered(happened)
-    assert order.place[order.visits].tolist() == list(range(len(visits)))
+def test_every_instance_and_operator_has_one_place_and_blocks_fill_them_all(happened: list[Event]) -> None:
+    instances, order = ordered(happened)
+    assert order.place[order.instances].tolist() == list(range(len(instances)))
     assert order.operator_place[order.operators].tolist() == list(range(len(order.operators)))
     assert [block.begin for block in order.blocks] == [0, *[block.end for block in order.blocks][:-1]]
-    assert order.blocks[-1].end == len(visits)
+    assert order.blocks[-1].end == len(instances)
 
 
 @UNHURRIED
 @given(events)
 @example(SIDE_BY_SIDE)
-def test_a_blocks_visits_lie_member_by_member(happened: list[Event]) -> None:
-    visits, order = ordered(happened)
+def test_a_blocks_instances_lie_member_by_member(happened: list[Event]) -> None:
+    instances, order = ordered(happened)
     for block in order.blocks:
-        inside = visits.operator[order.visits[block.begin : block.end]]
+        inside = instances.operator[order.instances[block.begin : block.end]]
         by_member = inside.reshape(block.n_members, block.n_operators)
         assert (by_member == order.operators[block.first : block.first + block.n_operators]).all()
-        assert (visits.is_p2p[order.visits[block.begin : block.end]] == block.is_messages).all()
+        assert (instances.is_p2p[order.instances[block.begin : block.end]] == block.is_messages).all()
 
 
 @UNHURRIED
 @given(events)
-def test_a_visit_counts_from_its_ranks_visit_before_or_from_the_begin_of_its_step(
+def test_a_visit_counts_from_its_ranks_instance_before_or_from_the_begin_of_its_step(
     happened: list[Event],
 ) -> None:
-    visits, order = ordered(happened)
+    instances, order = ordered(happened)
     for place, row in enumerate(order.after.tolist()):
-        visit = order.visits[place]
-        if visits.after[visit] < len(visits):
-            assert order.operators[row] == visits.operator[visits.after[visit]]
+        instance = order.instances[place]
+        if instances.after[instance] < len(instances):
+            assert order.operators[row] == instances.operator[instances.after[instance]]
         else:
-            assert row == order.nothing + 1 + visits.cell[visit]
+            assert row == order.nothing + 1 + instances.cell[instance]
 
 
 @UNHURRIED
 @given(events)
-def test_a_ranks_step_has_ended_when_its_last_visit_has(happened: list[Event]) -> None:
-    visits, order = ordered(happened)
-    assert order.cells.tolist() == sorted(set(visits.cell.tolist()))
+def test_a_ranks_step_has_ended_when_its_last_instance_has(happened: list[Event]) -> None:
+    instances, order = ordered(happened)
+    assert order.cells.tolist() == sorted(set(instances.cell.tolist()))
     bounds = [*order.last_begin.tolist(), len(order.last_rows)]
     for cell, begin, end in zip(order.cells.tolist(), bounds, bounds[1:], strict=False):
-        last = int(np.flatnonzero(visits.cell == cell)[-1])
-        assert order.operators[order.last_rows[begin:end]].tolist() == [visits.operator[last]]
+        last = int(np.flatnonzero(instances.cell == cell)[-1])
+        assert order.operators[order.last_rows[begin:end]].tolist() == [instances.operator[last]]
 
 
 @UNHURRIED
 @given(events, st.randoms())
-def test_the_numbers_of_visits_do_not_change_what_is_replayed_together(
+def test_the_numbers_of_instances_do_not_change_what_is_replayed_together(
     happened: list[Event], random: object
 ) -> None:
-    visits, n_operators = visits_of(happened)
+    instances, n_operators = instances_of(happened)
     renamed = np.array(random.sample(range(n_operators), n_operators), np.int32)  # type: ignore[attr-defined]
-    order = replay_order(visits, n_operators, N_RANKS)
-    other = replay_order(renumbered(visits, renamed[visits.operator]), n_operators, N_RANKS)
+    order = replay_order(instances, n_operators, N_RANKS)
+    other = replay_order(renumbered(instances, renamed[instances.operator]), n_operators, N_RANKS)
     assert [(one.n_operators, one.n_members) for one in order.blocks] == [
         (one.n_operators, one.n_members) for one in other.blocks
     ]
@@ -171,8 +173,8 @@ def test_the_numbers_of_visits_do_not_change_what_is_replayed_together(
 
 def test_a_waiting_send_comes_after_what_its_receiver_did_before_and_an_eager_one_need_not() -> None:
     for kind, is_later in (("waiting", True), ("eager", False)):
-        visits, order = ordered([("collective", (1,)), ("collective", (1,)), (kind, (0, 1))])
-        send = int(np.flatnonzero(visits.receiver < len(visits))[0])
+        instances, order = ordered([("collective", (1,)), ("collective", (1,)), (kind, (0, 1))])
+        send = int(np.flatnonzero(instances.receiver < len(instances))[0])
         level = [
             number for number, one in enumerate(order.blocks) if one.begin <= order.place[send] < one.end
         ]
@@ -182,22 +184,24 @@ def test_a_waiting_send_comes_after_what_its_receiver_did_before_and_an_eager_on
 
 def test_operators_matched_into_a_circle_have_the_last_places_and_no_block() -> None:
     happened: list[Event] = [("collective", (0, 1)), ("collective", (0, 1)), ("collective", (2, 3))]
-    visits, n_operators = visits_of(happened)
+    instances, n_operators = instances_of(happened)
     # Rank 1 makes the first two the other way round.
-    operator = visits.operator.copy()
+    operator = instances.operator.copy()
     operator[[1, 3]] = operator[[3, 1]]
-    order = replay_order(renumbered(visits, operator), n_operators, N_RANKS)
+    order = replay_order(renumbered(instances, operator), n_operators, N_RANKS)
     assert [block.n_operators for block in order.blocks] == [1]
     assert order.operators.tolist() == [2, 0, 1]
     assert sorted(order.place[:4].tolist()) == [2, 3, 4, 5]
     assert order.cells.tolist() == [0, 1, 2, 3]
 
 
-def test_a_rank_that_runs_into_a_circle_has_its_last_visit_before_it_among_its_last() -> None:
-    visits, n_operators = visits_of([("collective", (0,)), ("collective", (0, 1)), ("collective", (0, 1))])
-    operator = visits.operator.copy()
+def test_a_rank_that_runs_into_a_circle_has_its_last_instance_before_it_among_its_last() -> None:
+    instances, n_operators = instances_of(
+        [("collective", (0,)), ("collective", (0, 1)), ("collective", (0, 1))]
+    )
+    operator = instances.operator.copy()
     operator[[2, 4]] = operator[[4, 2]]
-    order = replay_order(renumbered(visits, operator), n_operators, N_RANKS)
+    order = replay_order(renumbered(instances, operator), n_operators, N_RANKS)
     assert order.operator_place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
 
 
@@ -206,12 +210,12 @@ def test_a_rank_that_runs_into_a_circle_has_its_last_visit_before_it_among_its_l
 def test_members_that_come_from_one_operator_together_are_kept_apart_from_others(
     happened: list[Event],
 ) -> None:
-    visits, order = ordered(happened)
+    instances, order = ordered(happened)
     for block in order.blocks:
-        inside = order.visits[block.begin : block.end].reshape(block.n_members, block.n_operators)
+        inside = order.instances[block.begin : block.end].reshape(block.n_members, block.n_operators)
         for members in inside.T.tolist():
-            before = {int(visits.after[one]) for one in members}
-            is_begin = len(visits) in before
-            came_from = {int(visits.operator[one]) for one in before if one < len(visits)}
+            before = {int(instances.after[one]) for one in members}
+            is_begin = len(instances) in before
+            came_from = {int(instances.operator[one]) for one in before if one < len(instances)}
             is_joint = len(members) > 1 and len(came_from) == 1 and not is_begin
             assert block.is_joint == is_joint

@@ -318,7 +318,7 @@ def _matched(job: Job, topology: Topology, random: np.random.Generator) -> pa.Ta
                 values = (
                     10 + step, group.group, group.role, op_type, name, ordinal,
                     len(group.ranks), len(group.ranks), 8e7, float(random.normal(4200, 60)),
-                    wait, wait * 0.8 * len(group.ranks), last,
+                    wait, wait * 0.8 * len(group.ranks), None, last,
                 )  # fmt: skip
                 for column, value in zip(rows, values, strict=True):
                     rows[column].append(value)

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
-from cluster_analysis.reports.packing import unpack
+from cluster_analysis.reports.page.packing import unpack
 from cluster_run.findings_json import document_to_json
 from tests.analysis.reports import builder
 
@@ -74,7 +74,7 @@ def test_verdict_findings_and_next_check_are_read_without_a_script(page):
         assert finding.next_check in text
 
 
-def test_a_finding_behind_a_dearer_one_shows_what_it_costs_after_that_one():
+def test_a_finding_behind_a_costlier_one_shows_what_it_costs_after_that_one():
     result = builder.degraded()
     first, second = result.document.findings
     second = replace(second, cost_ms_per_step=0.0, cost_share=0.0, cumulative_saving_ms=20.0)

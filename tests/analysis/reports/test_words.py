@@ -41,6 +41,7 @@ PREFIXES = (
     "replay.",
     "check.",
     "role.",
+    "search.",
     *(f"{one}." for one in COMPOSED),
 )
 

@@ -14,7 +14,7 @@ from cluster_analysis.trace.messages.pairs import Ends, pair_messages
 from cluster_run.ids import Rank
 from tests.analysis.jobs import Call, collectives_table, small_topology
 
-#: Two pipelines of two stages side by side: ranks 0 and 1 are mates, and so are 2 and 3.
+#: Two pipelines of two stages side by side: ranks 0 and 1 are TP/CP peers, and so are 2 and 3.
 PIPELINES: dict[str, tuple[int, ...]] = {"left": (0, 2), "right": (1, 3)}
 GROUP_OF = {0: "left", 2: "left", 1: "right", 3: "right"}
 ABSENT = 3

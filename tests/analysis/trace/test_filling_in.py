@@ -65,7 +65,7 @@ def test_the_time_in_a_lost_call_is_not_taken_for_local_work() -> None:
     assert holed is not None
 
     def local(step: object, rank: int) -> float:
-        return float(step.visit_gap_us[step.visit_rank == rank].sum())  # type: ignore[attr-defined]
+        return float(step.instance_gap_us[step.instance_rank == rank].sum())  # type: ignore[attr-defined]
 
     assert local(holed, 0) == pytest.approx(local(whole, 0), abs=90.0)
 
@@ -82,8 +82,8 @@ def test_lost_messages_are_paired_by_what_their_stage_does() -> None:
     assert result.detection.verdict == "healthy"
     step = result.evidence.step_operators[0]
     assert step is not None
-    p2p = step.visit_is_p2p
-    paired = (step.visit_sender >= 0) | (step.visit_receiver >= 0)
+    p2p = step.instance_is_p2p
+    paired = (step.instance_sender >= 0) | (step.instance_receiver >= 0)
     assert paired[p2p].mean() > 0.97
 
 
@@ -105,7 +105,7 @@ def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_trans
 
 
 def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) -> Calls:
-    """The calls of a step with the lacking ones, given what the totals say of each rank's communication."""
+    """The calls of a step with the missing ones, given what the totals say of each rank's communication."""
     found = calls_of(collectives_table(calls))
     operator, _ = match_calls(found)
     where = small_topology({"g": tuple(range(6))}, stages=dict.fromkeys(range(6), 0))

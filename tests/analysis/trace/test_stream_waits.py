@@ -68,21 +68,23 @@ def reduced(*, with_totals: bool) -> StepOperators:
 
 def test_before_waiting_for_gradients_a_rank_computed_as_long_as_its_totals_say() -> None:
     found = reduced(with_totals=True)
-    main = ~found.visit_is_side
-    assert found.visit_waits_last[main].all()
-    assert found.visit_gap_us[main] == pytest.approx([work_of(rank) for rank in range(N_RANKS)], abs=150.0)
+    main = ~found.instance_is_side
+    assert found.instance_waits_last[main].all()
+    assert found.instance_gap_us[main] == pytest.approx([work_of(rank) for rank in range(N_RANKS)], abs=150.0)
 
 
 def test_without_totals_a_rank_computed_until_it_issued_its_last_gradients() -> None:
     found = reduced(with_totals=False)  # so that only what follows a rank's first call is known
-    (late,) = np.flatnonzero(~found.visit_is_side & (found.visit_rank == LATE))
-    assert found.visit_gap_us[late] == pytest.approx(LATE_WORK_US / 2, abs=150.0)
+    (late,) = np.flatnonzero(~found.instance_is_side & (found.instance_rank == LATE))
+    assert found.instance_gap_us[late] == pytest.approx(LATE_WORK_US / 2, abs=150.0)
 
 
 def test_gradients_that_queued_were_issued_where_in_their_computing_peers_issue_them() -> None:
     found = reduced(with_totals=True)
-    second = found.visit_is_side & (found.operator_place[found.visit_operator] == 1)
-    assert found.visit_gap_us[second] == pytest.approx([work_of(rank) for rank in range(N_RANKS)], abs=150.0)
+    second = found.instance_is_side & (found.operator_place[found.instance_operator] == 1)
+    assert found.instance_gap_us[second] == pytest.approx(
+        [work_of(rank) for rank in range(N_RANKS)], abs=150.0
+    )
 
 
 @pytest.mark.parametrize(("records", "accuracy"), [(0.0, 0.06), (0.05, 0.18)])
