@@ -156,7 +156,9 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--ask-password", action="store_true", help="ask for one password for all hosts")
     group.add_argument(
-        "--ask-passphrase", action="store_true", help="ask for one passphrase for all identity files"
+        "--ask-passphrase",
+        action="store_true",
+        help="ask for one passphrase for all private keys, named or not",
     )
     group.add_argument(
         "--accept-new-host-keys",
