@@ -29,6 +29,6 @@ def why_unreadable(top: Path) -> str:
     return (
         f"user {os.getuid()} cannot read {len(closed)} of its files and directories, "
         f"{first.relative_to(top.parent)} first (user {status.st_uid}, group {status.st_gid}, "
-        f"mode {stat.S_IMODE(status.st_mode):04o}). Let the job write with umask 022, or with umask 027 and set "
-        "supplementalGroups of the sweep to that group. For what is there: chmod -R a+rX"
+        f"mode {stat.S_IMODE(status.st_mode):04o}). Let the job write with umask 022, or with umask 027 and "
+        "set supplementalGroups of the sweep to that group. For what is there: chmod -R a+rX"
     )
