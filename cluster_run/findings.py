@@ -19,6 +19,7 @@ WorkloadKind = Literal[
     "periodic_pause",
     "input_bound",
     "host_bound",
+    "exposed_communication",
 ]
 Kind = FaultKind | WorkloadKind
 Severity = Literal["info", "warning", "critical"]
