@@ -26,7 +26,7 @@ MAX_CHANGES = 3
 MAX_NOTES = 4
 MAX_CHECKS = 3
 MAX_PLACES = 2
-_HOSTS_HINT = "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them."
+_HOSTS_HINT = "--show-addresses names the hosts."
 _MIN_WIDTH = 40
 
 
