@@ -178,6 +178,8 @@ class _Rank:
     def _work(self) -> None:
         plan = turns(self.job, self.where["pp"])
         layers = _Layers(self)
+        if self.job.counts_tokens:
+            self.collective("world", "allReduce", 8e-6, MAIN)
         layers.begin_step()
         received = self._receives(plan[0])
         arrived = self.exchange([], received, self.job.exchanges == "batched") if received else None
@@ -329,4 +331,4 @@ class _Layers:
         if self.job.data == "at_end" and self.held:
             self.held = [("allReduce", sum(size for _, size in self.held))]
         for name, size in self.held:
-            self.on.collective("dp", name, size, DATA, last)
+            self.on.collective("dp", name, size, MAIN if self.job.held_on_main else DATA, last)
