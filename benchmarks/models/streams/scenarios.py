@@ -215,7 +215,8 @@ def _used_links(job: Job) -> list[tuple[int, int]]:
 
 def _link(job: Job, dice: Dice) -> list[Fault]:
     a, b = dice.choice(_used_links(job))
-    return [Fault("slow_link", dice.choice((2.0, 4.0)), cause="link", links=frozenset({(a, b), (b, a)}))]
+    links = {(a, b)} if dice.random() < 0.3 else {(a, b), (b, a)}
+    return [Fault("slow_link", dice.choice((2.0, 4.0)), cause="link", links=frozenset(links))]
 
 
 def _nic(job: Job, dice: Dice) -> list[Fault]:
