@@ -100,9 +100,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_analysis.judge.suspects cluster_analysis.judge.wording {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
+        "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
             "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
-            "cluster_analysis.result "
+            "cluster_analysis.result cluster_analysis.run_header "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.reports.page": (
@@ -122,7 +123,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.outputs": (
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
-            "cluster_analysis.judge.baseline cluster_run"
+            "cluster_analysis.judge.baseline cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         "cluster_simulate": "cluster_run",

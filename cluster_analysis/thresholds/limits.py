@@ -91,6 +91,8 @@ class Thresholds:
     natural_p_value: float = 2e-4
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
+    #: Share of the step from which on communication beside no computing is a finding of its own.
+    exposed_share: float = 0.3
     host_bound_share: float = 0.2
     #: Operators of one kind in a group and step: so small, so many, and so dear that they are worth merging.
     small_bytes: float = 2e6
