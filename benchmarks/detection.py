@@ -133,7 +133,7 @@ def judge_job(work: tuple[str, int, int]) -> Outcome:
     replay = detection.replay.get("error_share")
     if number < 0:
         wrong = [one for one in alarms if true_saving_share(one, job) < MATERIAL_SHARE]
-        line = f"ALARM {mode} {seed} {[one.summary for one in alarms]}" if alarms else ""
+        line = f"ALARM {mode} {seed} {[one.id for one in alarms]}" if alarms else ""
         rules = tuple((False, False, len(one.ranks)) for one in named)
         return Outcome(
             mode, True, False, False, False, len(wrong), False, False, len(alarms), None, replay, rules, line
@@ -217,7 +217,7 @@ def is_right(finding: Finding, fault: TrueFault, job: SimulatedJob) -> bool:
     """Same kind, same entity. A NIC seen on one link only may be called that link, if that is said."""
     pairs = {frozenset((int(link.src), int(link.dst))) for link in finding.links}
     if fault.kind in ("slow_nic", "slow_host_pair") and finding.kind == "slow_link":
-        return "not separable" in finding.summary and any(set(fault.ranks) & pair for pair in pairs)
+        return not finding.separable and any(set(fault.ranks) & pair for pair in pairs)
     if finding.kind != fault.kind:
         return False
     if fault.kind in ("slow_link", "retransmission"):

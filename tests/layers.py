@@ -35,12 +35,16 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.by_paramiko": "cluster_collect",
         "cluster_collect.inventory": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
+        # Sentences of facts, in every language; what judges knows facts only.
+        "cluster_analysis.sentences": "cluster_run",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
-        "cluster_analysis.discovery": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.discovery": (
+            "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.trace": "cluster_analysis.numeric cluster_analysis.tables cluster_run",
         "cluster_analysis.trace.messages": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
@@ -52,24 +56,26 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
             "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace "
-            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables "
+            "cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.detectors": (
             f"cluster_analysis.judge.measures cluster_analysis.judge.view cluster_analysis.judge.suspects "
-            f"cluster_analysis.judge.thresholds cluster_analysis.judge.wording {_JUDGED}"
+            f"cluster_analysis.judge.thresholds {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
             "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
-            "cluster_analysis.result "
+            "cluster_analysis.result cluster_analysis.sentences "
             f"cluster_analysis.judge {_JUDGED}"
         ),
+        "cluster_analysis.findings_json": "cluster_analysis.sentences cluster_run",
         "cluster_analysis.reports": (
-            "cluster_analysis.result cluster_analysis.judge.baseline cluster_analysis.trace.calls "
-            "cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline cluster_analysis.trace.calls "
+            "cluster_analysis.numeric cluster_analysis.tables cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.output_folder": "cluster_run",
         # What is written for MindStudio Insight is made of the ranks' files: nothing is judged by it.
@@ -79,7 +85,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.outputs": (
-            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.output_folder "
+            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.findings_json "
+            "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
             "cluster_analysis.judge.baseline cluster_run"
         ),

@@ -37,6 +37,7 @@ from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import FAULT_KINDS, Finding, Verdict
 
 #: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
@@ -57,7 +58,7 @@ class Detection:
 
     findings: tuple[Finding, ...]
     verdict: Verdict
-    notes: tuple[str, ...]
+    notes: tuple[Fact, ...]
     replay: Mapping[str, float]
     step_ms: float | None
     matched: pa.Table
@@ -75,7 +76,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     """
     limits = thresholds or Thresholds()
     if not evidence.step_table.num_rows:
-        note = "no step times could be read: nothing can be said about this job"
+        note = fact("no_step_times")
         return Detection(
             (),
             "unknown",
@@ -162,19 +163,9 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
     costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
     chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
     return [
-        replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
-        if one.id in chosen
-        else one
+        replace(one, chain=what_if.chain(by_key[one.id, one.cause])) if one.id in chosen else one
         for one in findings
     ]
-
-
-def _subject(finding: Finding) -> str:
-    if finding.kind == "slow_rank":
-        return f"rank {finding.ranks[0]}"
-    if finding.kind == "slow_host":
-        return f"host {finding.hosts[0]}"
-    return "this part of the network"
 
 
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
@@ -191,9 +182,9 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
     return [one for one in findings if one.id not in dropped]
 
 
-def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[str]]:
+def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[Fact]]:
     suspects: list[Suspect] = []
-    notes: list[str] = []
+    notes: list[Fact] = []
     for metric in metrics(view, limits):
         if not np.isfinite(metric.values).any():
             continue
@@ -218,8 +209,7 @@ def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], l
         suspects += [*hosts, *ranks]
         if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
             few = int((deviation.n_peers < limits.min_peers).sum())
-            who, them = ("1 rank has", "it is") if few == 1 else (f"{few} ranks have", "they are")
-            notes.append(f"{who} fewer than {limits.min_peers} peers: {them} described, not judged")
+            notes.append(fact("few_peers", n_ranks=few, min_peers=int(limits.min_peers)))
     slow = [rank for one in suspects if one.cause == "compute" for rank in one.ranks]
     return [*suspects, *stage_imbalance(view, limits, np.isin(view.ranks, slow))], notes
 

@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.clocks import Clocks, estimate_clocks
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank, format_number_ranges
 
@@ -170,7 +172,7 @@ def _finding_events(number: int, finding: Finding, bounds: Mapping[int, Sequence
         yield {
             "ph": "X",
             "cat": "finding",
-            "name": wording.plain(finding.summary),
+            "name": wording.plain(summary(finding).en),
             "cname": _COLOURS[finding.severity],
             "pid": _FINDINGS_PID,
             "tid": tid,
@@ -181,7 +183,7 @@ def _finding_events(number: int, finding: Finding, bounds: Mapping[int, Sequence
                 "step": step,
                 "ranks": format_number_ranges(finding.ranks),
                 "cost_ms_per_step": finding.cost_ms_per_step,
-                "next_check": finding.next_check,
+                "next_check": next_check(finding).en,
             },
         }
 

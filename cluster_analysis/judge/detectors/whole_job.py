@@ -10,10 +10,10 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import milliseconds, percent
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Evidence, WorkloadKind
 
 
@@ -33,9 +33,7 @@ def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             view.preparing_us,
             cause="input",
             where="head",
-            summary=f"Every step begins with {milliseconds(typical)} of waiting for its input, "
-            f"{percent(typical / view.mean_step_us)} of the step, on all ranks alike.",
-            advice="Look at data loading: more workers, prefetching, a faster file system.",
+            said=fact("input_waits", wait_us=typical, step_share=typical / view.mean_step_us),
         )
     ]
 
@@ -51,9 +49,7 @@ def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             view.free_us,
             cause="dispatch",
             where="spread",
-            summary=f"Devices idle {milliseconds(typical)} a step between operators, "
-            f"{percent(typical / view.mean_step_us)} of the step, on all ranks: their hosts are too slow.",
-            advice="Look at operator launches: larger batches, graph mode, fused operators, free CPU cores.",
+            said=fact("devices_idle", idle_us=typical, step_share=typical / view.mean_step_us),
         )
     ]
 
@@ -65,8 +61,7 @@ def _suspect(
     *,
     cause: Cause,
     where: Where,
-    summary: str,
-    advice: str,
+    said: Fact,
 ) -> Suspect:
     typical = float(median(time_us))
     return Suspect(
@@ -86,8 +81,7 @@ def _suspect(
                 len(view.ranks),
             ),
         ),
-        summary=summary,
-        next_check=advice,
+        facts=(said,),
         excess_us=np.nan_to_num(time_us),
         where=where,
         is_alarm=False,
@@ -125,11 +119,16 @@ def _small_packets(evidence: JobEvidence, view: JobView, limits: Thresholds) -> 
             pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here)),),
-            summary=(
-                f"{a_step:.0f} {name} of {size / 1e6:.2f} MB a step in each {role} group take "
-                f"{milliseconds(time_us)}: latency, not bandwidth, is what they cost."
+            facts=(
+                fact(
+                    "small_operators",
+                    n_a_step=round(a_step),
+                    op_type=name,
+                    size_bytes=size,
+                    role=role,
+                    time_us=time_us,
+                ),
             ),
-            next_check="Gather them into fewer, larger operators (gradient buckets, fused communication).",
             is_alarm=False,
         )
     ]

@@ -11,6 +11,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
@@ -25,10 +26,10 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     text = read_columns(path, ("Type", "Accelerator Core", "Duration(us)"), remark)
     if text.num_columns < 3:
-        raise BadFileError("it lacks one of the columns Type, Accelerator Core, Duration(us)")
+        raise BadFileError(fact("lacks_one_column", columns=("Type", "Accelerator Core", "Duration(us)")))
     durations, n_bad = numbers.to_float64(text["Duration(us)"])
     if n_bad:
-        remark(left_out(n_bad, "duration", "without a number"))
+        remark(left_out(n_bad, "duration", "no_number"))
     kernels = pa.table({"type": text["Type"], "core": text["Accelerator Core"], "us": durations})
     is_kernel = pc.invert(pc.is_in(kernels["core"], value_set=_COMMUNICATION))
     kernels = kernels.filter(pc.and_(is_kernel, pc.is_valid(kernels["us"])))

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
 from cluster_analysis.reports.packing import unpack
-from cluster_run.findings_json import document_to_json
 from tests.analysis.reports import builder
 
 

@@ -2,10 +2,10 @@ import re
 from typing import get_args
 
 import pytest
+from cluster_analysis.reports.retold import retell
 
 from cluster_analysis.judge.cost.attribution import Blame, chain
 from cluster_analysis.reports import words
-from cluster_analysis.reports.retold import retell
 from cluster_analysis.tables.model import GroupRole
 
 DICTIONARY = words.load_dictionary()

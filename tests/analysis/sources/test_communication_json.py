@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.names import group_hash
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.tables import schema
@@ -201,7 +201,7 @@ def test_a_file_without_operators_is_empty_and_no_damage(tmp_path: Path, documen
 
 def spans_of(path: Path, steps: frozenset[int] | None = None) -> dict[str, object]:
     """Return the JSON that lies where the places say, by operator."""
-    table = read_communication(path, 3, steps, lambda _: None).spans
+    table = read_communication(path, 3, steps, unheard).spans
     assert table.schema == schema.OPERATOR_SPANS
     content = path.read_bytes()
     rows = table.to_pylist()
