@@ -18,7 +18,7 @@ demo: setup      ## simulate a job, collect it over real SSH, analyse it
 	@$(BIN)/python -m demo
 
 test: setup      ## the whole test suite, lint and types
-	@bash tools/system_packages.sh ssh slurm browser
+	@bash tools/system_packages.sh ssh slurm browser prometheus
 	@$(BIN)/python -c 'import kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,7 +58,7 @@ bench-report: setup ## size and load time of report.html, against other ways to 
 	@bash tools/system_packages.sh browser
 	@$(BIN)/python -m benchmarks.report
 
-bench-detection: setup ## precision, recall and cost error on simulated faults, beside three rules of the field
+bench-detection: setup ## precision, recall and cost error on faults of the simulator and of independent models, and on a real trace
 	@nice $(BIN)/python -m benchmarks.detection
 
 bench-collect: setup ## collecting against scp, sftp, rsync, ssh tar and paramiko, over real servers

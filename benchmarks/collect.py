@@ -269,7 +269,8 @@ def _wire(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServe
 
 def _start_up_s(place: Path) -> float:
     """Return the time until a collection could begin: the interpreter and all imports."""
-    imports = "import cluster_collect.cli, cluster_collect.pool, cluster_collect.by_asyncssh.dialer"
+    modules = ("cli", "transfer.pool", "transports.ssh.by_asyncssh.dialer")
+    imports = f"import {', '.join(f'cluster_collect.{module}' for module in modules)}"
     times_s = []
     for _ in range(3):
         began_s = time.monotonic()

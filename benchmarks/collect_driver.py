@@ -20,8 +20,8 @@ def _specs(path: str) -> list[HostSpec]:
 
 def collect(specs: list[HostSpec], target: Path, options: CollectOptions) -> None:
     """Collect with options that the command line does not have."""
-    from cluster_collect.pool import collect as collect_all  # noqa: PLC0415 - counted as start-up
     from cluster_collect.progress_events import SilentListener  # noqa: PLC0415
+    from cluster_collect.transfer.pool import collect as collect_all  # noqa: PLC0415 - counted as start-up
 
     manifest = asyncio.run(collect_all(specs, target, options, None, SilentListener()))
     failed = [host.reason for host in manifest.hosts if host.state != "complete"]
@@ -60,9 +60,9 @@ def paramiko_sftp(specs: list[HostSpec], target: Path) -> None:
 
 def hold(specs: list[HostSpec], n_hosts: int) -> None:
     """Log in to `n_hosts` hosts, hold all connections, and print the time and the memory that takes."""
-    from cluster_collect.bounds import Bounds  # noqa: PLC0415
-    from cluster_collect.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
     from cluster_collect.progress_events import SilentListener  # noqa: PLC0415
+    from cluster_collect.transports.bounds import Bounds  # noqa: PLC0415
+    from cluster_collect.transports.ssh.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
 
     async def work() -> None:
         options = CollectOptions(login_deadline_s=120.0, connect_deadline_s=60.0)

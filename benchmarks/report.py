@@ -23,7 +23,7 @@ from benchmarks.jobs import THIN
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.reports import html
-from cluster_analysis.reports.packing import pack
+from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.result import AnalysisResult
 from cluster_simulate.cli import main as simulate
 from tests.analysis.reports import builder
@@ -34,7 +34,7 @@ READY = "window.clusterReport && window.clusterReport.ready"
 
 
 def main() -> int:
-    """Print one row a page: size, time to render in Python, time to open and to draw everything."""
+    """Print one row a page: size, time to render in Python, time to open with every chart drawn."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415
 
     chromium = shutil.which("chromium")
@@ -45,9 +45,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         folder = Path(directory)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        print(
-            f"{'page':34} {'size MB':>8} {'render s':>9} {'open ms':>8} {'all drawn ms':>13} {'heap MB':>8}"
-        )
+        print(f"{'page':34} {'size MB':>8} {'render s':>9} {'open ms':>8} {'heap MB':>8}")
         for name, result in results(folder, is_quick):
             started = time.perf_counter()
             page = html.render(result)
@@ -95,30 +93,26 @@ def print_row(browser: Any, folder: Path, name: str, page: bytes, render_s: floa
     """Open a page ROUNDS times; the shortest times count, as the machine does other things too."""
     path = folder / "report.html"
     path.write_bytes(page)
-    opened, drawn, heaps = [], [], []
+    opened, heaps = [], []
     for _ in range(ROUNDS):
-        open_ms, draw_ms, heap_mb = open_page(browser, path, READY)
+        open_ms, heap_mb = open_page(browser, path, READY)
         opened.append(open_ms)
-        drawn.append(draw_ms)
         heaps.append(heap_mb)
-    times = f"{min(opened):8.0f} {min(drawn):9.0f} {min(heaps):8.0f}"
+    times = f"{min(opened):8.0f} {min(heaps):8.0f}"
     print(f"{name:34} {len(page) / 1e6:8.2f} {render_s:9.2f} {times}", flush=True)
 
 
-def open_page(browser: Any, path: Path, ready: str) -> tuple[float, float, float]:
-    """Return ms until `ready`, ms more until every chart is drawn, and the heap in MB."""
+def open_page(browser: Any, path: Path, ready: str) -> tuple[float, float]:
+    """Return ms until `ready` (every chart is drawn by then), and the heap in MB."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(TIMEOUT_MS)
     started = time.perf_counter()
     page.goto(path.as_uri())
     page.wait_for_function(ready)
     open_ms = (time.perf_counter() - started) * 1000
-    started = time.perf_counter()
-    page.evaluate("window.clusterReport && clusterReport.showAll()")
-    draw_ms = (time.perf_counter() - started) * 1000
     heap_mb = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0")
     page.close()
-    return open_ms, draw_ms, heap_mb
+    return open_ms, heap_mb
 
 
 DRAW = """

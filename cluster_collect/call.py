@@ -17,15 +17,15 @@ from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts, read_rank_table
-from cluster_collect.json_result import check_json, collection_json, plan_json
-from cluster_collect.plan import HostCheck, HostPlan
-from cluster_collect.pool import check, collect, plan
-from cluster_collect.progress import COLLECTING, Display, display
 from cluster_collect.runner import run_interruptibly
-from cluster_collect.ssh_config_check import ignored_settings
-from cluster_collect.summary import check_text, collection_text, plan_text
-from cluster_collect.surroundings import Surroundings
-from cluster_collect.tracker import Verbosity
+from cluster_collect.show.context import Surroundings
+from cluster_collect.show.json_result import check_json, collection_json, plan_json
+from cluster_collect.show.progress import COLLECTING, Display, display
+from cluster_collect.show.summary import check_text, collection_text, plan_text
+from cluster_collect.show.tracker import Verbosity
+from cluster_collect.transfer.plan import HostCheck, HostPlan
+from cluster_collect.transfer.pool import check, collect, plan
+from cluster_collect.transports.ignored_settings import ignored_settings
 from cluster_run.errors import ExitCode, InputError, InterruptedRunError
 from cluster_run.manifest import HostOutcome
 

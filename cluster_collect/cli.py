@@ -36,7 +36,7 @@ def _run(argv: Sequence[str], arguments: Arguments) -> int:
 
 
 def _fail(arguments: Arguments, error: ClusterError) -> int:
-    from cluster_collect.json_result import error_json  # noqa: PLC0415
+    from cluster_collect.show.json_result import error_json  # noqa: PLC0415
     from cluster_collect.wording import printable  # noqa: PLC0415
 
     print(f"cluster-collect: {printable(error.message)}", file=sys.stderr)

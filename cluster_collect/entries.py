@@ -3,22 +3,60 @@
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import dataclass
 
+_CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 3000
+#: All paths of one host together: half a million of the length that profilers write.
+MAX_PATH_BYTES_PER_HOST = 96 << 20
 _SAFE_PART = rb"(?!\.{1,2}(?:/|\Z))[^/\0]{1,%d}" % _MAX_NAME_BYTES
 _SAFE = re.compile(rb"%b(?:/%b)*" % (_SAFE_PART, _SAFE_PART))
 
 
 @dataclass(frozen=True)
 class RemoteEntry:
-    """One thing below the profiler root. `kind` is `f`, `d`, `l` or another letter of find's `%y`."""
+    """One thing below the profiler root. `kind` is `f`, `d`, `l` or another letter of find's `%y`.
+
+    `disk_bytes` is the space that it takes on the host: less than its size where it has holes, None where
+    nobody told.
+    """
 
     path: bytes
     kind: str
     size_bytes: int
     mtime_ns: int
+    disk_bytes: int | None = None
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether it takes less space than its size says."""
+        return self.disk_bytes is not None and self.disk_bytes < self.size_bytes
+
+    @property
+    def needed_bytes(self) -> int:
+        """The room that it is expected to take here."""
+        return self.size_bytes if self.disk_bytes is None else min(self.size_bytes, self.disk_bytes)
+
+
+def is_capture(name: bytes) -> bool:
+    """Whether a directory of this name holds a capture."""
+    return bool(_CAPTURE.fullmatch(name))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic link to a directory, or to nothing. `target` is absolute, all links in it resolved.
+
+    `holds_data` says whether captures were seen below it, `is_followed` whether its files are listed.
+    """
+
+    path: bytes
+    target: bytes
+    holds_data: bool = False
+    is_dangling: bool = False
+    is_followed: bool = False
 
 
 def unsafe_because(path: bytes) -> str:
@@ -52,3 +90,9 @@ def same_mtime(one_ns: int, other_ns: int) -> bool:
 def unchanged(before: RemoteEntry, after: RemoteEntry) -> bool:
     """Whether a file still is what it was."""
     return before.size_bytes == after.size_bytes and same_mtime(before.mtime_ns, after.mtime_ns)
+
+
+def kind_letter(mode: int) -> str:
+    """Return find's letter for the type in a file mode."""
+    letter = stat.filemode(mode)[0]
+    return "f" if letter == "-" else letter

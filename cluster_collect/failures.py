@@ -20,8 +20,10 @@ FAILURES: Mapping[str, str] = {
     "no-data": "nothing below the profiler root is profiler data, or matches --what",
     "prepare": "the prepare command failed; what came is kept",
     "listing": "not everything below the profiler root could be listed",
+    "left-out": "links that were not followed, or names that cannot be used here, hide profiler data",
     "files-missing": "some files could not be fetched; the result names them",
     "files-unstable": "some files were still being written; the result names them",
+    "no-room": "its files, or some of them, do not fit on the disk of this machine; the other hosts go on",
     "remote-failure": "a program or a file operation on the host failed",
     "hostile-data": "the host sent what it must not send; nothing more was taken from it",
     "unexpected": "a mistake of ours; the result names the place in the program",
@@ -44,6 +46,15 @@ def nothing_found(profiler_root: str) -> Failure:
         f"no profiler data below {profiler_root}",
         "check profiler_root, device_regex, output_dir and --what",
     )
+
+
+def left_out(n_left_out: int, source: str, reason: str) -> Failure:
+    """Return the failure of a host with profiler data that was not taken; `source` is the first of it."""
+    others = f" ({n_left_out - 1} more)" if n_left_out > 1 else ""
+    advice = "see manifest.json for all"
+    if "symbolic link" in reason:
+        advice = "name the directories that links may lead to: --set follow_links=/data2,/data3"
+    return Failure("left-out", f"{source}: {reason}{others}", advice)
 
 
 def listing_failure(problem: str) -> Failure:

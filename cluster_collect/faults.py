@@ -12,6 +12,7 @@ ClusterError
 │   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
 │   ├── NoProfilerRootError     the profiler root is missing or unreadable
 │   ├── RemoteFailureError      a command on the host failed
+│   ├── NoRoomError             its files do not fit on this machine
 │   ├── HostileDataError        the host sent what it must not send
 │   └── UnexpectedError         a mistake of ours, met at this host
 ├── DiskFullError             this machine: stops everything, resumable
@@ -100,6 +101,12 @@ class RemoteFailureError(HostError):
     """A command or a file operation on the host failed."""
 
     failure = "remote-failure"
+
+
+class NoRoomError(HostError):
+    """The host's files do not fit on this machine beside those of the others."""
+
+    failure = "no-room"
 
 
 class HostileDataError(HostError):

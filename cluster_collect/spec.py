@@ -7,7 +7,6 @@ from typing import Literal
 
 from cluster_run.ids import HostId, ServerId
 
-TransportName = Literal["asyncssh", "paramiko", "local"]
 #: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
 Compression = Literal["auto", "zstd", "gzip", "none"]
 
@@ -18,7 +17,8 @@ class HostSpec:
 
     `local` names a directory of a shared file system that is read instead of connecting.
     `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
-    `~/.ssh/config`. `password` and `passphrase` (of `identity_file`) never show in a repr.
+    `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
+    `passphrase` (of `identity_file`) never show in a repr.
     """
 
     host: HostId
@@ -34,12 +34,13 @@ class HostSpec:
     jump: str | None = None
     prepare: str | None = None
     local: str | None = None
-    transport: TransportName = "asyncssh"
+    transport: str = "asyncssh"
     bandwidth_bytes_per_s: int | None = None
     password: str | None = field(default=None, repr=False)
     passphrase: str | None = field(default=None, repr=False)
     certificate_file: str | None = None
     ssh_config: str | None = None
+    follow_links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

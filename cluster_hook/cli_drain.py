@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_hook.drain import Drained, DrainOptions, drain, drain_code
+from cluster_hook.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.options import (
     add_analyse_arguments,
     add_collect_arguments,
@@ -21,7 +24,7 @@ from cluster_hook.options import (
 from cluster_hook.spool import Spool
 from cluster_hook.telling import tell
 from cluster_run.command_line import positive_number
-from cluster_run.errors import ExitCode
+from cluster_run.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
 _DEFAULT = DrainOptions()
 _DAY_S = 86400.0
+#: How often the drain writes its own metrics and removes those of jobs long gone.
+_METRICS_EVERY_S = 15.0
 #: Analyses are nobody's first concern on the host that drains.
 _NICENESS = 10
 
@@ -106,8 +111,29 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
                 print(f"cluster-hook: {trouble}", file=sys.stderr)
 
     os.nice(_NICENESS)
-    ended = drain(Spool(arguments.spool), options, told)
+    spool = Spool(arguments.spool)
+    looked = _looker(spool, telling.prometheus_dir) if telling.prometheus_dir else lambda: None
+    ended = drain(spool, options, told, looked)
     if ended is None:
         print("cluster-hook: another drain is at work on this spool", file=sys.stderr)
         return ExitCode.DONE
     return drain_code(ended)
+
+
+def _looker(spool: Spool, directory: Path) -> Callable[[], None]:
+    """Return what keeps the metrics in `directory` true, however long the drain works."""
+    next_s = 0.0
+
+    def looked() -> None:
+        nonlocal next_s
+        if time.monotonic() < next_s:
+            return
+        next_s = time.monotonic() + _METRICS_EVERY_S
+        prune_metrics(directory)
+        try:
+            areas = ("pending", "active", "failed")
+            place_drain_metrics({area: len(spool.keys(area)) for area in areas}, directory)
+        except InputError as error:
+            print(f"cluster-hook: {error}", file=sys.stderr)
+
+    return looked

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_hook.checks import check_profile_dir
 from cluster_hook.job import FinishedJob
 from cluster_hook.knownjob import job_from_text
 from cluster_hook.options import (
@@ -19,6 +20,7 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.outcome import outcome_to_line
+from cluster_hook.slurm import check_submission
 from cluster_hook.slurm_post import find_jobs, follow_one, with_state
 from cluster_hook.slurm_submit import SubmitOptions, submit_with_post_job
 from cluster_hook.telling import tell
@@ -66,10 +68,15 @@ def add_slurm_submit(commands: Commands) -> None:
 
 
 def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
-    comment = [f"--comment=profile_dir={arguments.profile_dir}"] if arguments.profile_dir else []
+    is_named = arguments.profile_dir is not None
+    comment = [f"--comment=profile_dir={arguments.profile_dir}"] if is_named else []
     # Read now, so that a mistake in them is an error here and not in the night.
-    follow_options(arguments)
+    follow_options(arguments, has_nodes=True)
     tell_options(arguments)
+    if is_named:
+        check_profile_dir(arguments.profile_dir)
+    if arguments.post_arg or arguments.post_nodes > 1:
+        check_submission([*arguments.post_arg, f"--nodes={arguments.post_nodes}"])
     submission = submit_with_post_job(
         [*comment, *arguments.sbatch, arguments.script, *arguments.script_arguments],
         SubmitOptions(
@@ -120,7 +127,7 @@ def _read_job(path: Path) -> FinishedJob:
 
 def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     known = job_from_text(arguments.known_job) if arguments.known_job else None
-    options, telling = follow_options(arguments), tell_options(arguments)
+    options, telling = follow_options(arguments, has_nodes=True), tell_options(arguments)
     if arguments.job_file is not None:
         jobs: tuple[FinishedJob, ...] = (with_state(_read_job(arguments.job_file)),)
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
 from cluster_hook.kubernetes.sweep import SweepOptions, Swept, sweep
+from cluster_hook.metrics import prune_metrics
 from cluster_hook.options import (
     add_analyse_arguments,
     add_tell_arguments,
@@ -107,5 +108,7 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
             for trouble in tell(swept.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)
 
+    if telling.prometheus_dir is not None:
+        prune_metrics(telling.prometheus_dir)
     sweep(ApiClient(access), options, told)
     return ExitCode.DONE

@@ -22,10 +22,15 @@ from cluster_hook.spool import Attempts, Spool, request_digest
 from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.files import write_text_whole
 
-DrainState = Literal["done", "failed", "retried"]
+#: What became of a request; `waits` because its job was requeued and has not ended.
+DrainState = Literal["done", "failed", "retried", "waits"]
 
 #: The worker gets this much longer than the work's own deadlines, so that it can say which one passed.
 _WORKER_MARGIN_S = 120.0
+#: How often a drain looks for new requests while it works.
+_LOOK_S = 1.0
+#: In one drain, a request that was put back is not taken again before this.
+_REST_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,17 @@ class Drained:
     outcome: Outcome | None = None
 
 
-def drain(spool: Spool, options: DrainOptions, told: Callable[[Drained], None]) -> tuple[Drained, ...] | None:
+def drain(
+    spool: Spool,
+    options: DrainOptions,
+    told: Callable[[Drained], None],
+    looked: Callable[[], None] = lambda: None,
+) -> tuple[Drained, ...] | None:
     """Work off all requests that are due; None where another drain is at work.
 
     `told` is called for each request when it ends, from this thread; for a finished one before that is
-    recorded, so that a crash in between tells it again rather than never.
+    recorded, so that a crash in between tells it again rather than never. `looked` is called about every
+    second, each time it looked for requests.
 
     Raises:
         InputError: the spool cannot be used.
@@ -70,7 +81,7 @@ def drain(spool: Spool, options: DrainOptions, told: Callable[[Drained], None]) 
         ended: list[Drained] = []
         with (
             ThreadPoolExecutor(max_workers=options.n_at_once) as pool,
-            contextlib.closing(_work_off(spool, options, pool, stop)) as work,
+            contextlib.closing(_work_off(spool, options, pool, stop, looked)) as work,
         ):
             for drained in work:
                 told(drained)
@@ -83,37 +94,49 @@ def _recover(spool: Spool) -> None:
     for key in spool.keys("active"):
         with spool.worker_lock(key) as lock:
             if lock is not None:
-                spool.move(key, "active", "pending")
+                spool.put_back(key)
 
 
 def _work_off(
-    spool: Spool, options: DrainOptions, pool: ThreadPoolExecutor, stop: threading.Event
+    spool: Spool,
+    options: DrainOptions,
+    pool: ThreadPoolExecutor,
+    stop: threading.Event,
+    looked: Callable[[], None],
 ) -> Generator[Drained, None, None]:
     running: dict[Future[CommandEnd], tuple[str, bytes]] = {}
-    waiting = list(spool.keys("pending"))
+    resting: dict[str, float] = {}
     try:
-        while waiting or running:
+        while True:
+            # Looked for each time, not once: a host that hangs must not keep later requests waiting.
+            waiting = [key for key in spool.keys("pending") if resting.get(key, 0.0) <= time.monotonic()]
             while waiting and len(running) < options.n_at_once:
                 key = waiting.pop(0)
+                resting[key] = time.monotonic() + max(_REST_S, options.retry_after_s)
                 begun = _begin(spool, key, options)
                 if isinstance(begun, Drained):
                     yield begun
                 elif begun is not None:
                     request, content = begun
                     running[pool.submit(_run_worker, spool, key, request, options, stop)] = (key, content)
-            if running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    key, content = running.pop(future)
-                    yield from _conclude(spool, key, content, future.result(), options)
+            looked()
+            if not running:
+                return
+            for future in wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done:
+                key, content = running.pop(future)
+                yield from _conclude(spool, key, content, future.result(), options)
     except BaseException:
         stop.set()
         for future, (key, _) in running.items():
             # Stopped by us: the attempt does not count against the request.
             wait([future])
-            attempts = spool.attempts(key)
-            spool.set_attempts(key, Attempts(attempts.number - 1, 0.0))
-            spool.move(key, "active", "pending")
+            _put_back_uncounted(spool, key, 0.0)
         raise
+
+
+def _put_back_uncounted(spool: Spool, key: str, last_s: float) -> None:
+    spool.set_attempts(key, Attempts(spool.attempts(key).number - 1, last_s))
+    spool.put_back(key)
 
 
 def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Request, bytes] | None:
@@ -127,14 +150,16 @@ def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Req
     if spool.is_done(key, content):
         spool.forget(key, "pending")
         return None
-    if spool.age_s("pending", key) > options.max_age_s:
+    is_waiting = attempts.number == 0 and attempts.last_s > 0
+    if spool.age_s("pending", key) > options.max_age_s and not is_waiting:
         hours = spool.age_s("pending", key) / 3600
         return _give_up(
             spool, key, "pending", f"the request is {hours:.0f} h old: the drain did not get to it in time"
         )
     if attempts.number >= options.n_attempts:
         return _give_up(spool, key, "pending", f"the drain died in {attempts.number} attempts at it")
-    if attempts.number and time.time() - attempts.last_s < options.retry_after_s:
+    is_new = spool.dropped_s(key) > attempts.last_s
+    if attempts.last_s and not is_new and time.time() - attempts.last_s < options.retry_after_s:
         return None
     # Counted before it is tried: a request that kills the drain must not be tried for ever.
     spool.set_attempts(key, Attempts(attempts.number + 1, time.time()))
@@ -192,19 +217,24 @@ def _conclude(
     outcome: Outcome | None = None
     with contextlib.suppress(ClusterError):
         outcome = outcome_from_text(end.stdout)
-    if outcome is not None and outcome.state != "failed":
+    if outcome is not None and outcome.state in ("analysed", "nothing"):
         yield Drained(key, "done", outcome.line, outcome)
         document = {"request_sha256": request_digest(content), **outcome_document(outcome)}
         write_text_whole(spool.path("done", key, ".json"), json.dumps(document, indent=1) + "\n")
         spool.forget(key, "active")
         return
+    if outcome is not None and outcome.state == "waiting":
+        _put_back_uncounted(spool, key, time.time())
+        yield Drained(key, "waits", outcome.line)
+        return
     reason = outcome.reason if outcome is not None else end.reason
     tried = spool.attempts(key).number
-    if tried >= options.n_attempts:
-        yield _give_up(spool, key, "active", f"{reason} (tried {tried} times)", outcome)
+    is_permanent = outcome is not None and outcome.is_permanent
+    if is_permanent or tried >= options.n_attempts:
+        further = "" if is_permanent else f" (tried {tried} times)"
+        yield _give_up(spool, key, "active", reason + further, outcome)
         return
-    spool.move(key, "active", "pending")
-    spool.path("active", key, ".lock").unlink(missing_ok=True)
+    spool.put_back(key)
     yield Drained(key, "retried", f"attempt {tried} of {options.n_attempts} failed: {reason}")
 
 

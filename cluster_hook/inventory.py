@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, UsageError
 from cluster_run.ranktable import RankTable, parse_rank_table
 
 #: Turns a node name into its addresses; empty where there are none.
@@ -42,12 +42,17 @@ def read_rank_table(path: Path) -> RankTable:
     """Read a rank table.
 
     Raises:
-        InputError: it cannot be read, or is none.
+        InputError: it cannot be read.
+        UsageError: it is none, and will not become one.
     """
     try:
-        return parse_rank_table(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"{path}: the rank table cannot be read: {error.strerror}") from error
+    try:
+        return parse_rank_table(text, str(path))
+    except InputError as error:
+        raise UsageError(*error.args) from error
 
 
 def server_ids_of(nodes: Sequence[str], table: RankTable | None, resolve: Resolve) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_run.errors import InputError
+from cluster_run.errors import UsageError
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
 Via = Literal["auto", "shared", "ssh"]
@@ -23,12 +23,22 @@ _COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
 _PATTERN = re.compile(r"%([jAaxuN])")
 
 
+#: Slurm's states of a job that has not ended, or begins again: one that is requeued is COMPLETING first.
+_STATES_BEFORE_THE_END = frozenset(
+    {
+        *("CONFIGURING", "PENDING", "RUNNING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "COMPLETING"),
+        *("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "STAGE_OUT"),
+    }
+)
+
+
 @dataclass(frozen=True)
 class FinishedJob:
     """A job that ended, however it ended. `state` is the scheduler's own word, empty where it is not known.
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
-    `array_task` are empty unless the job is one task of a job array.
+    `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
+    in seconds since 1970; None where nobody knows. Of a job that was requeued they are the last run's.
     """
 
     job: str
@@ -40,19 +50,28 @@ class FinishedJob:
     comment: str
     array_job: str = ""
     array_task: str = ""
+    began_s: float | None = None
+    ended_s: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended for good, as far as its state says."""
+        return self.state not in _STATES_BEFORE_THE_END
 
 
 @dataclass(frozen=True)
 class ProfileRequest:
     """What a job's comment asks for; paths are absolute, with `%N` left where each node has its own.
 
-    `results` is None where the job leaves the choice to the hook.
+    `results` is None where the job leaves the choice to the hook. `is_own` says that no other job writes to
+    `profile_dir`, because the job's number is part of its name.
     """
 
     profile_dir: str
     results: Path | None
     via: Via
     rank_table: Path | None
+    is_own: bool = False
 
     @property
     def is_per_node(self) -> bool:
@@ -68,7 +87,7 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
     %u and, in `profile_dir`, %N.
 
     Raises:
-        InputError: a key twice, an unknown `profile_via`, or a path with an unknown pattern.
+        UsageError: a key twice, an unknown `profile_via`, or a path with an unknown pattern.
     """
     values: dict[str, str] = {}
     for token in re.split(r"[,;\s]+", job.comment):
@@ -76,13 +95,13 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
         if not equals or key not in _COMMENT_KEYS:
             continue
         if key in values:
-            raise InputError(f"job {job.job}: its comment says {key} twice: {job.comment!r}")
+            raise UsageError(f"job {job.job}: its comment says {key} twice: {job.comment!r}")
         values[key] = value
     if not values.get("profile_dir"):
         return None
     via = values.get("profile_via", "auto")
     if via not in VIAS:
-        raise InputError(
+        raise UsageError(
             f"job {job.job}: its comment says profile_via={via}", f"write one of {', '.join(VIAS)}"
         )
     results, rank_table = values.get("profile_results"), values.get("rank_table")
@@ -91,6 +110,7 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
         results=job.work_dir / fill_pattern(results, job) if results else None,
         via=via,
         rank_table=job.work_dir / fill_pattern(rank_table, job) if rank_table else None,
+        is_own="%j" in values["profile_dir"] or ("%A" in values["profile_dir"] and not job.array_job),
     )
 
 
@@ -98,11 +118,11 @@ def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str
     """Fill sbatch's file name patterns in `text`; `%N` stays as it is with `keep_node`.
 
     Raises:
-        InputError: a `%` that begins no known pattern.
+        UsageError: a `%` that begins no known pattern.
     """
     unknown = re.search(r"%(?![jAaxuN])", text)
     if unknown or ("%N" in text and not keep_node):
-        raise InputError(
+        raise UsageError(
             f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
             "%j %A %a %x %u are known everywhere, and %N in profile_dir",
         )

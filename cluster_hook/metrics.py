@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from cluster_run import metric_names
 from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
 from cluster_run.layout import FINDINGS_NAME
@@ -15,12 +17,23 @@ from cluster_run.layout import FINDINGS_NAME
 METRICS_NAME = "metrics.prom"
 #: More than a large job's metrics take; a longer text is not ours.
 MAX_METRICS_LENGTH = 1024 * 1024
-#: After this long a job's metrics leave the collector's directory.
-KEEP_S = 7 * 86400.0
+#: After this long the metrics of a job end, and the alerts on them.
+KEEP_S = 86400.0
 
-_PREFIX = "cluster_analysis_"
-_COMMENT = re.compile(r"# (HELP|TYPE) cluster_analysis_[a-z_]+ .*")
-_SAMPLE = re.compile(r"(cluster_analysis_[a-z_]+)(?:\{(.*)\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|NaN|[+-]Inf)")
+_FAILED = f"{metric_names.PREFIX}failed"
+_EXPIRES = f"{metric_names.PREFIX}expires_timestamp_seconds"
+_FINISHED = f"{metric_names.PREFIX}finished_timestamp_seconds"
+_MEANINGS: Mapping[str, str] = {
+    **metric_names.MEANINGS,
+    _FAILED: "1 where the job could not be collected or analysed.",
+    _EXPIRES: "When these metrics end, because the job is long gone.",
+}
+_LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
+_SAMPLE = re.compile(
+    rf"(cluster_analysis_[a-z_]+)(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)"
+)
+_EXPIRES_AT = re.compile(rf"^{_EXPIRES}\{{.*\}} ([0-9.e+]+)$", re.MULTILINE)
+_DRAIN_FILE = "cluster_hook.prom"
 
 
 def write_metrics(results: Path) -> str:
@@ -46,41 +59,92 @@ def write_metrics(results: Path) -> str:
     return text
 
 
-def labelled(text: str, job: str) -> str:
+def metrics_of_a_failure(now_s: float) -> str:
+    """Return the metrics of a job that could not be analysed."""
+    return f"{_FAILED} 1\n{_FINISHED} {now_s:.12g}\n"
+
+
+def labelled(text: str, job: str, expires_s: float) -> str:
     """Return the metrics with the label `job_id`, without which two jobs' metrics would clash.
 
+    What is not a metric of ours is refused, and what they mean is written anew: the text comes from a user's
+    process, and one bad line makes the collector drop the whole file.
+
     Raises:
-        InputError: a line is not one that cluster-analyse writes; one bad file makes the collector drop all.
+        InputError: a line is not one that cluster-analyse writes.
     """
-    label = 'job_id="{}"'.format(job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
-    lines = [line for line in text.splitlines() if line]
     if len(text) > MAX_METRICS_LENGTH:
         raise InputError(f"the metrics of job {job} are too long to be ours")
-    strange = [line for line in lines if not _SAMPLE.fullmatch(line) and not _COMMENT.fullmatch(line)]
-    if strange:
-        raise InputError(f"the metrics of job {job} hold a line that is none: {strange[0][:80]!r}")
-    return "".join(_SAMPLE.sub(lambda sample: _with_label(sample, label), line) + "\n" for line in lines)
+    label = 'job_id="{}"'.format(job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+    samples: dict[str, dict[str, str]] = {}
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    if not any(line.startswith(_FAILED) for line in lines):
+        lines.append(f"{_FAILED} 0")
+    for line in [*lines, f"{_EXPIRES} {expires_s:.12g}"]:
+        match = _SAMPLE.fullmatch(line)
+        name, labels, value = match.groups() if match else ("", "", "")
+        series = f"{name}{{{label}{',' + labels if labels else ''}}}"
+        if name not in _MEANINGS or "job_id=" in (labels or "") or series in samples.get(name, {}):
+            raise InputError(f"the metrics of job {job} hold a line that is none: {line[:80]!r}")
+        samples.setdefault(name, {})[series] = value
+    return _text(samples)
 
 
-def _with_label(sample: re.Match[str], label: str) -> str:
-    name, labels, value = sample.groups()
-    return f"{name}{{{label}{',' + labels if labels else ''}}} {value}"
+def _text(samples: Mapping[str, Mapping[str, str]], meanings: Mapping[str, str] = _MEANINGS) -> str:
+    lines: list[str] = []
+    for name, series in samples.items():
+        lines += metric_names.head(name, meanings[name])
+        lines += [f"{one} {value}" for one, value in series.items()]
+    return "\n".join(lines) + "\n"
 
 
-def place_metrics(text: str, job: str, directory: Path) -> None:
-    """Write the metrics of `job` into the collector's directory, and remove those of a week ago.
+def place_metrics(text: str, job: str, directory: Path, keep_s: float = KEEP_S) -> None:
+    """Write the metrics of `job` into the collector's directory, to end `keep_s` from now.
 
     Raises:
         InputError: the directory is missing or cannot be written, or the metrics are not ours.
     """
-    if not directory.is_dir():
-        raise InputError(f"{directory}: there is no such directory for metrics")
     safe = "".join(one if (one.isalnum() and one.isascii()) or one in "-_" else "_" for one in job)
+    _write(directory / f"{metric_names.PREFIX}{safe}.prom", labelled(text, job, time.time() + keep_s))
+
+
+def place_drain_metrics(requests: Mapping[str, int], directory: Path) -> None:
+    """Write how many requests lie in which area of the spool, and that a drain looked at them now.
+
+    Raises:
+        InputError: the directory is missing or cannot be written.
+    """
+    n_requests, looked = "cluster_hook_requests", "cluster_hook_drain_looked_timestamp_seconds"
+    meanings = {
+        n_requests: "Requests in each area of the drain's spool.",
+        looked: "When a drain last looked for requests.",
+    }
+    samples = {
+        n_requests: {f'{n_requests}{{area="{area}"}}': str(n) for area, n in requests.items()},
+        looked: {looked: f"{time.time():.12g}"},
+    }
+    _write(directory / _DRAIN_FILE, _text(samples, meanings))
+
+
+def prune_metrics(directory: Path) -> None:
+    """Remove the metrics of jobs that have expired. Files of others are left alone."""
+    for path in _files_of_jobs(directory):
+        with contextlib.suppress(OSError, ValueError):
+            expires = _EXPIRES_AT.search(path.read_text())
+            # Files of an older version say nothing of it.
+            expires_s = float(expires.group(1)) if expires else path.stat().st_mtime + KEEP_S
+            if expires_s < time.time():
+                path.unlink()
+
+
+def _files_of_jobs(directory: Path) -> Iterable[Path]:
+    return directory.glob(f"{metric_names.PREFIX}*.prom")
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent}: there is no such directory for metrics")
     try:
-        write_text_whole(directory / f"{_PREFIX}{safe}.prom", labelled(text, job))
-        for path in directory.glob(f"{_PREFIX}*.prom"):
-            with contextlib.suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > KEEP_S:
-                    path.unlink()
+        write_text_whole(path, text)
     except OSError as error:
-        raise InputError(f"{directory}: the metrics cannot be written: {error.strerror}") from error
+        raise InputError(f"{path.parent}: the metrics cannot be written: {error.strerror}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from cluster_hook.checks import check_follow_options
 from cluster_hook.inventory import read_defaults
 from cluster_hook.pipeline import FollowOptions
 from cluster_hook.telling import TELL_WHEN, TellOptions
@@ -12,6 +13,7 @@ from cluster_hook.webhook import FORMATS, URL_VARIABLE, find_webhook
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
+_HOUR_S = 3600.0
 
 
 def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,15 +92,23 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also put the metrics there: the directory of node_exporter's textfile collector",
     )
+    group.add_argument(
+        "--keep-metrics",
+        type=seconds,
+        default=_TELL.keep_metrics_s / _HOUR_S,
+        metavar="HOURS",
+        help="a job's metrics, and the alerts on them, end after this long (default: %(default)g)",
+    )
 
 
-def follow_options(arguments: argparse.Namespace) -> FollowOptions:
-    """Return how to follow a job.
+def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) -> FollowOptions:
+    """Return how to follow a job; `has_nodes` where the hook has nodes of Slurm to itself.
 
     Raises:
         InputError: the host defaults cannot be read.
+        UsageError: the commands below would refuse an option.
     """
-    return FollowOptions(
+    options = FollowOptions(
         scheduler=arguments.scheduler,
         dask_interface=arguments.dask_interface,
         shows_addresses=arguments.show_addresses,
@@ -108,6 +118,8 @@ def follow_options(arguments: argparse.Namespace) -> FollowOptions:
         deadline_s=arguments.deadline,
         shows_report=not getattr(arguments, "json", False),
     )
+    check_follow_options(options, arguments.host_defaults, has_nodes=has_nodes)
+    return options
 
 
 def tell_options(arguments: argparse.Namespace) -> TellOptions:
@@ -120,6 +132,7 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
         when=arguments.tell,
         webhook=find_webhook(arguments.webhook_file, arguments.webhook_format),
         prometheus_dir=arguments.prometheus_dir,
+        keep_metrics_s=arguments.keep_metrics * _HOUR_S,
     )
 
 
@@ -144,6 +157,7 @@ def forwarded_tell_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
     return (
         f"--tell={arguments.tell}",
         f"--webhook-format={arguments.webhook_format}",
+        f"--keep-metrics={arguments.keep_metrics:g}",
         *_path_arguments(arguments, "webhook_file", "prometheus_dir"),
     )
 

@@ -16,9 +16,9 @@ SCHEMA = "cluster-hook/1"
 #: The file beside the results that says how the hook fared.
 OUTCOME_NAME = "cluster-hook.json"
 
-#: `analysed` there are findings; `nothing` there was nothing to do, and that is right; `failed` it could
-#: not be done.
-OutcomeState = Literal["analysed", "nothing", "failed"]
+#: `analysed` there are findings; `nothing` there was nothing to do, and that is right; `waiting` the job has
+#: not ended; `failed` it could not be done.
+OutcomeState = Literal["analysed", "nothing", "waiting", "failed"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Outcome:
     """How following one job ended.
 
     `job_state` is the scheduler's word for how the job itself ended. `reason` says why there is no verdict,
-    or why it may rest on less than all data. `metrics` is the text for Prometheus.
+    or why it may rest on less than all data. `metrics` is the text for Prometheus. `is_permanent`: it failed
+    for a mistake that a further attempt will meet again.
     """
 
     job: str
@@ -38,6 +39,7 @@ class Outcome:
     verdict: Verdict | None = None
     reason: str = ""
     metrics: str = ""
+    is_permanent: bool = False
 
     @property
     def line(self) -> str:
@@ -47,7 +49,12 @@ class Outcome:
         said = self.verdict.headline if self.verdict is not None else _without_verdict(self)
         missing = f" Not all was collected: {self.reason}" if self.verdict is not None and self.reason else ""
         where = f" See {self.results / REPORT_NAME}" if self.verdict is not None and self.results else ""
-        return f"job {self.job}{name}{ended}: {said}{missing}{where}"
+        return one_line(f"job {self.job}{name}{ended}: {said}{missing}{where}")
+
+
+def one_line(text: str) -> str:
+    """Return the text without control characters, with which a job's name could forge a line."""
+    return "".join(one if one.isprintable() else " " for one in text)
 
 
 def _without_verdict(outcome: Outcome) -> str:
@@ -76,7 +83,8 @@ def outcome_text(outcome: Outcome) -> str:
 
 def outcome_to_line(outcome: Outcome) -> str:
     """Return everything of the outcome as one line, for the process that started us."""
-    return json.dumps({**outcome_document(outcome), "metrics": outcome.metrics}) + "\n"
+    further = {"metrics": outcome.metrics, "is_permanent": outcome.is_permanent}
+    return json.dumps({**outcome_document(outcome), **further}) + "\n"
 
 
 def outcome_from_text(text: str) -> Outcome:
@@ -100,6 +108,7 @@ def outcome_from_text(text: str) -> Outcome:
             verdict=_verdict(verdict) if verdict else None,
             reason=str(document["reason"]),
             metrics=str(document.get("metrics", "")),
+            is_permanent=bool(document.get("is_permanent", False)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"not an outcome: {text[:80]!r}: {error!r}") from error

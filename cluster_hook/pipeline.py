@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster_hook.captures import NoProfileError, captures_of
 from cluster_hook.dask_allocation import AllocationError, dask_in_allocation
 from cluster_hook.inventory import (
     HostDefaults,
@@ -22,7 +23,7 @@ from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
 from cluster_hook.processes import CommandEnd, our_command, run_command
 from cluster_hook.verdict import read_verdict
 from cluster_hook.view import View, view_of_nodes, view_of_one, write_view
-from cluster_run.errors import ClusterError, ExitCode, InputError, worst
+from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.files import write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 
@@ -67,6 +68,7 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     into it.
 
     Raises:
+        UsageError: what the job names as rank table is none.
         InputError: the rank table cannot be read, or nobody knows the job's nodes.
     """
     shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
@@ -111,9 +113,12 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
     try:
         plan = plan_run(job, request, options.host_defaults or {})
         results = plan.results
-        outcome = _carry_out(job, plan, options)
+        outcome = _carry_out(job, request, plan, options)
+    except NoProfileError as error:
+        # The results there are, if any, are another job's.
+        return failed(job, None, str(error))
     except (ClusterError, OSError) as error:
-        outcome = failed(job, results, str(error))
+        outcome = failed(job, results, str(error), is_permanent=isinstance(error, UsageError))
     if outcome.results is not None:
         # A full or read-only disk must not hide the reason: the line in the log still has it.
         with contextlib.suppress(OSError):
@@ -126,7 +131,13 @@ def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
     return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
 
 
-def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outcome:
+def not_ended(job: FinishedJob) -> Outcome:
+    """Return the outcome of a job that runs, or will run again because it was requeued."""
+    reason = "it has not ended, so it is not analysed yet"
+    return Outcome(job.job, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
+
+
+def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected, missing = ExitCode.DONE, ""
     if plan.inventory:
         end = _collect(plan, options)
@@ -141,7 +152,10 @@ def _carry_out(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Outco
     elif not plan.run.is_dir():
         reason = f"there is no directory {plan.run}; the job wrote no profile, or elsewhere"
         return failed(job, None, reason)
-    end = _analyse(job, plan, options)
+    run = plan.run
+    if not request.is_own:
+        run = captures_of(job, run, job.work_dir / f"cluster-captures-{job.job}")
+    end = _analyse(job, replace(plan, run=run), options)
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)
@@ -205,6 +219,9 @@ def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
     )
 
 
-def failed(job: FinishedJob, results: Path | None, reason: str) -> Outcome:
+def failed(job: FinishedJob, results: Path | None, reason: str, *, is_permanent: bool = False) -> Outcome:
     """Return the outcome of a job that could not be collected or analysed."""
-    return Outcome(job.job, job.name, job.state, "failed", ExitCode.FAILED, results, reason=reason)
+    code: ExitCode = ExitCode.FAILED
+    return Outcome(
+        job.job, job.name, job.state, "failed", code, results, reason=reason, is_permanent=is_permanent
+    )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from cluster_hook.job import FOLLOWED_MARK, FinishedJob
 from cluster_hook.nodelist import expand_node_list
 from cluster_hook.processes import SCHEDULER_DEADLINE_S, run_command
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, UsageError
 
 # A field of `scontrol -o` begins with a capital letter after a blank; values may hold blanks and `=`.
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z/_:]*)=")
+#: Slurm's own format has no time zone; these are seconds since 1970.
+_TIMES = {"SLURM_TIME_FORMAT": "%s"}
 
 
 def read_jobs(job: str) -> tuple[FinishedJob, ...]:
@@ -22,7 +26,17 @@ def read_jobs(job: str) -> tuple[FinishedJob, ...]:
     Raises:
         InputError: Slurm does not answer, or does not know the job any more.
     """
-    return parse_jobs(_describe(job))
+    text = _describe(job)
+    leader = _leader(text)
+    # Asked for one part of a heterogeneous job, Slurm describes only that.
+    return parse_jobs(_describe(leader) if leader not in ("", job) else text)
+
+
+def _leader(line: str) -> str:
+    """Return the number of the heterogeneous job that a job is a part of; empty where it is none."""
+    # Before the job's name, which could say anything.
+    match = re.match(r"JobId=\d+ HetJobId=(\d+) ", line)
+    return match.group(1) if match else ""
 
 
 def _describe(job: str) -> str:
@@ -31,11 +45,12 @@ def _describe(job: str) -> str:
         name="scontrol",
         deadline_s=SCHEDULER_DEADLINE_S,
         capture=True,
+        environment=_TIMES,
     )
     if end.code != 0:
         raise InputError(
             f"job {job}: Slurm did not describe it: {end.reason}",
-            "slurmctld forgets a job MinJobAge after its end; use --request or analyse the directory by hand",
+            "slurmctld forgets a job MinJobAge after its end; analyse its directory: cluster-analyse DIR",
         )
     return end.stdout
 
@@ -57,16 +72,40 @@ def read_submitted(job: str) -> SubmittedJob:
     """
     line = _describe(job).partition("\n")[0]
     fields = _fields(line)
-    return SubmittedJob(_parse_job(line), fields.get("Partition", ""), fields.get("Account", ""))
+    # Nothing that it writes is older than its submission.
+    submitted = replace(_parse_job(line), began_s=_seconds(fields.get("SubmitTime", "")), ended_s=None)
+    return SubmittedJob(submitted, fields.get("Partition", ""), fields.get("Account", ""))
 
 
 def parse_jobs(text: str) -> tuple[FinishedJob, ...]:
     """Parse the output of `scontrol -o show job`, one job a line; array masters without nodes are left out
-    where their tasks are listed.
+    where their tasks are listed. The parts of a heterogeneous job are one job.
     """
-    jobs = tuple(_parse_job(line) for line in text.splitlines() if line.startswith("JobId="))
+    parts: dict[str, list[FinishedJob]] = {}
+    for line in text.splitlines():
+        if line.startswith("JobId="):
+            job = _parse_job(line)
+            parts.setdefault(_leader(line) or job.job, []).append(job)
+    jobs = tuple(_whole_job(number, of_one) for number, of_one in parts.items())
     started = tuple(job for job in jobs if job.nodes)
     return started or jobs
+
+
+def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
+    """Return the job that the parts of a heterogeneous job are; the first one speaks for it."""
+    first = parts[0]
+    if len(parts) == 1:
+        return replace(first, job=number)
+    # What is worse than COMPLETED in one part is so for all, and what has not ended above all.
+    states = [part.state for part in sorted(parts, key=lambda part: part.has_ended)]
+    return replace(
+        first,
+        job=number,
+        state=next((state for state in states if state != "COMPLETED"), first.state),
+        nodes=tuple(dict.fromkeys(node for part in parts for node in part.nodes or ())),
+        began_s=min((part.began_s for part in parts if part.began_s is not None), default=None),
+        ended_s=max((part.ended_s for part in parts if part.ended_s is not None), default=None),
+    )
 
 
 def _parse_job(line: str) -> FinishedJob:
@@ -74,17 +113,30 @@ def _parse_job(line: str) -> FinishedJob:
     work_dir = fields.get("WorkDir", "")
     if not work_dir.startswith("/"):
         raise InputError(f"job {fields.get('JobId', '?')}: Slurm named no work directory: {work_dir!r}")
+    nodes = expand_node_list(fields.get("NodeList", ""))
     return FinishedJob(
         job=fields["JobId"],
         name=fields.get("JobName", ""),
         user=fields.get("UserId", "").partition("(")[0],
         state=fields.get("JobState", "").partition(" ")[0],
-        nodes=expand_node_list(fields.get("NodeList", "")),
+        nodes=nodes,
         work_dir=Path(work_dir),
         comment=fields.get("Comment", ""),
         array_job=fields.get("ArrayJobId", ""),
         array_task=fields.get("ArrayTaskId", ""),
+        began_s=_seconds(fields.get("StartTime", "")) if nodes else None,
+        ended_s=_seconds(fields.get("EndTime", "")) if nodes else None,
     )
+
+
+def _seconds(text: str) -> float | None:
+    """Return a time of Slurm's in seconds since 1970; None for `Unknown` and the like."""
+    if text.isdecimal():
+        return float(text)
+    # Where Slurm keeps to its own format all the same: local time.
+    with contextlib.suppress(ValueError):
+        return datetime.fromisoformat(text).timestamp()
+    return None
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -98,18 +150,33 @@ def _fields(line: str) -> dict[str, str]:
     return fields
 
 
-def read_accounted_nodes(job: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the nodes and the final state of a job from Slurm's accounting; None where it has no answer."""
+def read_accounted(known: FinishedJob) -> FinishedJob | None:
+    """Return a job with nodes, final state and times from Slurm's accounting; None where it has no answer."""
     end = run_command(
-        ["sacct", "--noheader", "--parsable2", "--allocations", "--format=NodeList,State", f"--jobs={job}"],
+        [
+            "sacct",
+            "--noheader",
+            "--parsable2",
+            "--allocations",
+            "--format=NodeList,State,Start,End",
+            f"--jobs={known.job}",
+        ],
         name="sacct",
         deadline_s=SCHEDULER_DEADLINE_S,
         capture=True,
+        environment=_TIMES,
     )
     fields = end.stdout.partition("\n")[0].split("|")
-    if end.code != 0 or len(fields) != 2 or fields[0] in ("", "None assigned"):
+    if end.code != 0 or len(fields) != 4 or fields[0] in ("", "None assigned"):
         return None
-    return expand_node_list(fields[0]), fields[1].partition(" ")[0]
+    nodes, state, began, ended = fields
+    return replace(
+        known,
+        nodes=expand_node_list(nodes),
+        state=state.partition(" ")[0],
+        began_s=_seconds(began) or known.began_s,
+        ended_s=_seconds(ended),
+    )
 
 
 def mark_as_followed(job: FinishedJob) -> None:
@@ -139,3 +206,21 @@ def submit(arguments: Sequence[str]) -> str:
     if end.code != 0 or not number.isdecimal():
         raise InputError(f"the job was not submitted: {end.reason}")
     return number
+
+
+def check_submission(arguments: Sequence[str]) -> None:
+    """Ask Slurm whether it would take a job with these arguments; nothing is submitted.
+
+    Raises:
+        UsageError: it would not.
+    """
+    end = run_command(
+        ["sbatch", "--test-only", *arguments, "--wrap", "true"],
+        name="sbatch",
+        deadline_s=SCHEDULER_DEADLINE_S,
+        capture=True,
+    )
+    if end.code != 0:
+        raise UsageError(
+            f"the post-job would be refused: {end.reason}", "nothing was submitted; see --post-arg"
+        )

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from cluster_hook.job import FinishedJob, is_own_job, parse_request
 from cluster_hook.outcome import Outcome
-from cluster_hook.pipeline import FollowOptions, failed, follow, nothing_to_do
-from cluster_hook.slurm import read_accounted_nodes, read_jobs
-from cluster_run.errors import ClusterError, InputError
+from cluster_hook.pipeline import FollowOptions, failed, follow, not_ended, nothing_to_do
+from cluster_hook.slurm import read_accounted, read_jobs
+from cluster_run.errors import InputError, UsageError
 
 
 def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]:
@@ -22,11 +22,7 @@ def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]
     except InputError:
         if known is None:
             raise
-    accounted = read_accounted_nodes(number)
-    if accounted is None:
-        return (replace(known, nodes=None, state=""),)
-    nodes, state = accounted
-    return (replace(known, nodes=nodes, state=state),)
+    return (read_accounted(known) or replace(known, nodes=None, state=""),)
 
 
 def with_state(job: FinishedJob) -> FinishedJob:
@@ -35,17 +31,22 @@ def with_state(job: FinishedJob) -> FinishedJob:
         known = {one.job: one for one in read_jobs(job.job)}
     except InputError:
         return job
-    return replace(job, state=known[job.job].state) if job.job in known else job
+    if job.job not in known:
+        return job
+    now = known[job.job]
+    return replace(job, state=now.state, began_s=now.began_s, ended_s=now.ended_s)
 
 
 def follow_one(job: FinishedJob, options: FollowOptions) -> Outcome:
     """Follow a job when it asks for it; never one of our own."""
     if is_own_job(job.name):
         return nothing_to_do(job, "it is one of the hook's own jobs")
+    if not job.has_ended:
+        return not_ended(job)
     try:
         request = parse_request(job)
-    except ClusterError as error:
-        return failed(job, None, str(error))
+    except UsageError as error:
+        return failed(job, None, str(error), is_permanent=True)
     if request is None:
         return nothing_to_do(job, "its comment names no profile_dir, so it is left alone")
     return follow(job, request, options)

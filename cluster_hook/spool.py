@@ -95,6 +95,10 @@ class Spool:
             raise InputError(f"{path}: too large to be a request")
         return content
 
+    def dropped_s(self, key: str) -> float:
+        """Return when a request that waits was dropped, in seconds since 1970."""
+        return self.path("pending", key, ".job").lstat().st_mtime
+
     def age_s(self, area: str, key: str) -> float:
         """Return how long ago a request was dropped, in seconds."""
         return max(0.0, time.time() - self.path(area, key, ".job").lstat().st_mtime)
@@ -102,6 +106,13 @@ class Spool:
     def move(self, key: str, origin: str, target: str) -> None:
         """Move a request; atomic, and its age stays."""
         os.rename(self.path(origin, key, ".job"), self.path(target, key, ".job"))
+
+    def put_back(self, key: str) -> None:
+        """Let a request that was taken wait again; where it was dropped anew meanwhile, the new one stays."""
+        with contextlib.suppress(FileExistsError):
+            os.link(self.path("active", key, ".job"), self.path("pending", key, ".job"))
+        self.path("active", key, ".job").unlink()
+        self.path("active", key, ".lock").unlink(missing_ok=True)
 
     def attempts(self, key: str) -> Attempts:
         """Return how often a request was tried."""
@@ -117,10 +128,15 @@ class Spool:
         write_text_whole(self.path("attempts", key, ".json"), json.dumps(document) + "\n")
 
     def is_done(self, key: str, content: bytes) -> bool:
-        """Whether this very request was finished before; numbers of jobs come again after years."""
+        """Whether this very request was finished, and the drain died before it removed it.
+
+        One that was dropped later is another end of the job, or of one with the same number.
+        """
+        record = self.path("done", key, ".json")
         try:
-            document = json.loads(self.path("done", key, ".json").read_bytes())
-            return bool(document["request_sha256"] == request_digest(content))
+            document = json.loads(record.read_bytes())
+            is_later = self.path("pending", key, ".job").lstat().st_mtime_ns > record.stat().st_mtime_ns
+            return not is_later and bool(document["request_sha256"] == request_digest(content))
         except (OSError, ValueError, KeyError, TypeError):
             return False
 

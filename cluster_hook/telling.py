@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_hook.metrics import place_metrics
+from cluster_hook.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics
 from cluster_hook.outcome import Outcome, outcome_document
 from cluster_hook.webhook import Webhook, post
 from cluster_run.errors import InputError
@@ -20,11 +21,14 @@ _N_TOLD_FINDINGS = 4
 
 @dataclass(frozen=True)
 class TellOptions:
-    """Where messages go. `prometheus_dir` is the directory of node_exporter's textfile collector."""
+    """Where messages go. `prometheus_dir` is the directory of node_exporter's textfile collector; the metrics
+    of a job end there after `keep_metrics_s`.
+    """
 
     when: TellWhen = "problems"
     webhook: Webhook | None = None
     prometheus_dir: Path | None = None
+    keep_metrics_s: float = KEEP_S
 
 
 def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
@@ -41,11 +45,13 @@ def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
 def tell(outcome: Outcome, options: TellOptions) -> tuple[str, ...]:
     """Send what is to be sent; return what went wrong with it, which never fails the hook."""
     troubles = []
-    if options.prometheus_dir is not None and outcome.metrics:
+    metrics = metrics_of_a_failure(time.time()) if outcome.state == "failed" else outcome.metrics
+    if options.prometheus_dir is not None and metrics:
         try:
-            place_metrics(outcome.metrics, outcome.job, options.prometheus_dir)
+            place_metrics(metrics, outcome.job, options.prometheus_dir, options.keep_metrics_s)
         except InputError as error:
             troubles.append(str(error))
+        prune_metrics(options.prometheus_dir)
     if options.webhook is not None and is_worth_telling(outcome, options.when):
         trouble = post(options.webhook, message_text(outcome), outcome_document(outcome))
         troubles += [f"job {outcome.job}: nobody was told: {trouble}"] if trouble else []

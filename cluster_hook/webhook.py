@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -33,7 +34,10 @@ URL_VARIABLE = "CLUSTER_HOOK_WEBHOOK_URL"
 DEADLINE_S = 10.0
 #: The strictest of the chat tools (Discord) takes 2000 characters; they count differently, so stay below.
 _MAX_TEXT = 1900
-_LATE = "the webhook did not answer in time"
+#: Before the second attempt.
+PAUSE_S = 3.0
+#: Answers that a second attempt may better.
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def find_webhook(file: Path | None, chosen: WebhookFormat) -> Webhook | None:
 
 def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]) -> bytes:
     """Return the JSON that a chat tool takes for `text`, or that a program takes for `details`."""
-    short = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+    short = _calling_nobody(text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…")
     card = {
         "type": "AdaptiveCard",
         "version": "1.2",
@@ -80,8 +84,8 @@ def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]
     }
     bodies: dict[WebhookFormat, Mapping[str, object]] = {
         "json": details,
-        # `<!channel>` and `<@user>` in a job's name must stay text; `&<>` are all that Slack escapes.
-        "slack": {"text": short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")},
+        # `&<>` are all that Slack wants escaped; there is no `<` any more.
+        "slack": {"text": short.replace("&", "&amp;").replace(">", "&gt;")},
         "mattermost": {"text": short},
         "teams": {
             "type": "message",
@@ -95,18 +99,55 @@ def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]
     return json.dumps(bodies[chosen]).encode()
 
 
-def post(webhook: Webhook, text: str, details: Mapping[str, object], deadline_s: float = DEADLINE_S) -> str:
-    """Post a message; return why it failed, without the address, or an empty string."""
-    troubles: list[str] = []
+def _calling_nobody(text: str) -> str:
+    """Return the text with signs that look the same and mean nothing in place of those that call people.
+
+    Anybody can name a job `@all`, `<!channel>` or `<at user_id="all">`; each chat tool knows some of these.
+    """
+    return text.replace("@", "＠").replace("<", "＜")
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """Why a message did not arrive, and whether it may a moment later."""
+
+    text: str
+    is_passing: bool
+
+
+#: The message may have arrived, so it is not sent again.
+_LATE = _Trouble("the webhook did not answer in time", is_passing=False)
+
+
+def post(
+    webhook: Webhook,
+    text: str,
+    details: Mapping[str, object],
+    deadline_s: float = DEADLINE_S,
+    pause_s: float = PAUSE_S,
+) -> str:
+    """Post a message; return why it failed, without the address, or an empty string.
+
+    What may pass is tried once more after a pause: no connection, too many requests, a server that restarts.
+    """
     body = message_body(webhook.format, text, details)
+    trouble = _post_in_time(webhook, body, deadline_s)
+    if trouble is not None and trouble.is_passing:
+        time.sleep(pause_s)
+        trouble = _post_in_time(webhook, body, deadline_s)
+    return trouble.text if trouble is not None else ""
+
+
+def _post_in_time(webhook: Webhook, body: bytes, deadline_s: float) -> _Trouble | None:
+    ends: list[_Trouble | None] = []
     # A thread, because no socket option ends a name server that hangs, or an answer that comes byte by byte.
-    poster = threading.Thread(target=lambda: troubles.append(_post(webhook, body, deadline_s)), daemon=True)
+    poster = threading.Thread(target=lambda: ends.append(_post(webhook, body, deadline_s)), daemon=True)
     poster.start()
     poster.join(deadline_s)
-    return troubles[0] if troubles else _LATE
+    return ends[0] if ends else _LATE
 
 
-def _post(webhook: Webhook, body: bytes, deadline_s: float) -> str:
+def _post(webhook: Webhook, body: bytes, deadline_s: float) -> _Trouble | None:
     request = urllib.request.Request(  # noqa: S310  find_webhook lets only http and https through
         webhook.url,
         data=body,
@@ -120,11 +161,16 @@ def _post(webhook: Webhook, body: bytes, deadline_s: float) -> str:
             answer = response.read(4096)
     except urllib.error.HTTPError as error:
         error.close()
-        return f"the webhook answered {error.code}"
+        return _Trouble(f"the webhook answered {error.code}", error.code in _PASSING)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        return _LATE if isinstance(reason, TimeoutError) else "the webhook cannot be reached"
-    return _refusal(webhook.format, answer)
+        if isinstance(reason, TimeoutError):
+            return _LATE
+        # Only what fails before the message is sent comes as this error.
+        never_sent = isinstance(error, urllib.error.URLError)
+        return _Trouble("the webhook cannot be reached", is_passing=never_sent)
+    refusal = _refusal(webhook.format, answer)
+    return _Trouble(refusal, is_passing=False) if refusal else None
 
 
 def _refusal(chosen: WebhookFormat, answer: bytes) -> str:

@@ -18,9 +18,22 @@ PACKAGES = (
     "benchmarks",
 )
 
-_STEP = "cluster_analysis.trace cluster_analysis.numeric cluster_analysis.tables cluster_run"
+_COLLECTOR = (
+    "cluster_collect.entries cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
+    "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
+    "cluster_collect.wording"
+)
+_CONNECTIONS = (
+    "cluster_collect.transports.bounds cluster_collect.transports.command_output "
+    "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
+)
+_STEP = (
+    "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
+    "cluster_run"
+)
 _JUDGED = (
-    "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.numeric "
+    "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.thresholds "
+    "cluster_analysis.numeric "
     "cluster_analysis.tables cluster_run"
 )
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
@@ -30,13 +43,35 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(allowed.split())
     for name, allowed in {
         "cluster_run": "",
-        "cluster_collect": "cluster_run",
-        "cluster_collect.by_asyncssh": "cluster_collect",
-        "cluster_collect.by_paramiko": "cluster_collect",
-        "cluster_collect.inventory": "cluster_collect cluster_run",
+        # Values and small helpers of all its packages: they import nothing of these.
+        **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
+        "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.transports.ssh": f"{_CONNECTIONS} {_COLLECTOR} cluster_run",
+        "cluster_collect.transports.ssh.by_asyncssh": (
+            f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.transports.ssh.by_paramiko": (
+            f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.inventory": (
+            f"cluster_collect.transports.registry cluster_collect.transports.local {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.selection": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.remote": f"cluster_collect.transports.protocol {_COLLECTOR} cluster_run",
+        "cluster_collect.store": f"{_COLLECTOR} cluster_run",
+        "cluster_collect.transfer": (
+            "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect.show": (
+            "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
+            f"cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
         # Sentences of facts, in every language; what judges knows facts only.
         "cluster_analysis.sentences": "cluster_run",
+        "cluster_analysis.thresholds": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
@@ -45,13 +80,16 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
-        "cluster_analysis.trace": "cluster_analysis.numeric cluster_analysis.tables cluster_run",
+        "cluster_analysis.trace": (
+            "cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.trace.messages": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
         "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",
         "cluster_analysis.replay": (
-            "cluster_analysis.trace cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
@@ -63,8 +101,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.detectors": (
-            f"cluster_analysis.judge.measures cluster_analysis.judge.view cluster_analysis.judge.suspects "
-            f"cluster_analysis.judge.thresholds {_JUDGED}"
+            "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
+            f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
@@ -73,9 +111,13 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.findings_json": "cluster_analysis.sentences cluster_run",
+        "cluster_analysis.reports.page": (
+            "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.reports": (
-            "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline cluster_analysis.trace.calls "
-            "cluster_analysis.numeric cluster_analysis.tables cluster_analysis.sentences cluster_run"
+            "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables "
+            "cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.output_folder": "cluster_run",
         # What is written for MindStudio Insight is made of the ranks' files: nothing is judged by it.
@@ -97,6 +139,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_run cluster_collect cluster_analysis",
         "cluster_hook.kubernetes": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
+        "benchmarks.models": "benchmarks.models.streams cluster_run.findings",
+        # A model shares no code with the simulator, with the analysis, or with another model.
+        "benchmarks.models.streams": "benchmarks.models.truth cluster_run.findings",
+        "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()
 }
@@ -106,9 +152,9 @@ MAX_MODULES = 15
 MAX_LINES = 350
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
-    "asyncssh": ("cluster_collect.by_asyncssh", "demo"),
+    "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
     # In the benchmark it is a rival of the collector.
-    "paramiko": ("cluster_collect.by_paramiko", "benchmarks.collect_driver"),
+    "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collect_driver"),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.dask_allocation"),
@@ -200,3 +246,34 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 def is_in(name: str, part: str) -> bool:
     """Return whether a module is `part` or lies below it."""
     return name == part or name.startswith(f"{part}.")
+
+
+#: Numbers that decide nothing wherever they stand: counting, halves as exponents, units, digits of a text.
+HARMLESS_NUMBERS = frozenset({0, 1, 2, 3, 0.5, 10, 12.0, 100, 1e3, 1e6, 1e-3, 1e-9})
+#: Numbers in the rooms that decide nothing: sizes of memory, how long a text may be, rounds of a loop.
+NO_DECISIONS = frozenset({"_BATCH", "_N_LISTED", "_PASS_BYTES", "_CARRY_ROUNDS", "_SETTLED_US"})
+
+
+def numbers_that_decide(path: Path) -> set[tuple[int, float]]:
+    """Return the line and the value of each number of a module that belongs into the thresholds."""
+    named = {
+        id(below)
+        for node in _tree(path).body
+        if isinstance(node, ast.Assign)
+        and all(isinstance(one, ast.Name) and one.id in NO_DECISIONS for one in node.targets)
+        for below in ast.walk(node)
+    }
+    digits = {
+        id(below)
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("round", "max")
+        for below in node.args[1:]
+    }
+    return {
+        (node.lineno, node.value)
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Constant)
+        and type(node.value) in (int, float)
+        and node.value not in HARMLESS_NUMBERS
+        and id(node) not in named | digits
+    }

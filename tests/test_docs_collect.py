@@ -17,7 +17,7 @@ from cluster_collect.inventory.keys import HOST_KEYS
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.native import TOP_KEYS
 from cluster_collect.inventory.nodesets import MAX_NODES
-from cluster_collect.json_result import SCHEMA
+from cluster_collect.show.json_result import SCHEMA
 from cluster_run.errors import ExitCode
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "collecting.md"

@@ -21,6 +21,7 @@ from tests.layers import (
     imports_of,
     is_in,
     modules,
+    numbers_that_decide,
     room_of,
 )
 
@@ -31,7 +32,7 @@ COMMANDS = {
     "cluster_hook": "cluster_hook",
 }
 #: Packages that are being split.
-TO_BE_SPLIT = ("cluster_collect", "cluster_hook", "benchmarks")
+TO_BE_SPLIT = ("cluster_hook", "benchmarks")
 HEAVY = ("asyncssh", "dask", "distributed", "pandas", "paramiko")
 
 
@@ -107,6 +108,17 @@ def test_a_library_is_imported_by_one_module_of_a_package(library: str) -> None:
     users = [name for name, path in modules().items() if library in map(_package, imports_of(path))]
     packages = [_package(name) for name in users if not is_in(name, "demo")]
     assert len(packages) == len(set(packages)), users
+
+
+@pytest.mark.parametrize("room", ["cluster_analysis.judge", "cluster_analysis.trace"])
+def test_numbers_that_decide_stand_in_the_thresholds(room: str) -> None:
+    found = {
+        (name, *number)
+        for name, path in modules().items()
+        if is_in(name, room)
+        for number in numbers_that_decide(path)
+    }
+    assert found == set()
 
 
 def test_package_files_are_empty() -> None:

@@ -105,7 +105,7 @@ def _contradiction(directory: Path, said: Mapping[str, Rank]) -> Problem | None:
         return None
     rank = next(iter(said.values()))
     return Problem(
-        fact("names_disagree", names=tuple(said), ranks=tuple(said.values()), used=rank),
+        fact("names_disagree", said=tuple(said.items()), used=rank),
         file=public_name(directory),
         rank=rank,
         advice="sort_by_rank",

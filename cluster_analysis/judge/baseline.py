@@ -19,19 +19,17 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.comparison import (
+    BAND_SIGMAS,
+    LEAST_CHANGE,
+    LEAST_LINK_CHANGE,
+    LEAST_RANK_CHANGE,
+    RUN_TO_RUN_SHARE,
+)
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
 
 Subject = Literal["step", "component", "rank", "link", "operator"]
-
-#: Changes smaller than this are not worth a line, however certain.
-_LEAST_CHANGE = 0.01
-_LEAST_RANK_CHANGE = 0.02
-_LEAST_LINK_CHANGE = 0.10
-#: Half-width of the band in standard errors: 99 % for a normal distribution.
-_BAND = 2.576
-#: Two runs of one job differ by this between them (placement, clocks), besides what steps show.
-_RUN_TO_RUN = 0.002
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,13 @@ def compare(
     if not refusals:
         changes += [*_ranks(old, new), *_links(before, before_topology, after, after_topology)]
         changes += _operators(before, after)
-    changes.sort(key=lambda one: (not one.is_certain, _ORDER[one.what], -abs(one.change_share), one.name))
+    changes.sort(
+        key=lambda one: (not one.is_certain, _ORDER.index(one.what), -abs(one.change_share), one.name)
+    )
     return Comparison(tuple(changes), tuple(refusals))
 
 
-_ORDER: dict[Subject, int] = {"step": 0, "component": 1, "rank": 2, "link": 3, "operator": 4}
+_ORDER: tuple[Subject, ...] = ("step", "component", "rank", "link", "operator")
 
 
 def _refusals(
@@ -129,7 +129,7 @@ def _ranks(old: JobView, new: JobView) -> Iterable[Change]:
     for rank, here, there in zip(shared, rows_old.tolist(), rows_new.tolist(), strict=True):
         before, after = np.exp(first[here]), np.exp(second[there])
         change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
-        if change is not None and change.is_certain and abs(change.change_share) >= _LEAST_RANK_CHANGE:
+        if change is not None and change.is_certain and abs(change.change_share) >= LEAST_RANK_CHANGE:
             yield replace(change, ranks=(rank,))
 
 
@@ -160,7 +160,7 @@ def _links(
         if len(one) < 3 or len(other) < 3:
             continue
         change = _change("link", name, "time_beside_class_ratio", one, other)
-        if change is not None and change.is_certain and abs(change.change_share) >= _LEAST_LINK_CHANGE:
+        if change is not None and change.is_certain and abs(change.change_share) >= LEAST_LINK_CHANGE:
             yield replace(change, ranks=link[:2], transport=link[2])
 
 
@@ -200,9 +200,9 @@ def _change(
         for sample, middle in ((before, one), (after, other))
         if middle > 0
     ]
-    width = _BAND * float(np.linalg.norm([*errors, _RUN_TO_RUN, scatter]))
+    width = BAND_SIGMAS * float(np.linalg.norm([*errors, RUN_TO_RUN_SHARE, scatter]))
     certain = (
-        abs(share) > width and abs(share) >= _LEAST_CHANGE and _samples(before) > 1 and _samples(after) > 1
+        abs(share) > width and abs(share) >= LEAST_CHANGE and _samples(before) > 1 and _samples(after) > 1
     )
     return Change(what, name, metric, one, other, share, share - width, share + width, certain)
 

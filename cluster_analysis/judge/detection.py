@@ -8,43 +8,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.whatif import WhatIf
-from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
-from cluster_analysis.judge.detectors.group_transfers import group_suspects
 from cluster_analysis.judge.detectors.kernels import with_kernels
-from cluster_analysis.judge.detectors.pauses import job_pauses, paused_ranks
-from cluster_analysis.judge.detectors.retransmission import retransmissions
-from cluster_analysis.judge.detectors.slow_host import host_suspects
-from cluster_analysis.judge.detectors.slow_network import link_suspects
-from cluster_analysis.judge.detectors.slow_rank import rank_suspects
-from cluster_analysis.judge.detectors.whole_job import whole_job_suspects
-from cluster_analysis.judge.detectors.workload import (
-    data_imbalance,
-    expert_imbalance,
-    only_own,
-    stage_imbalance,
-)
+from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import finding_of
-from cluster_analysis.judge.measures.deviation import Deviation, deviations, tp_cp_deviations
-from cluster_analysis.judge.measures.links import link_summary, observe
-from cluster_analysis.judge.measures.metrics import Metric, metrics, outside_experts
-from cluster_analysis.judge.open_questions import can_judge, open_questions, what_is_missing
+from cluster_analysis.judge.measures.links import link_summary
+from cluster_analysis.judge.open_questions import can_judge, few_peers, open_questions, what_is_missing
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
-from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FAULT_KINDS, Finding, Verdict
-
-#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
-#: save, and findings that get a chain.
-_N_PLACEBOS = 2
-_MAX_SUSPECTS = 24
-_N_CHAINS = 5
 
 
 @dataclass(frozen=True)
@@ -87,15 +67,11 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
             evidence.rank_times,
             empty(LINK_SUMMARY),
         )
-    view = build_view(evidence, topology)
-    seen = observe(evidence, topology)
-    suspects, notes = _local_suspects(view, limits)
-    if seen is not None:
-        suspects += link_suspects(evidence, view, seen, limits)
-    else:
-        suspects += group_suspects(view, limits)
-    suspects += retransmissions(evidence, view, limits)
-    suspects += whole_job_suspects(evidence, view, limits)
+    case = build_case(evidence, topology, limits)
+    view = case.view
+    suspects: list[Suspect] = []
+    for detector in DETECTORS:
+        suspects += detector(case, tuple(suspects))
     suspects = with_kernels(evidence.operators, view, _costliest(suspects))
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
@@ -110,7 +86,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     )
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
-    notes += what_is_missing(view, evidence)
+    notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
     questions = open_questions(view, evidence, findings, limits)
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
@@ -119,7 +95,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,
-        evidence.matched, evidence.rank_times, link_summary(seen),
+        evidence.matched, evidence.rank_times, link_summary(case.links),
     )  # fmt: skip
 
 
@@ -129,7 +105,7 @@ def _costliest(suspects: list[Suspect]) -> list[Suspect]:
     def most_us(one: Suspect) -> float:
         return np.inf if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
 
-    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:_MAX_SUSPECTS]
+    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:MAX_SUSPECTS]
 
 
 def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> dict[str, float]:
@@ -140,7 +116,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     healthy = np.flatnonzero([int(rank) not in suspected for rank in view.ranks])
     local = view.computing_us - group_medians(view.computing_us, view.role)
     usual = np.broadcast_to(median(local, 1)[:, None], local.shape)
-    chosen = healthy[:: max(1, len(healthy) // _N_PLACEBOS)][:_N_PLACEBOS]
+    chosen = healthy[:: max(1, len(healthy) // N_PLACEBOS)][:N_PLACEBOS]
     return {
         "error_share": round(what_if.replay.error_share, 6),
         "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
@@ -161,7 +137,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
     """Say of the costliest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
     costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
-    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:_N_CHAINS]
+    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:N_CHAINS]
     return [
         replace(one, chain=what_if.chain(by_key[one.id, one.cause])) if one.id in chosen else one
         for one in findings
@@ -180,66 +156,3 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
     kept = [one.id for one in rest if (one.cost_ms_per_step or 0.0) >= least_ms][: limits.max_info]
     dropped = {one.id for one in rest} - {*unknown, *kept}
     return [one for one in findings if one.id not in dropped]
-
-
-def _local_suspects(view: JobView, limits: Thresholds) -> tuple[list[Suspect], list[Fact]]:
-    suspects: list[Suspect] = []
-    notes: list[Fact] = []
-    for metric in metrics(view, limits):
-        if not np.isfinite(metric.values).any():
-            continue
-        compared = outside_experts(metric, view)
-        excluded = np.zeros(len(view.ranks), bool)
-        alone = deviation = _deviation(view, compared, limits, excluded)
-        hosts = host_suspects(view, compared, deviation, limits)
-        if hosts:  # their ranks would be half of the peers of others
-            excluded = np.isin(view.ranks, [rank for one in hosts for rank in one.ranks])
-            deviation = _deviation(view, compared, limits, excluded)
-        if not metric.is_log:
-            paused = paused_ranks(view, metric, alone, limits)
-            excluded = excluded | np.isin(view.ranks, [rank for one in paused for rank in one.ranks])
-            suspects += paused
-        if metric.name == "free":
-            suspects += job_pauses(view, metric, limits)
-        ranks = _slow_ranks(view, metric, deviation, limits, excluded)
-        if metric.is_log:
-            work = deviation if compared is metric else _deviation(view, metric, limits, excluded)
-            suspects += data_imbalance(view, work, limits)
-            suspects += expert_imbalance(view, work, limits)
-        suspects += [*hosts, *ranks]
-        if (deviation.n_peers < limits.min_peers).any() and metric.is_log:
-            few = int((deviation.n_peers < limits.min_peers).sum())
-            notes.append(fact("few_peers", n_ranks=few, min_peers=int(limits.min_peers)))
-    slow = [rank for one in suspects if one.cause == "compute" for rank in one.ranks]
-    return [*suspects, *stage_imbalance(view, limits, np.isin(view.ranks, slow))], notes
-
-
-def _deviation(view: JobView, metric: Metric, limits: Thresholds, excluded: BoolArray) -> Deviation:
-    """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's."""
-    values = np.where(excluded[:, None], np.nan, metric.values)
-    return deviations(values, view, metric.floor, limits, use_replicas=metric.is_log)
-
-
-def _slow_ranks(
-    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
-) -> list[Suspect]:
-    """Slow ranks by their peers, and in computing by their TP/CP peers, who see through uneven work."""
-    ranks = rank_suspects(view, metric, deviation, limits, excluded)
-    if metric.is_log:
-        ranks = only_own(view, deviation, ranks, limits)
-        healthy = np.where(excluded[:, None], np.nan, metric.values)
-        by_tp_cp = tp_cp_deviations(healthy, view, metric.floor, limits)
-        if by_tp_cp is not None:
-            more = rank_suspects(view, metric, by_tp_cp, limits, excluded)
-            ranks = _surest([*ranks, *more])
-    if len(view.steps) < limits.min_steps_confident:
-        ranks = [confirmed_within_step(view, one, limits) for one in ranks]
-    return ranks
-
-
-def _surest(suspects: list[Suspect]) -> list[Suspect]:
-    """One suspect a culprit, the surest alarm: with uneven work only TP/CP peers see it clearly."""
-    best: dict[str, Suspect] = {}
-    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
-        best.setdefault(one.key, one)
-    return list(best.values())

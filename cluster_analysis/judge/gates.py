@@ -7,13 +7,11 @@ import math
 from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
+from cluster_analysis.thresholds.cost import HIDDEN_FACTOR
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Finding, Severity, severity_of
-
-#: A suspect that costs this many times more once costlier ones are repaired is hidden behind them.
-_HIDDEN = 2.0
 
 
 def finding_of(
@@ -39,11 +37,15 @@ def finding_of(
         facts.append(fact("cost_not_replayable"))
     weight = cost if cost is not None else saving.bound_us
     seen_us = seen_in_its_steps(view, suspect)
-    if seen_us > _HIDDEN * (cost or 0.0):
+    if seen_us > HIDDEN_FACTOR * (cost or 0.0):
         cost, weight = None, seen_us
         facts.append(fact("cost_not_explained"))
     hidden = saving.after_others_us or 0.0
-    if weight is not None and hidden >= _HIDDEN * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
+    if (
+        weight is not None
+        and hidden >= HIDDEN_FACTOR * max(weight, 1.0)
+        and hidden >= WARNING_COST_SHARE * step_us
+    ):
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
     severity: Severity = severity_of(None if weight is None else weight / step_us)

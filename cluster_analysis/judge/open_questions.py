@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from cluster_analysis.judge.absent import wait_for_absent
-from cluster_analysis.judge.thresholds import Thresholds
+from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.thresholds.cost import LATE_SHARE
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FAULT_KINDS, Finding
-
-#: A step in which some rank was late by this share of what all communicate for longer may be that rank's.
-_LATE_SHARE = 0.1
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
@@ -47,6 +47,16 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
     if len(view.steps) < 3:
         notes.append(fact("few_steps", n_steps=len(view.steps)))
     return notes
+
+
+def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
+    """A note on ranks with too few peers to be judged by their computing."""
+    for whole, metric in zip(case.metrics, case.outside_experts, strict=True):
+        n_peers = case.deviation(metric, case.in_slow_hosts(metric, found)).n_peers
+        few = int((n_peers < case.limits.min_peers).sum())
+        if whole.is_log and few:
+            return [fact("few_peers", n_ranks=few, min_peers=int(case.limits.min_peers))]
+    return []
 
 
 def open_questions(
@@ -91,7 +101,7 @@ def _long_steps(view: JobView, limits: Thresholds) -> list[Fact]:
         longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
         longer = np.maximum(np.nan_to_num(longer), 0.0)
         later = np.fmax.reduce(local - median(local, 1)[:, None], axis=0)
-        unexplained = np.where(later < _LATE_SHARE * longer, longer, 0.0)
+        unexplained = np.where(later < LATE_SHARE * longer, longer, 0.0)
     if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
         return []
     worst = int(np.argmax(unexplained))

@@ -20,8 +20,9 @@ class Suspect:
 
     `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
     operator's transfer. Only an alarm may become more than information. `p_value` is how probable such a
-    suspect is in a healthy job, over all ranks or hosts that were compared. `facts` are what reports make
-    sentences of; `separable` is false where the traffic cannot tell it from a neighbouring part.
+    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local
+    time that is too long. `facts` are what reports make sentences of; `separable` is false where the
+    traffic cannot tell it from a neighbouring part.
     """
 
     key: str
@@ -41,3 +42,4 @@ class Suspect:
     is_alarm: bool = True
     p_value: float = 0.0
     separable: bool = True
+    metric: str = ""

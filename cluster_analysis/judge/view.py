@@ -75,7 +75,7 @@ class JobView:
         return np.flatnonzero(same)
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
-        """What ranks of a role have in common: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
+        """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
         if not self.has_roles:
             return ("job",) if len(np.unique(self.role)) < 2 else ("group", role)
         return ("stage", role)

@@ -19,9 +19,17 @@ _MAX_DIGITS = 3
 _MOST_SPARE = 8
 
 
+#: Above the half-octaves of all sizes that a 64-bit number holds.
+_UNKNOWN_SIZE = 200
+
+
 def half_octaves(sizes: FloatArray) -> IntArray:
-    """Number sizes by half-octaves: within one of them the time of a transfer is proportional to its size."""
-    return np.asarray(np.rint(2 * np.log2(np.maximum(sizes, 1.0))), np.int32)
+    """Number sizes by half-octaves: within one of them the time of a transfer is proportional to its size.
+
+    Unknown sizes (NaN) have a number of their own.
+    """
+    octaves = np.rint(2 * np.log2(np.maximum(sizes, 1.0)))
+    return np.asarray(np.nan_to_num(octaves, nan=_UNKNOWN_SIZE), np.int32)
 
 
 def stable_order(codes: IntArray) -> IntArray:

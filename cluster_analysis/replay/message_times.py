@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-
-#: A send this many times as long as the quick ones was held up, by its receiver or by the network.
-_LONG_SEND = 1.5
-#: Fewer held-up sends than this say nothing, and change nothing.
-_MIN_LONG_SHARE = 0.02
-#: Of the messages between two ranks, these are surely not held up by third ones.
-_QUICK_QUANTILE = 0.1
-#: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
-_MEETING_SPREAD = 0.5
-_MEETING_SHARE = 0.5
+from cluster_analysis.thresholds.replay import (
+    HELD_UP_FACTOR,
+    LONG_SEND,
+    MEETING_SHARE,
+    MEETING_SPREAD,
+    MIN_LONG_SHARE,
+    QUICK_QUANTILE,
+    QUICK_SHARE,
+    SHORT_MESSAGE_SHARE,
+)
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,13 @@ def message_times(
         sends = is_batch & has_receiver
         usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
         now = transfer[operator[is_batch]]
-        own_usual = np.maximum(_usual_of_pairs(now, messages, instance_rank, is_batch), 0.3 * usual)
+        own_usual = np.maximum(
+            _usual_of_pairs(now, messages, instance_rank, is_batch), SHORT_MESSAGE_SHARE * usual
+        )
         is_pair = wait_for_each_other(messages.instances, sender, receiver, n)[is_batch]
-        now = np.where((now > 3.0 * own_usual) & ~is_pair, own_usual, now)
-        transfer[operator[is_batch]] = np.where(now < 0.3 * usual, usual, now)
-        quick = is_batch & (lasted < 0.9 * transfer[operator])
+        now = np.where((now > HELD_UP_FACTOR * own_usual) & ~is_pair, own_usual, now)
+        transfer[operator[is_batch]] = np.where(now < SHORT_MESSAGE_SHARE * usual, usual, now)
+        quick = is_batch & (lasted < QUICK_SHARE * transfer[operator])
         own[quick] = lasted[quick]
     eager_sends = messages.is_send & ~waits
     transfer[operator[eager_sends]] = lasted[eager_sends]
@@ -126,7 +128,7 @@ def _usual_of_pairs(
     _, pair = np.unique(low.astype(np.int64) * (int(instance_rank.max()) + 2) + high, return_inverse=True)
     order = np.lexsort((transfer, pair))
     count = np.bincount(pair)
-    quick = np.cumsum(count) - count + (_QUICK_QUANTILE * (count - 1)).astype(np.int64)
+    quick = np.cumsum(count) - count + (QUICK_QUANTILE * (count - 1)).astype(np.int64)
     usual: FloatArray = transfer[order][quick][pair]
     return usual
 
@@ -141,8 +143,8 @@ def is_eager(send: FloatArray, receive: FloatArray) -> bool:
     if not len(send):
         return True
     usual = max(float(np.percentile(send, 25)), 1.0)
-    is_long = send > _LONG_SEND * usual
-    if np.mean(is_long) < _MIN_LONG_SHARE:
+    is_long = send > LONG_SEND * usual
+    if np.mean(is_long) < MIN_LONG_SHARE:
         return True
-    met = np.abs(receive[is_long] / usual - 1.0) < _MEETING_SPREAD
-    return bool(np.mean(met) < _MEETING_SHARE)
+    met = np.abs(receive[is_long] / usual - 1.0) < MEETING_SPREAD
+    return bool(np.mean(met) < MEETING_SHARE)

@@ -14,18 +14,14 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.replay import Graph
-
-#: A rank's gaps agree with its totals to 1-2 % of them; what is off by more is looked at.
-_TOLERANCE = 0.05
-#: Where more ranks than this are off in a step, their gaps mean something else there.
-_MOST_OFF = 0.25
-#: Share of a role's ranks and steps whose gaps hold least waiting: they show what is usual.
-_CALM = 0.25
-#: A rank that idles longer than its peers by this share of what its gaps hold too much has gaps of its own.
-_OWN_SHARE = 0.25
-#: Peers that it takes to say how long a gap is usually, and as many as are asked.
-_ENOUGH_PEERS = 3
-_MOST_PEERS = 32
+from cluster_analysis.thresholds.replay import (
+    CALM_SHARE,
+    ENOUGH_PEERS,
+    GAP_TOLERANCE,
+    MOST_OFF_SHARE,
+    MOST_PEERS,
+    OWN_SHARE,
+)
 
 
 def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, role: IntArray) -> Graph:
@@ -46,7 +42,7 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
     if not main.all():
         over[_idles_while(idle_us, over, role)] = 0.0
     # What a second stream is said to have waited for may not outlast all that the rank did either.
-    is_long = ~main & (graph.gap_us > (1.0 + _TOLERANCE) * local_us.ravel()[cell])
+    is_long = ~main & (graph.gap_us > (1.0 + GAP_TOLERANCE) * local_us.ravel()[cell])
     is_off = over > 0
     is_off.ravel()[cell[is_long]] = True
     if not is_off.any():
@@ -83,7 +79,7 @@ def _idles_while(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolA
     """
     own = median(idle_us - group_medians(idle_us, role), 1)
     with np.errstate(invalid="ignore"):
-        return np.asarray(own >= np.maximum(_OWN_SHARE * median(over, 1), 1e-9)) & (median(over, 1) > 0)
+        return np.asarray(own >= np.maximum(OWN_SHARE * median(over, 1), 1e-9)) & (median(over, 1) > 0)
 
 
 def _usual(
@@ -91,9 +87,9 @@ def _usual(
 ) -> FloatArray | None:
     """Usual gaps of ranks that make the same calls: in the same step if they are enough, else in any."""
     _, n, step = key
-    ranks = np.flatnonzero(alike[:, step])[:_MOST_PEERS]
-    first = begin[ranks, step] if len(ranks) >= _ENOUGH_PEERS else begin[alike][:_MOST_PEERS]
-    if len(first) < _ENOUGH_PEERS:
+    ranks = np.flatnonzero(alike[:, step])[:MOST_PEERS]
+    first = begin[ranks, step] if len(ranks) >= ENOUGH_PEERS else begin[alike][:MOST_PEERS]
+    if len(first) < ENOUGH_PEERS:
         return None
     return median(gap_us[first[:, None] + np.arange(n)], 0)
 
@@ -113,11 +109,11 @@ def _over(total: FloatArray, local_us: FloatArray, role: IntArray) -> FloatArray
         inside = role == one
         known = ratio[inside][np.isfinite(ratio[inside])]
         if len(known):
-            calm[inside] = max(1.0, float(np.quantile(known, _CALM)))
-        off[inside] = (ratio[inside] > usual[inside] + _TOLERANCE).mean(axis=0)
+            calm[inside] = max(1.0, float(np.quantile(known, CALM_SHARE)))
+        off[inside] = (ratio[inside] > usual[inside] + GAP_TOLERANCE).mean(axis=0)
     with np.errstate(invalid="ignore"):
-        usual = np.where(off <= _MOST_OFF, usual, np.nan)
-        usual = np.fmin(usual, np.where(usual > calm + _TOLERANCE, calm, np.inf))
+        usual = np.where(off <= MOST_OFF_SHARE, usual, np.nan)
+        usual = np.fmin(usual, np.where(usual > calm + GAP_TOLERANCE, calm, np.inf))
         usual = np.where(np.isfinite(usual), usual, np.nan)
-        is_over: BoolArray = ratio > usual + _TOLERANCE
+        is_over: BoolArray = ratio > usual + GAP_TOLERANCE
     return np.where(is_over, total - np.nan_to_num(usual) * np.nan_to_num(local_us), 0.0)

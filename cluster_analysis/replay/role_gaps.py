@@ -8,11 +8,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
-
-#: A place is slow where it loses this share of what the suspect loses on average.
-_SLOW_PLACE = 0.5
-#: Share of the steps of ranks that must be complete to be laid side by side.
-_MOST = 0.5
+from cluster_analysis.thresholds.replay import MOST_SHARE, SLOW_PLACE_SHARE
 
 
 class RoleGaps:
@@ -74,7 +70,7 @@ class RoleGaps:
         total = float(usual.sum())
         if total <= 0 or by_place.sum() <= 0:
             return 0.0
-        is_slow = by_place > _SLOW_PLACE * usual * (by_place.sum() / total)
+        is_slow = by_place > SLOW_PLACE_SHARE * usual * (by_place.sum() / total)
         return float(usual[is_slow].sum() / total)
 
     def _complete_gaps(
@@ -89,7 +85,7 @@ class RoleGaps:
         n_places = int(np.bincount(count.ravel()).argmax()) if count.size else 0
         is_complete = count == n_places
         n_own = len(suspects)
-        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < _MOST:
+        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < MOST_SHARE:
             return None, None
         begin = np.where(is_complete, self._begin[:, everybody], 0)
         gaps = self._gap_us[self._instances[begin[..., None] + np.arange(n_places)]]

@@ -38,7 +38,8 @@ SENTENCES: Mapping[str, Template] = {
 }
 REFUSALS: Mapping[RefusalKind, Template] = {
     "laid_out_differently": (
-        "the runs are laid out differently ({before} and {after}): ranks, links and operators have no counterparts",
+        "the runs are laid out differently ({before} and {after}): ranks, links and operators have no "
+        "counterparts",
         "两次运行的并行策略不同（{before} 与 {after}）：卡、链路和算子无法对应",
     ),
     "other_number_of_ranks": (

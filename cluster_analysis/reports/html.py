@@ -17,11 +17,12 @@ from markupsafe import Markup
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes, wording, words
-from cluster_analysis.reports.cube import build_cube
-from cluster_analysis.reports.packing import pack
+from cluster_analysis.reports import changes, markdown, wording, words
+from cluster_analysis.reports.page.cube import build_cube
+from cluster_analysis.reports.page.packing import pack
+from cluster_analysis.reports.page.per_rank import build_per_rank
+from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
-from cluster_analysis.reports.traffic import build_traffic
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
@@ -35,6 +36,7 @@ _SCRIPTS = (
     "uplot/uPlot.iife.min.js",
     "js/data.js",
     "js/page.js",
+    "js/address.js",
     "js/paint.js",
     "js/strip.js",
     "js/evidence.js",
@@ -44,9 +46,12 @@ _SCRIPTS = (
     "js/matrix.js",
     "js/tables.js",
     "js/baseline.js",
+    "js/panel.js",
+    "js/rank.js",
+    "js/search.js",
     "js/main.js",
 )
-_STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css")
+_STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
 _TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.")
 
@@ -87,6 +92,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
 def _payload(result: AnalysisResult, baseline: Comparison | None, dictionary: words.Dictionary) -> str:
     cube = build_cube(result)
     traffic = build_traffic(result)
+    per_rank = build_per_rank(result, cube.ranks)
     topology = result.topology
     header = {
         **traffic.header,
@@ -107,12 +113,15 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, dictionary: wo
         ],
         "placed": list(topology.ranks),
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
+        "wait_groups": per_rank.wait_groups,
+        "kernel_kinds": per_rank.kernel_kinds,
+        "ticket": markdown.render(result, baseline),
         "metric_names": dict(words.METRIC_NAMES),
         "words": {
             key: texts for key, texts in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)
         },
     }
-    return pack(header, {**cube.values, **traffic.columns})
+    return pack(header, {**cube.values, **traffic.columns, **per_rank.columns})
 
 
 def _asset(name: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
+from cluster_run.metric_names import MEANINGS, PREFIX, head
 
-_PREFIX = "cluster_analysis"
 _VERDICTS = ("healthy", "degraded", "unknown")
 _SEVERITIES = ("info", "warning", "critical")
 
@@ -30,34 +30,34 @@ def _lines(result: AnalysisResult, finished_at_s: float) -> Iterator[str]:
     run = document.run
 
     def sample(name: str, value: float, **labels: str) -> str:
-        return f"{_PREFIX}_{name}{_labels(labels)} {value:.12g}"
+        return f"{PREFIX}{name}{_labels(labels)} {value:.12g}"
 
-    yield from _head("verdict", "1 for the verdict that holds, 0 for the others.")
+    yield from _head("verdict")
     for verdict in _VERDICTS:
         yield sample("verdict", int(document.verdict == verdict), verdict=verdict)
-    yield from _head("finished_timestamp_seconds", "When the analysis ended.")
+    yield from _head("finished_timestamp_seconds")
     yield sample("finished_timestamp_seconds", finished_at_s)
     if run.step_ms is not None:
-        yield from _head("step_seconds", "Mean time of a training step.")
+        yield from _head("step_seconds")
         yield sample("step_seconds", run.step_ms / 1000)
-    yield from _head("ranks", "Ranks that were analysed.")
+    yield from _head("ranks")
     yield sample("ranks", run.ranks)
-    yield from _head("expected_ranks", "Ranks that the job has.")
+    yield from _head("expected_ranks")
     yield sample("expected_ranks", run.expected_ranks)
-    yield from _head("problems", "Hosts, ranks and files that could not be used.")
+    yield from _head("problems")
     yield sample("problems", len(document.problems))
-    yield from _head("findings", "Findings by severity.")
+    yield from _head("findings")
     for severity in _SEVERITIES:
         yield sample(
             "findings", sum(one.severity == severity for one in document.findings), severity=severity
         )
     saving_ms = wording.best_saving_ms(document)
     if saving_ms is not None:
-        yield from _head("lost_seconds", "What a step would save if all findings were put right.")
+        yield from _head("lost_seconds")
         yield sample("lost_seconds", saving_ms / 1000)
     costed = [one for one in document.findings if one.cost_ms_per_step is not None]
     if costed:
-        yield from _head("finding_cost_seconds", "What one finding costs the mean step.")
+        yield from _head("finding_cost_seconds")
         for finding in costed:
             assert finding.cost_ms_per_step is not None
             yield sample(
@@ -70,8 +70,8 @@ def _lines(result: AnalysisResult, finished_at_s: float) -> Iterator[str]:
             )
 
 
-def _head(name: str, text: str) -> tuple[str, str]:
-    return f"# HELP {_PREFIX}_{name} {text}", f"# TYPE {_PREFIX}_{name} gauge"
+def _head(name: str) -> tuple[str, str]:
+    return head(PREFIX + name, MEANINGS[PREFIX + name])
 
 
 def _labels(labels: Mapping[str, str]) -> str:

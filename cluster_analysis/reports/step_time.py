@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.reports.cube import METRICS
+from cluster_analysis.reports.page.cube import METRICS
 from cluster_analysis.result import AnalysisResult
 from cluster_run.findings import Finding, FindingsDocument
 from cluster_run.ids import Rank

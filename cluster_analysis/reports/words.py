@@ -142,8 +142,6 @@ def whereabouts(finding: Finding, result: AnalysisResult, dictionary: Dictionary
 
 def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
     hosts = ", ".join(map(wording.plain, finding.hosts))
-    if finding.kind == "slow_link" and finding.links:
-        return dictionary.say("where.link", link=wording.format_link(finding.links[0]))
     if finding.kind in ("slow_rank", "slow_nic") and finding.ranks and hosts:
         ranks = wording.format_ranks(finding.ranks)
         return dictionary.say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)

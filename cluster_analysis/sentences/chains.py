@@ -15,7 +15,8 @@ WAITS: Mapping[str, Template] = {
         f"在其{{group:term}}中，{{n_ranks}} 张卡等待{{who}}{_LONGEST[1]}。",
     ),
     "held_up": (
-        "Down the line {n_ranks} {n_ranks:rank waits|ranks wait} in their {group:term} for ranks that {who} held "
+        "Down the line {n_ranks} {n_ranks:rank waits|ranks wait} in their {group:term} for ranks that "
+        "{who} held "
         f"up {_LONGEST[0]}.",
         f"继而 {{n_ranks}} 张卡在各自的{{group:term}}中等待被{{who}}拖慢的卡{_LONGEST[1]}。",
     ),

@@ -19,7 +19,8 @@ CHECKS: Mapping[str, Template] = {
         "检查{where}的数据加载与存储：它的每一步开始得晚。",
     ),
     "dispatch": (
-        "Look at CPU load, core binding and garbage collection on {where}: work reaches the device too slowly.",
+        "Look at CPU load, core binding and garbage collection on {where}: work reaches the device too "
+        "slowly.",
         "检查{where}的 CPU 负载、绑核与垃圾回收：任务下发到设备过慢。",
     ),
     "unknown": (

@@ -101,7 +101,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
     ),
     "uplink": (f"The uplink of host {{host}} {_LINKS[0]}", f"主机 {{host}} 的上行链路{_LINKS[1]}"),
     "may_be_nic": (
-        "It may as well be the NIC of rank {ranks:or}, or the network between the hosts: not separable with this "
+        "It may as well be the NIC of rank {ranks:or}, or the network between the hosts: not separable "
+        "with this "
         "traffic, which uses no other link there.",
         "也可能是卡 {ranks:or} 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分。",
     ),
@@ -183,36 +184,43 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "所有卡每 {every_n_steps} 步停顿 {length_us:ms}。",
     ),
     "stages_uneven": (
-        "Stage {stage} computes {computing_us:ms} a step against {other_us:ms} in stage {other_stage}: the work is "
+        "Stage {stage} computes {computing_us:ms} a step against {other_us:ms} in stage {other_stage}: "
+        "the work is "
         "split unevenly, {above_mean_share:percent} above the mean of the {n_stages} stages.",
         "流水线阶段 {stage} 每步计算 {computing_us:ms}，阶段 {other_stage} 为 {other_us:ms}：切分不均衡，"
         "比 {n_stages} 个阶段的平均值高 {above_mean_share:percent}。",
     ),
     "replicas_uneven": (
-        "The {n_replicas} data-parallel replicas differ by {spread_share:percent} in computing, another one each "
+        "The {n_replicas} data-parallel replicas differ by {spread_share:percent} in computing, another "
+        "one each "
         "step: their samples differ in length.",
         "{n_replicas} 个数据并行副本的计算时间相差 {spread_share:percent}，且每步不同：样本长度不一。",
     ),
     "experts_uneven": (
-        "Holders of experts differ by {spread_share:percent} in computing in every step; ranks {ranks:ranges} have "
+        "Holders of experts differ by {spread_share:percent} in computing in every step; ranks "
+        "{ranks:ranges} have "
         "{more_share:percent} more than usual.",
         "各专家所在卡的计算时间每步都相差 {spread_share:percent}；卡 {ranks:ranges} 比通常多 "
         "{more_share:percent}。",
     ),
     "input_waits": (
-        "Every step begins with {wait_us:ms} of waiting for its input, {step_share:percent} of the step, on all "
+        "Every step begins with {wait_us:ms} of waiting for its input, {step_share:percent} of the step, "
+        "on all "
         "ranks alike.",
         "所有卡每步开始时都要等待输入数据 {wait_us:ms}，占每步的 {step_share:percent}。",
     ),
     "devices_idle": (
-        "Devices idle {idle_us:ms} a step between operators, {step_share:percent} of the step, on all ranks: their "
+        "Devices idle {idle_us:ms} a step between operators, {step_share:percent} of the step, on all "
+        "ranks: their "
         "hosts are too slow.",
         "所有卡的设备每步在算子之间空闲 {idle_us:ms}，占每步的 {step_share:percent}：主机下发过慢。",
     ),
     "small_operators": (
-        "{n_a_step} {op_type} of {size_bytes:mb} a step in each {role:term} take {time_us:ms}: latency, not bandwidth, "
+        "{n_a_step} {op_type} of {size_bytes:mb} a step in each {role:term} take {time_us:ms}: latency, "
+        "not bandwidth, "
         "is what they cost.",
-        "每个{role:term}每步有 {n_a_step} 个 {size_bytes:mb} 的 {op_type}，共耗时 {time_us:ms}：开销在时延而非带宽。",
+        "每个{role:term}每步有 {n_a_step} 个 {size_bytes:mb} 的 {op_type}，共耗时 {time_us:ms}："
+        "开销在时延而非带宽。",
     ),
     "cost_is_bound": (
         "The cost is an upper bound: there are no operators to replay.",

@@ -31,7 +31,8 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "只有 {n_steps} 步：无法区分停顿与故障；请采集 5 步以上",
     ),
     "few_peers": (
-        "{n_ranks} {n_ranks:rank has|ranks have} fewer than {min_peers} peers: {n_ranks:it is|they are} described, "
+        "{n_ranks} {n_ranks:rank has|ranks have} fewer than {min_peers} peers: {n_ranks:it is|they are} "
+        "described, "
         "not judged",
         "{n_ranks} 张卡的同类少于 {min_peers} 个：只作描述，不作判断",
     ),
@@ -40,13 +41,16 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{findings:names}：是故障还是偶发无法确定，且损失较大：请重新采集",
     ),
     "waits_for_absent": (
-        "{step_share:percent} of the mean step went into waiting for ranks without files, or for the network: "
+        "{step_share:percent} of the mean step went into waiting for ranks without files, or for the "
+        "network: "
         "{wait_us:ms} in step {step} for {ranks:rank|ranks} {ranks:listed}; collect them too",
-        "平均每步有 {step_share:percent} 用于等待没有文件的卡或网络：步 {step} 中等待卡 {ranks:listed} 达 {wait_us:ms}；"
+        "平均每步有 {step_share:percent} 用于等待没有文件的卡或网络：步 {step} 中等待卡 {ranks:listed} 达 "
+        "{wait_us:ms}；"
         "请一并采集",
     ),
     "long_step": (
-        "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says why: look at "
+        "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
+        "why: look at "
         "the network at that time",
         "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现能解释：请检查该时段的网络",
     ),
@@ -67,7 +71,8 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "部分 send 与 receive 无法配对：其等待时间按原值计",
     ),
     "several_runs": (
-        "{runs:n} runs found: {runs:names}; {chosen} is analysed (--capture takes another, or give its directory)",
+        "{runs:n} runs found: {runs:names}; {chosen} is analysed (--capture takes another, or give its "
+        "directory)",
         "发现 {runs:n} 次运行：{runs:names}；分析 {chosen}（用 --capture 选择其他，或直接给出目录）",
     ),
     "several_captures": (
@@ -84,7 +89,8 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{n_captures} 个 {family} 采集未读取：同一次运行中有更完整的采集",
     ),
     "no_groups": (
-        "r1.x files name no communication groups: operators of one name are matched over the ranks that have it, "
+        "r1.x files name no communication groups: operators of one name are matched over the ranks that "
+        "have it, "
         "point-to-point operators not at all",
         "r1.x 文件不含通信域：同名算子在拥有它的卡之间匹配，点对点算子不匹配",
     ),
@@ -93,9 +99,11 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "以 Level0 采集：没有通信数据，无法判断等待与链路",
     ),
     "average_row_differs": (
-        "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / tail, but the "
+        "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "
+        "tail, but the "
         "{n_steps} steps it holds average {seen_ms:parts} ms without the first; the steps are used",
-        "卡 {rank}，{file}：平均行的 interval / forward-backward / tail 为 {said_ms:parts} ms，而文件中 {n_steps} 步"
+        "卡 {rank}，{file}：平均行的 interval / forward-backward / tail 为 {said_ms:parts} ms，而文件中 "
+        "{n_steps} 步"
         "（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
     ),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
@@ -36,9 +35,9 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """Fill the placeholders of both languages.
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
-    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `and`, `or` and `shares` of
-    names, `n` for how many, `term` of a word that both languages have, `role` of who does the same work,
-    `capital` of a phrase, and `one|many` for the words that fit the number, which `#` stands for.
+    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `and`, `or`, `shares` and
+    `say_rank` of names, `n` for how many, `term` of a word that both languages have, `role` of who does the
+    same work, `capital` of a phrase, and `one|many` for the words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -103,6 +102,11 @@ def _shares(values: tuple[tuple[str, float], ...], language: Language) -> str:
     return _names(tuple(f"{name} {amounts.percent(share)}" for name, share in values), language)
 
 
+def _say_rank(values: tuple[tuple[str, int], ...], language: Language) -> str:
+    said = "为卡" if language == "zh" else "says rank"
+    return _names(tuple(f"{name} {said} {rank}" for name, rank in values), language)
+
+
 def _term(value: str, language: Language) -> str:
     english, chinese = terms.TERMS[value]
     return chinese if language == "zh" else english
@@ -125,15 +129,19 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "or": _either,
     "and": _and,
     "shares": _shares,
+    "say_rank": _say_rank,
     "n": lambda value, _: str(len(value)),
     "parts": lambda value, _: " / ".join("-" if one is None else f"{one:.5f}" for one in value),
     "term": _term,
     "role": _role,
 }
 _ENGLISH, _CHINESE = _Filler("en"), _Filler("zh")
-_PLACEHOLDER = re.compile(r"[{](\w+)")
 
 
 def placeholders(text: str) -> frozenset[str]:
-    """Return the names of the values that a text speaks of."""
-    return frozenset(_PLACEHOLDER.findall(text))
+    """Return the names of the values that a text tells; to choose a word by a number tells nothing."""
+    told = set()
+    for _, name, form, _ in Formatter().parse(text):
+        if name and not ("|" in (form or "") and "#" not in (form or "")):
+            told.add(name)
+    return frozenset(told)

@@ -149,15 +149,16 @@ WHY: Mapping[ReasonKind, Template] = {
         "既不知道是哪张卡，也不知道是哪个设备",
     ),
     "names_disagree": (
-        "its names disagree: {names:names} say rank {ranks:names}; rank {used} is used",
-        "名称不一致：{names:names} 分别指卡 {ranks:names}；采用卡 {used}",
+        "its names disagree: {said:say_rank}; rank {used} is used",
+        "名称不一致：{said:say_rank}；采用卡 {used}",
     ),
     "several_databases": (
         "{n_databases} profiler databases are in it, and one capture is of one rank: rank {used} is read",
         "其中有 {n_databases} 个 profiler 数据库，而一个采集只属于一张卡：读取卡 {used}",
     ),
     "two_frameworks": (
-        "captures of two frameworks: {n_kept} {n_kept:rank|ranks} of {kept} {n_kept:is|are} analysed, {n_other} "
+        "captures of two frameworks: {n_kept} {n_kept:rank|ranks} of {kept} {n_kept:is|are} analysed, "
+        "{n_other} "
         "{n_other:rank|ranks} of {other} {n_other:is|are} another job",
         "有两种框架的采集：分析 {kept} 的 {n_kept} 张卡，{other} 的 {n_other} 张卡属于另一作业",
     ),
@@ -170,7 +171,8 @@ WHY: Mapping[ReasonKind, Template] = {
         "其中有 {n_devices} 个设备，文件中无法区分",
     ),
     "ranks_counted": (
-        "no capture knows its rank (rank_id is not set); the {n_devices:one device is|# devices are} counted by host "
+        "no capture knows its rank (rank_id is not set); the {n_devices:one device is|# devices are} "
+        "counted by host "
         "and device number",
         "所有采集都不知道自己是哪张卡（未设置 rank_id）；{n_devices} 个设备按主机和设备号编号",
     ),
@@ -196,21 +198,25 @@ WHY: Mapping[ReasonKind, Template] = {
         "各卡对通信域 {group} 的成员说法不一；按多数采用 {ranks:all_ranges}",
     ),
     "size_not_known": (
-        "nothing says how many ranks the job has: its groups reach at least rank {last} and divide it into blocks of "
+        "nothing says how many ranks the job has: its groups reach at least rank {last} and divide it "
+        "into blocks of "
         "{block}, so {n_ranks} are expected",
         "没有文件说明作业有多少张卡：通信域至少到卡 {last}，并以 {block} 张卡为一块，因此预期为 {n_ranks} 张",
     ),
     "two_of_one_local_rank": (
-        "ranks {ranks:and} are both local rank {local_rank} of group {group}, so it is more than one group; its "
+        "ranks {ranks:and} are both local rank {local_rank} of group {group}, so it is more than one "
+        "group; its "
         "operators are not matched over ranks",
         "卡 {ranks:and} 都是通信域 {group} 的本地序号 {local_rank}，说明它不止一个通信域；其算子不做跨卡匹配",
     ),
     "several_jobs": (
-        "{ranks:rank|ranks} {ranks:all_ranges} {ranks:declares|declare} another job ({n_sizes} different sizes)",
+        "{ranks:rank|ranks} {ranks:all_ranges} {ranks:declares|declare} another job ({n_sizes} different "
+        "sizes)",
         "卡 {ranks:all_ranges} 声明的是另一作业（共 {n_sizes} 种规模）",
     ),
     "links_not_mapped": (
-        "{n_links} {n_links:link|links} of group {group} could not be mapped to global ranks: its members are not "
+        "{n_links} {n_links:link|links} of group {group} could not be mapped to global ranks: its members "
+        "are not "
         "known",
         "通信域 {group} 的 {n_links} 条链路无法对应到全局卡号：其成员未知",
     ),

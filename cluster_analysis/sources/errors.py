@@ -12,7 +12,8 @@ from cluster_run.kinds import AdviceKind, LeftOutReason, Part
 class Remark(Protocol):
     """Takes why a part of a file could not be used; the rest of the file counts."""
 
-    def __call__(self, why: Fact, *also: Fact) -> None: ...
+    def __call__(self, why: Fact, *also: Fact) -> None:
+        """Take one reason, and what else is to be said of it."""
 
 
 def unheard(why: Fact, *also: Fact) -> None:

@@ -94,6 +94,13 @@ def group_hash(group_id: str) -> str:
     return str((high << 32) | low)
 
 
+#: Bytes of one element by HCCL's name of its type (ENUM_HCCL_DATA_TYPE of a profiler database).
+DATA_TYPE_BYTES = {
+    "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "BFP16": 2, "INT32": 4, "UINT32": 4, "FP32": 4,
+    "INT64": 8, "UINT64": 8, "FP64": 8, "INT128": 16,
+}  # fmt: skip
+
+
 def as_group_hash(name: str) -> str:
     """Return the group's hash for a group id, or for what is a hash already; "" names no group."""
     return name if not name or _HASH.match(name) else group_hash(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from cluster_analysis.sources import counters
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_matrix, read_db_steps
 from cluster_analysis.sources.db.profiler_db import (
     read_db_metadata,
+    read_own_device,
     read_step_times,
     read_task_communication,
     read_task_counters,
@@ -22,6 +23,7 @@ from cluster_analysis.sources.db.profiler_db import (
     read_task_steps,
 )
 from cluster_analysis.sources.db.task_links_db import read_task_links
+from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.reading import Reading, or_empty
@@ -31,10 +33,11 @@ from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
-from cluster_analysis.sources.text.step_trace_csv import read_step_trace
+from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import TIMELINE, read_timeline_steps, slice_number
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection
+from cluster_run.ids import DeviceId
 
 
 def read_rank(source: RankSource, selection: Selection | None = None) -> RankTables:
@@ -131,9 +134,25 @@ def _metadata(reading: Reading) -> RankMetadata:
     )
     info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
     metadata = metadata or RankMetadata()
+    metadata = replace(metadata, device=_device(reading))
     if info is None:
         return metadata
     return replace(metadata, profiler_level=info[0], versions=info[1])
+
+
+def _device(reading: Reading) -> DeviceId | None:
+    """Return the device that a file says it is of. What is wrong with the file is told where it is read."""
+    for role, read in (
+        ("step_trace", read_device_of_steps),
+        ("profiler_db", read_own_device),
+        ("analysis_db", read_own_device),
+    ):
+        if role in reading.source.files:
+            with suppress(BadFileError):
+                device = read(Path(reading.source.files[role]))
+                if device is not None:
+                    return DeviceId(device)
+    return None
 
 
 def _counters(reading: Reading) -> list[counters.Counter]:

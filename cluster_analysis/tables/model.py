@@ -70,7 +70,10 @@ class DeclaredGroup:
 
 @dataclass(frozen=True)
 class RankMetadata:
-    """What a capture says about itself. `own_rank` is whose it is, where all that it says agrees."""
+    """What a capture says about itself.
+
+    `own_rank` is whose it is, where all that it says agrees; `device` the device of its host that it is of.
+    """
 
     parallel: ParallelSizes = field(default_factory=ParallelSizes)
     world_size: int = 0
@@ -79,6 +82,7 @@ class RankMetadata:
     profiler_level: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     own_rank: Rank | None = None
+    device: DeviceId | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Topology:
-    """Who sits where and talks to whom. Mappings lack ranks of which nothing is known."""
+    """Who sits where and talks to whom. Mappings lack ranks of which nothing is known.
+
+    `devices` are numbers of devices on their hosts, by the rank table or else by the captures themselves.
+    """
 
     ranks: tuple[Rank, ...]
     hosts: Mapping[Rank, HostId]

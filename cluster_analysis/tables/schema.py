@@ -35,7 +35,8 @@ OPERATOR_GROUP_PREFIX = "op:"
 #: One row a communication operator, rank and step, as communication.json has it (without totals).
 #: `group` is the decimal hash after the `@`; `op_name` the text before it; `op_type` the lower-case
 #: operation (`allreduce`, `reducescatter`, `batchsendrecv`, `send`, …); `op_index` its running number
-#: in the group, -1 where the name has none.
+#: in the group, -1 where the name has none. `payload_bytes` is what the caller handed over, by count and
+#: type of data; the bytes of the transports are what its links carried for it.
 COLLECTIVES = pa.schema(
     [
         ("rank", pa.int32()),
@@ -59,6 +60,7 @@ COLLECTIVES = pa.schema(
         ("pcie_us", pa.float64()),
         ("sio_bytes", pa.float64()),
         ("sio_us", pa.float64()),
+        ("payload_bytes", pa.float64()),
     ]
 )
 
@@ -193,7 +195,10 @@ RANKS = pa.schema(
 
 #: One row a communication operator and step, matched over the ranks of its group.
 #: `transfer_us` is the shortest elapse, a rank's wait its elapse above that; `last_rank` waited least.
-#: `ordinal` counts the operators of a group in a step.
+#: A message has a row for each of its calls: `rank` made the call (null for collectives), `last_rank` is the
+#: end that came later, null where the other end is not known.
+#: `ordinal` counts the operators of a group in a step. `size_bytes` is what links carried, else the payload;
+#: null where no file says either.
 MATCHED = pa.schema(
     [
         ("step", pa.int64()),
@@ -208,6 +213,7 @@ MATCHED = pa.schema(
         ("transfer_us", pa.float64()),
         ("max_wait_us", pa.float64()),
         ("total_wait_us", pa.float64()),
+        ("rank", pa.int32()),
         ("last_rank", pa.int32()),
     ]
 )

@@ -16,7 +16,7 @@ from cluster_analysis.topology.roles import assign_roles
 from cluster_analysis.trace.calls import codes
 from cluster_run.facts import fact
 from cluster_run.findings import ParallelSizes
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1
@@ -115,7 +115,7 @@ def build_topology(
     topology = Topology(
         ranks=ranks,
         hosts=dict(capture.hosts) or _hosts_of(metadata),
-        devices=dict(capture.devices),
+        devices=_devices_of(metadata) | dict(capture.devices),
         groups=dict(roles.groups),
         parallel=roles.parallel,
         stages=dict(roles.stages),
@@ -124,6 +124,11 @@ def build_topology(
         confidence=roles.confidence,
     )
     return topology, tuple(problems)
+
+
+def _devices_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, DeviceId]:
+    """Return the devices that captures name: ranks need not lie on the devices of their own numbers."""
+    return {rank: one.device for rank, one in sorted(metadata.items()) if one.device is not None}
 
 
 def _hosts_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, HostId]:

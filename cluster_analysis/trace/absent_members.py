@@ -13,13 +13,8 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.trace import ENOUGH_COMPLETE, ENOUGH_STEADY, STEADY_SHARE
 from cluster_analysis.trace.calls import Calls, codes, is_sum, numbers
-
-#: Transfers of one kind in one group scatter by less than this share of themselves.
-_STEADY = 0.1
-_ENOUGH_STEADY = 3
-#: Complete operators of a kind that it takes to say what a transfer usually lasts.
-_ENOUGH_COMPLETE = 2
 
 
 def without_absent(
@@ -53,13 +48,13 @@ def without_absent(
     result = transfer_us.copy()
     for one in np.unique(code[short]):
         complete = transfer_us[(code == one) & collective & ~short]
-        if len(complete) < _ENOUGH_COMPLETE:
+        if len(complete) < ENOUGH_COMPLETE:
             continue
         for group in np.unique(group_of[short & (code == one)]):
             here = short & (code == one) & (group_of == group)
             # Waiting scatters; what lasts equally long each time is a slow link's transfer.
             own = transfer_us[here]
-            if len(own) < _ENOUGH_STEADY or sigma(own) > _STEADY * np.median(own):
+            if len(own) < ENOUGH_STEADY or sigma(own) > STEADY_SHARE * np.median(own):
                 kind = calls.types[calls.kind[first[here][0]]]
                 link_us = slowest.get((calls.groups[group], kind), 0.0)
                 result[here] = np.minimum(transfer_us[here], max(float(np.median(complete)), link_us))

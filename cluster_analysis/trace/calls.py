@@ -19,7 +19,16 @@ SEND_TYPES = frozenset({"send", "isend"})
 RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
 _TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
 #: What `calls_of` reads of COLLECTIVES.
-COLUMNS = ("rank", "group", "op_type", "op_index", "start_ns", "elapse_us", *_TRANSPORT_BYTES)
+COLUMNS = (
+    "rank",
+    "group",
+    "op_type",
+    "op_index",
+    "start_ns",
+    "elapse_us",
+    *_TRANSPORT_BYTES,
+    "payload_bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Calls:
 
     `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running
     number of the operator's name, -1 where there is none. `origin_us` (ranks,) is where each rank's clock
-    starts on its host's, relative to the earliest one.
+    starts on its host's, relative to the earliest one. `size_bytes` is NaN where no file tells it.
     """
 
     ranks: IntArray
@@ -116,10 +125,7 @@ def calls_of(collectives: pa.Table) -> Calls:
     groups, group = codes(table["group"])
     types, kind = codes(table["op_type"])
     elapse_us = elapse[usable][order]
-    sizes = np.zeros(len(usable))
-    for name in _TRANSPORT_BYTES:
-        size = numbers(table[name])
-        sizes += size if np.isfinite(size).all() else np.nan_to_num(size)
+    sizes = _sizes(table)
     return Calls(
         ranks=ranks.astype(np.int32),
         groups=groups,
@@ -136,6 +142,18 @@ def calls_of(collectives: pa.Table) -> Calls:
         has_clock=has_clock,
         rows=usable[order],
     )
+
+
+def _sizes(table: pa.Table) -> FloatArray:
+    """What the links carried for each call (N,), its payload where no transport is known; else NaN."""
+    carried = [numbers(table[name]) for name in _TRANSPORT_BYTES]
+    sizes = np.zeros(table.num_rows)
+    for size in carried:
+        sizes += size if np.isfinite(size).all() else np.nan_to_num(size)
+    unknown = np.logical_and.reduce([np.isnan(size) for size in carried])
+    if unknown.any():
+        sizes[unknown] = numbers(table["payload_bytes"])[unknown]
+    return sizes
 
 
 def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> IntArray:

@@ -17,10 +17,8 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.thresholds.trace import MAX_MISSING
 from cluster_analysis.trace.calls import Calls
-
-#: More calls than this missing on one rank: the group's tail is left unmatched instead of searched.
-_MAX_MISSING = 64
 
 
 def match_calls(calls: Calls) -> tuple[IntArray, IntArray]:
@@ -142,7 +140,7 @@ def _numbers_agree(calls: Calls, by_rank: list[IntArray]) -> bool:
 def _align_with(calls: Calls, reference: IntArray, own: IntArray) -> IntArray:
     """Places of `own` in `reference`, -1 where a call has no partner."""
     missing = len(reference) - len(own)
-    if missing > _MAX_MISSING:
+    if missing > MAX_MISSING:
         found = np.arange(len(own), dtype=np.int32)
         found[calls.kind[reference[: len(own)]] != calls.kind[own]] = -1
         return found

@@ -16,8 +16,11 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
+from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.matching import match_calls
@@ -29,10 +32,6 @@ from cluster_analysis.trace.streams.waits import waited_us, with_issues
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step
 
-#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
-_FREE_DATA = 0.25
-#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
-_OTHER_CALLS = 0.5
 #: The part of COLLECTIVES that a step's reduction reads.
 CALLS = pa.schema([COLLECTIVES.field(name) for name in ("step", "op_name", *COLUMNS)])
 
@@ -105,8 +104,8 @@ class _Matched:
 
     @property
     def size_bytes(self) -> FloatArray:
-        """The size of each operator (O,): the largest of its calls'."""
-        return np.asarray(np.maximum.reduceat(self.calls.size_bytes[self.members], self.begin))
+        """The size of each operator (O,): the largest of its calls'; NaN where none is known."""
+        return np.asarray(np.fmax.reduceat(self.calls.size_bytes[self.members], self.begin))
 
 
 def _of_step(table: pa.Table, step: Step) -> pa.Table:
@@ -161,7 +160,7 @@ def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
     if not sends.any() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    return overlapped > 0.5 * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
 
 
 def _data_is_free(
@@ -179,12 +178,12 @@ def _data_is_free(
     is_data &= ~calls.is_point_to_point
     n_others = int((~is_data & ~calls.is_point_to_point).sum())
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
-    if not is_data.any() or n_others < _OTHER_CALLS * is_data.sum() or not steps.num_rows:
+    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
+    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
 
 
 def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
@@ -217,12 +216,9 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     calls, first = seen.calls, seen.first
     n = len(first)
     longest = np.maximum.reduceat(seen.wait_us[seen.members], seen.begin)
-    # The last to arrive waits least; of several the lowest rank, so that order does not matter.
-    elapse = calls.elapse_us[seen.members]
-    n_ranks = np.diff(np.r_[seen.begin, len(elapse)])
-    shortest = np.minimum.reduceat(elapse, seen.begin)
-    waits_least = seen.members[elapse == np.repeat(shortest, n_ranks)]
-    last = calls.rank[waits_least[begins(seen.operator[waits_least])]]
+    n_ranks = np.diff(np.r_[seen.begin, len(seen.members)])
+    is_message = calls.is_point_to_point[first]
+    last = last_to_arrive(calls, (seen.operator, seen.members, seen.begin), seen.ends)
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     group_of, kind_of = calls.group[first], calls.kind[first]
@@ -239,11 +235,12 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "ordinal": pa.array(seen.place[first].astype(np.int32)),
             "n_ranks": pa.array(n_ranks.astype(np.int32)),
             "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
-            "size_bytes": pa.array(seen.size_bytes),
+            "size_bytes": pa.array(seen.size_bytes, from_pandas=True),
             "transfer_us": pa.array(seen.transfer_us),
             "max_wait_us": pa.array(np.maximum(longest, 0.0)),
             "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
-            "last_rank": pa.array(calls.ranks[last]),
+            "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
+            "last_rank": pa.array(calls.ranks[np.maximum(last, 0)], mask=last < 0),
         },
     ).cast(MATCHED)
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.keys import Entry, size_of
+from cluster_collect.inventory.keys import Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand
-from cluster_collect.spec import HostSpec, TransportName
+from cluster_collect.spec import HostSpec
+from cluster_collect.transports.local import LOCAL
+from cluster_collect.transports.registry import TRANSPORTS
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import HostId, ServerId
 
@@ -150,7 +151,7 @@ class _Builder:
             jump=entry.text("jump"),
             prepare=entry.text("prepare"),
             local=_text_path(target, self._base) if local else None,
-            transport="local" if local else cast("TransportName", entry.text("transport") or "asyncssh"),
+            transport=LOCAL.name if local else entry.text("transport") or next(iter(TRANSPORTS)),
             bandwidth_bytes_per_s=size_of(entry.values["bandwidth"], "'bandwidth'")
             if "bandwidth" in entry.values
             else None,
@@ -158,6 +159,9 @@ class _Builder:
             passphrase=None if local else self._secret(entry, "passphrase_env", "the passphrase of the key"),
             certificate_file=_text_path(entry.text("certificate_file"), self._base),
             ssh_config=_text_path(entry.text("ssh_config"), self._base),
+            follow_links=directories_of(entry.values["follow_links"], "'follow_links'")
+            if "follow_links" in entry.values
+            else (),
         )
 
     def _refuse_duplicate(self, entry: Entry, target: str, server_id: str) -> None:
@@ -177,7 +181,7 @@ class _Builder:
             raise where.wrong(
                 f"not a host name or address: {address!r}", "a user goes into 'user', a port into 'port'"
             )
-        if entry.text("transport") == "local":
+        if entry.text("transport") == LOCAL.name:
             raise entry.values["transport"].wrong("'transport: local' without 'local'", "name the directory")
         port = entry.number("port")
         if port is not None and not 0 < port <= _MAX_PORT:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from cluster_collect.inventory.located import Located, unknown_key
 from cluster_collect.sizes import parse_size
-from cluster_collect.spec import TransportName
+from cluster_collect.transports.local import LOCAL
+from cluster_collect.transports.registry import TRANSPORTS
 
-KeyType = Literal["text", "number", "size", "transport"]
+KeyType = Literal["text", "number", "size", "transport", "directories"]
+
+#: A host with `local` has its transport by that.
+_CHOICES = tuple(name for name in TRANSPORTS if name != LOCAL.name)
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,13 @@ HOST_KEYS: Mapping[str, HostKey] = {
             "passphrase_env", "text", "environment variable that holds the passphrase of the private key"
         ),
         HostKey("prepare", "text", "command to run on the host before its files are listed"),
+        HostKey(
+            "follow_links",
+            "directories",
+            "directories on the host that symbolic links may lead to, with commas; . is the profiler root",
+        ),
         HostKey("local", "text", "directory of a shared file system that is read instead of connecting"),
-        HostKey("transport", "transport", "asyncssh (the default) or paramiko"),
+        HostKey("transport", "transport", f"{_CHOICES[0]} (the default) or {', '.join(_CHOICES[1:])}"),
         HostKey("bandwidth", "size", "limit of this host in bytes a second, like 50M"),
     )
 }
@@ -103,8 +112,10 @@ def _check_type(key: HostKey, value: Located) -> None:
         value.number(name)
     elif key.type == "size":
         size_of(value, name)
-    elif key.type == "transport" and value.text(name) not in get_args(TransportName):
-        raise value.wrong(f"{name} is {value.text(name)!r}", "asyncssh or paramiko")
+    elif key.type == "directories":
+        directories_of(value, name)
+    elif key.type == "transport" and value.text(name) not in TRANSPORTS:
+        raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_CHOICES))
     elif key.type == "text":
         text = value.text(name)
         if any(ord(character) < 32 for character in text) and key.name != "prepare":
@@ -120,3 +131,12 @@ def size_of(value: Located, name: str) -> int:
     if size is None or size <= 0:
         raise value.wrong(f"{name} is not a size", "write it like 50M or 1.5G")
     return size
+
+
+def directories_of(value: Located, name: str) -> tuple[str, ...]:
+    """Return the absolute directories of a list with commas; `.` may stand among them."""
+    directories = tuple(part.strip() for part in value.text(name).split(",") if part.strip())
+    for directory in directories:
+        if directory != "." and (not directory.startswith("/") or ":" in directory):
+            raise value.wrong(f"{name}: {directory!r} is no absolute path", "write it like /data2,/data3")
+    return directories

@@ -228,8 +228,13 @@ def _metadata(job: SimulatedJob, declared: tuple[DeclaredGroup, ...]) -> RankMet
 
 def _table(columns: Mapping[str, object], wanted: pa.Schema) -> pa.Table:
     arrays = []
+    n_rows = len(next(iter(columns.values())))  # type: ignore[arg-type]
     for field in wanted:
-        value = columns[field.name]
+        value = columns.get(field.name)
+        if value is None:
+            # What no profiler's file states in this form.
+            arrays.append(pa.nulls(n_rows, field.type))
+            continue
         if not isinstance(value, pa.Array):
             value = pa.array(value)
         arrays.append(value if pa.types.is_dictionary(field.type) else value.cast(field.type))

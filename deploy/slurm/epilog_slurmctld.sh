@@ -14,15 +14,18 @@ case $SLURM_JOB_COMMENT in
 esac
 case $SLURM_JOB_NAME in cluster-hook* | cluster-collect*) exit 0 ;; esac # our own jobs: no recursion
 case $SLURM_JOB_ID in '' | *[!0-9]*) exit 0 ;; esac
+# A heterogeneous job ends once for each of its parts: the first one stands for all.
+[ "${SLURM_HET_JOB_OFFSET:-0}" = 0 ] || exit 0
 [ -d "$SPOOL/pending" ] || exit 0
 
+# A job that is requeued ends with the number of its next run, as does that run: one request, written anew.
 name=$SLURM_JOB_ID-${SLURM_JOB_RESTART_COUNT:-0}
 case $name in *[!0-9-]*) exit 0 ;; esac
 umask 077
 # Values end with NUL: a line break in a job's name or comment must not forge another value.
 printf '%s\0' \
   "cluster=$SLURM_CLUSTER_NAME" "job=$SLURM_JOB_ID" "name=$SLURM_JOB_NAME" "user=$SLURM_JOB_USER" \
-  "uid=$SLURM_JOB_UID" "nodes=$SLURM_JOB_NODELIST" "work_dir=$SLURM_JOB_WORK_DIR" \
+  "uid=$SLURM_JOB_UID" "nodes=${SLURM_HET_JOB_NODELIST:-$SLURM_JOB_NODELIST}" "work_dir=$SLURM_JOB_WORK_DIR" \
   "comment=$SLURM_JOB_COMMENT" "exit=$SLURM_JOB_EXIT_CODE2" "array_job=$SLURM_ARRAY_JOB_ID" \
   "array_task=$SLURM_ARRAY_TASK_ID" end= 2>/dev/null >"$SPOOL/pending/.$name.$$" &&
   mv -f "$SPOOL/pending/.$name.$$" "$SPOOL/pending/$name.job" 2>/dev/null ||

@@ -29,13 +29,8 @@ def expect(target: Any) -> Any:
 
 
 def wait_until_ready(page: Any) -> None:
-    """Wait until the data is unpacked and every widget is in its place."""
+    """Wait until the data is unpacked and every chart is drawn."""
     page.wait_for_function("window.clusterReport && window.clusterReport.ready")
-
-
-def show_all(page: Any) -> None:
-    """Draw every chart, also those that were never scrolled to; they are drawn when this returns."""
-    page.evaluate("clusterReport.showAll()")
 
 
 def open_finding(page: Any, index: int = 0) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.reports import html
 from tests.analysis.reports import builder
-from tests.browser.acting import expect, open_every_finding, open_finding, show_all, wait_for_tip
+from tests.browser.acting import expect, open_every_finding, open_finding, wait_for_tip
 from tests.browser.conftest import SCREENSHOTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -28,7 +28,6 @@ def test_page_of_a_real_capture_opens_and_draws_without_an_error(viewer, tmp_pat
         pytest.skip(f"the shared capture {name} is not beside the repository")
     analyse([str(DATA / name), "--output", str(tmp_path), "-q"])
     page = viewer.open((tmp_path / "report.html").read_bytes())
-    show_all(page)
     open_every_finding(page)
 
     expect(page.locator(".badge")).to_have_text("Could not tell")
@@ -37,11 +36,10 @@ def test_page_of_a_real_capture_opens_and_draws_without_an_error(viewer, tmp_pat
 
 def test_page_of_ten_thousand_ranks_draws_and_keeps_the_slow_rank_visible(viewer):
     page = viewer.open(html.render(builder.degraded(builder.Job(tp=8, dp=160, pp=8, n_steps=10))))
-    show_all(page)
     open_finding(page)
     page.locator("#bars-sort").select_option("compute_only")
     page.locator("#bars-top").select_option("16")
-    page.locator("#bars canvas").hover(position={"x": 75, "y": 200})
+    page.locator("#bars canvas").hover(position={"x": 92, "y": 200})
 
-    wait_for_tip(page, f"rank {builder.SLOW_RANK}\n")
+    wait_for_tip(page, f"rank {builder.SLOW_RANK} = ")
     page.screenshot(path=SCREENSHOTS / "10240-ranks.png", full_page=True)

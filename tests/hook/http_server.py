@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,9 +19,15 @@ class Mailbox:
 
 @contextmanager
 def mailbox(
-    status: int = 200, answer: bytes = b"ok", hang: threading.Event | None = None, location: str = ""
+    status: int = 200,
+    answer: bytes = b"ok",
+    hang: threading.Event | None = None,
+    location: str = "",
+    statuses: Sequence[int] = (),
 ) -> Iterator[Mailbox]:
-    """Run a server that answers every POST alike; with `hang` only once that is set."""
+    """Run a server that answers the first POSTs with `statuses` and every later one alike; with `hang` only
+    once that is set.
+    """
     box = Mailbox("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -30,7 +36,7 @@ def mailbox(
             box.received.append((self.headers.get("Content-Type", ""), self.rfile.read(length)))
             if hang is not None:
                 hang.wait(20)
-            self.send_response(status)
+            self.send_response([*statuses, *[status] * len(box.received)][len(box.received) - 1])
             if location:
                 self.send_header("Location", location)
             self.send_header("Content-Length", str(len(answer)))

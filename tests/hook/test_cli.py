@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import argparse
+import ast
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cluster_collect import arguments as collect_arguments
 from cluster_hook.cli import build_parser, main, split_script_arguments
 from cluster_hook.options import (
     follow_options,
@@ -13,7 +18,9 @@ from cluster_hook.options import (
     forwarded_work_arguments,
     tell_options,
 )
+from cluster_run.errors import UsageError
 
+REPOSITORY = Path(__file__).parents[2]
 _ECHO = "#!/bin/sh\nprintf '%s\\n' \"$@\" >&2; exit 1\n"
 
 
@@ -74,20 +81,84 @@ def test_the_options_for_another_process_say_the_same_and_hold_no_secret(
     (tmp_path / "webhook").write_text("https://chat.example/s3cret")
     monkeypatch.chdir(tmp_path)
     given = ["slurm-post", "--slurm-job=1", "--scheduler=srun", "--dask-interface=ib0", "--fail-on=critical"]
-    given += ["--what=full", "--what=*.csv", "--host-defaults=site.yaml", "--deadline=7", "--show-addresses"]
+    given += ["--what=*.db", "--what=*.csv", "--host-defaults=site.yaml", "--deadline=7", "--show-addresses"]
     given += ["--tell=never", "--webhook-file=webhook", "--webhook-format=slack", "--prometheus-dir=."]
     parsed = build_parser().parse_args(given)
     forwarded = (*forwarded_work_arguments(parsed), *forwarded_tell_arguments(parsed))
     assert "s3cret" not in " ".join(forwarded)
     monkeypatch.chdir("/")
     again = build_parser().parse_args(["slurm-post", "--slurm-job=1", *forwarded])
-    assert follow_options(again).what == ("full", "*.csv")
-    assert follow_options(again).host_defaults == {"user": "ada"}
-    assert (follow_options(again).scheduler, follow_options(again).deadline_s) == ("srun", 7)
-    assert follow_options(again).shows_addresses
+    options = follow_options(again, has_nodes=True)
+    assert options.what == ("*.db", "*.csv")
+    assert options.host_defaults == {"user": "ada"}
+    assert (options.scheduler, options.deadline_s) == ("srun", 7)
+    assert options.shows_addresses
     assert tell_options(again).when == "never"
     assert tell_options(again).webhook is not None
     assert tell_options(again).prometheus_dir == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--scheduler=slrum"], "did you mean slurm?"),
+        (["--scheduler=http://x"], "unknown scheduler"),
+        (["--dask-interface=ib0"], "--scheduler srun only"),
+        (["--what=full", "--what=*.csv"], "or globs"),
+        (["--host-defaults=site.yaml"], "unknown key 'usr'"),
+        (["--profile-dir=prof/%q"], "unknown pattern"),
+        (["--profile-dir=a,b"], "cannot hold this path"),
+    ],
+)
+def test_slurm_submit_refuses_a_mistake_before_it_submits_anything(
+    tmp_path: Path, options: list[str], why: str
+) -> None:
+    (tmp_path / "site.yaml").write_text("defaults: {usr: ada}")
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text("#!/bin/sh\ntouch submitted\n")
+    sbatch.chmod(0o755)
+    ended = subprocess.run(
+        [sys.executable, "-m", "cluster_hook", "slurm-submit", *options, "train.sbatch"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert why in ended.stderr
+    assert not (tmp_path / "submitted").exists()
+
+
+def test_a_drain_cannot_start_dask_on_nodes_that_it_does_not_have() -> None:
+    parsed = build_parser().parse_args(["drain", "--scheduler=srun"])
+    with pytest.raises(UsageError, match="slurm-submit"):
+        follow_options(parsed)
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    """Return every option of a parser and of its subcommands that its help shows."""
+    found = set()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                found |= options_of(one)
+        elif action.help != argparse.SUPPRESS:
+            found |= set(action.option_strings)
+    return found
+
+
+def test_every_option_that_a_message_of_the_hook_tells_people_to_use_exists() -> None:
+    known = options_of(build_parser()) | options_of(collect_arguments.make_parser())
+    told: set[str] = set()
+    for path in (REPOSITORY / "cluster_hook").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith(("Error", "Submission")):
+                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                told |= {word for text in map(str, texts) for word in re.findall(r"--[a-z][a-z-]+", text)}
+    assert len(told) > 5
+    assert told - known - {"--comment"} == set(), "neither ours nor sbatch's"
 
 
 def test_a_mistake_is_one_line_and_no_traceback(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster_hook.cli import build_parser
 from cluster_hook.cli_drain import DEFAULT_SPOOL
@@ -80,3 +81,10 @@ def test_the_comment_of_the_example_is_understood() -> None:
     request = parse_request(a_job(comment=comment))
     assert request is not None
     assert request.results == Path("/project/reports/12")
+
+
+def test_every_alert_has_its_place_in_the_run_book() -> None:
+    rules = yaml.safe_load((REPOSITORY / "deploy" / "prometheus" / "cluster_analysis.rules.yml").read_text())
+    alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    run_book = (REPOSITORY / "docs" / "alerts.md").read_text()
+    assert {line[3:] for line in run_book.splitlines() if line.startswith("## ")} == alerts

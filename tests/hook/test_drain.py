@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.drain import Drained, DrainOptions, drain
+from cluster_hook.metrics import place_metrics
 from cluster_hook.spool import Attempts, Spool
 from cluster_run.errors import InputError
 
@@ -114,12 +115,52 @@ def test_a_request_is_done_once_and_a_second_drain_does_nothing(site: Site) -> N
     assert json.loads(site.spool.path("done", "1-0", ".json").read_text())["state"] == "nothing"
 
 
-def test_the_same_request_dropped_again_is_not_done_again(site: Site) -> None:
+def test_a_request_whose_drain_died_after_recording_its_end_is_not_done_again(site: Site) -> None:
+    content = site.drop("1-0").read_bytes()
+    site.drain()
+    path = site.spool.path("active", "1-0", ".job")
+    path.write_bytes(content)
+    os.utime(path, (1, 1))
+    assert site.drain() == []
+    assert (site.keys("pending"), site.keys("active")) == ([], [])
+
+
+def test_a_job_that_ends_again_is_done_again(site: Site) -> None:
+    """The epilog gives both ends of a job that was requeued one number, and the same content."""
     site.drop("1-0")
     site.drain()
     site.drop("1-0")
-    assert site.drain() == []
-    assert site.keys("pending") == []
+    assert site.drain() == [("1-0", "done")]
+
+
+def test_a_request_that_came_anew_while_its_first_was_worked_on_is_kept(site: Site) -> None:
+    site.drop("1-0").rename(site.spool.path("active", "1-0", ".job"))
+    site.drop("1-0", comment="profile_dir=other")
+    site.spool.put_back("1-0")
+    assert b"other" in site.spool.content("pending", "1-0")
+    assert site.keys("active") == []
+
+
+def test_a_request_that_comes_while_another_hangs_is_done(site: Site) -> None:
+    fifo = site.drop_that_waits("1-0")
+    process = site.start_drain("--at-once=2")
+    wait_until(lambda: site.keys("active") == ["1-0"])
+    site.drop("2-0")
+    wait_until(site.spool.path("done", "2-0", ".json").exists)
+    assert site.keys("active") == ["1-0"]
+    release(fifo)
+    process.communicate(timeout=20)
+
+
+def test_a_request_that_failed_is_not_tried_at_once_again_by_the_same_drain(site: Site) -> None:
+    site.drop("1-0", nodes="n1")
+    fifo = site.drop_that_waits("2-0")
+    process = site.start_drain("--at-once=2", "--retry-after=0.001")
+    wait_until(lambda: site.spool.attempts("1-0").number == 1 and site.keys("pending") == ["1-0"])
+    time.sleep(2.5)  # the drain has looked for requests twice
+    assert site.spool.attempts("1-0").number == 1
+    release(fifo)
+    process.communicate(timeout=20)
 
 
 def test_a_job_number_that_comes_again_for_another_job_is_done(site: Site) -> None:
@@ -136,6 +177,17 @@ def test_a_failing_request_is_tried_a_few_times_and_ends_with_its_reason(site: S
     assert "tried 2 times" in site.reason("1-0")
     assert site.keys("failed") == ["1-0"], "the request is kept, to be put back by hand"
     assert site.drain() == []
+
+
+@pytest.mark.parametrize(
+    "comment", ["profile_dir=%q", "profile_dir=a,profile_dir=b", "profile_dir=a,rank_table=t"]
+)
+def test_a_mistake_that_no_further_attempt_mends_is_told_at_once(site: Site, comment: str) -> None:
+    (site.work_dir / "t").write_text("not a rank table")
+    site.drop("1-0", nodes="n1", comment=comment)
+    assert site.drain(n_attempts=3) == [("1-0", "failed")]
+    assert site.told[0].outcome is not None
+    assert "tried" not in site.reason("1-0")
 
 
 def test_a_failed_request_that_is_put_back_gets_all_its_attempts_again(site: Site) -> None:
@@ -308,3 +360,11 @@ def test_a_user_that_this_host_does_not_know_ends_as_a_named_failure(site: Site)
     site.drop("1-0", nodes="n1", uid=4_000_000_001)
     site.drain(n_attempts=1)
     assert "user 4000000001" in site.reason("1-0")
+
+
+def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:
+    directory = tmp_path / "textfile"
+    directory.mkdir()
+    place_metrics("cluster_analysis_ranks 8\n", "1", directory, keep_s=-1.0)
+    site.start_drain(f"--prometheus-dir={directory}").communicate(timeout=20)
+    assert [path.name for path in directory.iterdir()] == ["cluster_hook.prom"]

@@ -6,7 +6,7 @@ import pytest
 
 from cluster_hook.job import fill_pattern, is_own_job, parse_request
 from cluster_hook.knownjob import job_from_text, job_to_text
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, UsageError
 from tests.hook.jobs import a_job
 
 
@@ -39,7 +39,7 @@ def test_a_comment_without_profile_dir_asks_for_nothing(comment: str) -> None:
     ],
 )
 def test_a_comment_that_cannot_be_meant_is_refused_with_the_job_and_the_words(comment: str) -> None:
-    with pytest.raises(InputError, match="job 12"):
+    with pytest.raises(UsageError, match="job 12"):
         parse_request(a_job(comment=comment))
 
 
@@ -52,7 +52,7 @@ def test_sbatch_patterns_are_filled_and_the_node_is_left_for_each_host() -> None
 
 
 def test_the_node_pattern_has_no_meaning_where_there_is_one_path() -> None:
-    with pytest.raises(InputError, match="pattern"):
+    with pytest.raises(UsageError, match="pattern"):
         fill_pattern("out/%N", a_job())
 
 

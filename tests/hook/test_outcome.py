@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cluster_hook.metrics import place_metrics, write_metrics
 from cluster_hook.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
-from cluster_hook.telling import TellOptions, TellWhen, is_worth_telling, message_text, tell
+from cluster_hook.telling import TellWhen, is_worth_telling, message_text
 from cluster_hook.verdict import FindingLine, Verdict, read_verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
 
@@ -56,6 +56,11 @@ def test_healthy_and_could_not_tell_do_not_look_alike() -> None:
 def test_a_verdict_on_a_part_of_the_data_says_so() -> None:
     line = an_outcome(_HEALTHY, reason="cluster-collect did not end within 5 s and was stopped").line
     assert "Not all was collected: cluster-collect did not end within 5 s" in line
+
+
+def test_a_jobs_name_cannot_forge_a_line_or_colour_a_terminal() -> None:
+    outcome = replace(an_outcome(None, "failed", "no\ndata"), job_name="x\njob 13: healthy\x1b[31m")
+    assert outcome.line == "job 12 x job 13: healthy [31m (FAILED): not analysed: no data"
 
 
 def test_a_failed_outcome_says_why() -> None:
@@ -140,33 +145,3 @@ def test_findings_of_another_version_say_found_and_wanted(tmp_path: Path) -> Non
     path.write_text('{"schema": "cluster-findings/2"}')
     with pytest.raises(SchemaError, match=r"cluster-findings/2.*cluster-findings/1"):
         read_verdict(path)
-
-
-def test_metrics_get_the_job_as_a_label_so_that_two_jobs_do_not_clash(tmp_path: Path) -> None:
-    place_metrics(_METRICS, '1"2', tmp_path)
-    (path,) = tmp_path.iterdir()
-    lines = path.read_text().splitlines()
-    assert path.name == "cluster_analysis_1_2.prom"
-    assert 'cluster_analysis_verdict{job_id="1\\"2",verdict="healthy"} 1' in lines
-    assert 'cluster_analysis_step_seconds{job_id="1\\"2"} 0.2827' in lines
-
-
-@pytest.mark.parametrize(
-    "line", ["root:x:0:0", "up 1", "cluster_analysis_x{} 1; 2", "cluster_analysis_x one"]
-)
-def test_a_file_that_is_not_our_metrics_never_reaches_the_collector(tmp_path: Path, line: str) -> None:
-    outcome = an_outcome(_HEALTHY, metrics=_METRICS + line + "\n")
-    (trouble,) = tell(outcome, TellOptions(prometheus_dir=tmp_path))
-    assert "job 12" in trouble
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_metrics_without_their_directory_are_a_trouble_and_no_failure(tmp_path: Path) -> None:
-    outcome = an_outcome(_HEALTHY, metrics=_METRICS)
-    (trouble,) = tell(outcome, TellOptions(prometheus_dir=tmp_path / "missing"))
-    assert "missing" in trouble
-
-
-def test_metrics_of_results_that_are_not_there_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"findings\.json"):
-        write_metrics(tmp_path)

@@ -82,6 +82,7 @@ def test_a_line_break_or_a_shell_word_in_a_jobs_name_forges_nothing(spool: Path)
         {"SLURM_JOB_ID": "../../etc/x"},
         {"SLURM_JOB_ID": ""},
         {"SLURM_JOB_RESTART_COUNT": "../1"},
+        {"SLURM_HET_JOB_ID": "6", "SLURM_HET_JOB_OFFSET": "1"},
     ],
 )
 def test_the_epilog_leaves_other_jobs_and_its_own_alone(spool: Path, changes: Mapping[str, str]) -> None:
@@ -89,6 +90,13 @@ def test_the_epilog_leaves_other_jobs_and_its_own_alone(spool: Path, changes: Ma
     assert ended.returncode == 0
     assert ended.stderr == b""
     assert list((spool / "pending").iterdir()) == []
+
+
+def test_the_first_part_of_a_heterogeneous_job_asks_for_all_its_nodes(spool: Path) -> None:
+    first = {"SLURM_HET_JOB_ID": "7", "SLURM_HET_JOB_OFFSET": "0", "SLURM_HET_JOB_NODELIST": "node[1-4]"}
+    run_epilog(spool, first)
+    (path,) = (spool / "pending").iterdir()
+    assert parse_request_file(path.read_bytes(), path.name).job.nodes == ("node1", "node2", "node3", "node4")
 
 
 def test_the_epilog_ends_well_without_a_spool(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,41 @@ def test_of_a_job_array_the_tasks_that_ran_are_followed() -> None:
     text = task.format(42, 1, "COMPLETED", "n1") + task.format(40, "2-3", "CANCELLED", "(null)")
     (job,) = parse_jobs(text)
     assert (job.job, job.array_job, job.array_task) == ("42", "40", "1")
+
+
+# As Slurm 22.05.8 writes it, shortened.
+_PARTS = (
+    "JobId=2 HetJobId=2 HetJobOffset=0 JobName=t UserId=a(1) JobState=COMPLETED StartTime=100 EndTime=180 "
+    "NodeList=node1 WorkDir=/w Comment=profile_dir=p\n"
+    "JobId=3 HetJobId=2 HetJobOffset=1 JobName=t UserId=a(1) JobState={} StartTime=101 EndTime=190 "
+    "NodeList=node[2-3] WorkDir=/w Comment=profile_dir=p\n"
+)
+
+
+@pytest.mark.parametrize(("state", "ended"), [("COMPLETED", True), ("FAILED", True), ("RUNNING", False)])
+def test_the_parts_of_a_heterogeneous_job_are_one_job(state: str, ended: bool) -> None:
+    (job,) = parse_jobs(_PARTS.format(state))
+    assert (job.job, job.nodes) == ("2", ("node1", "node2", "node3"))
+    assert (job.state, job.has_ended) == (state, ended)
+    assert (job.began_s, job.ended_s) == (100.0, 190.0)
+
+
+def test_a_jobs_name_cannot_make_it_a_part_of_another_job() -> None:
+    (job,) = parse_jobs("JobId=5 JobName=x HetJobId=4 UserId=a(1) JobState=FAILED NodeList=n WorkDir=/w")
+    assert job.job == "5"
+
+
+@pytest.mark.parametrize(
+    ("text", "began_s"), [("1795364258", 1795364258.0), ("Unknown", None), ("N/A", None), ("", None)]
+)
+def test_a_time_is_seconds_or_unknown(text: str, began_s: float | None) -> None:
+    (job,) = parse_jobs(f"JobId=5 JobName=t UserId=a(1) StartTime={text} NodeList=n1 WorkDir=/w")
+    assert job.began_s == began_s
+
+
+def test_a_time_in_slurms_own_format_is_local_time() -> None:
+    (job,) = parse_jobs("JobId=5 JobName=t UserId=a(1) StartTime=2026-11-22T16:17:37 NodeList=n1 WorkDir=/w")
+    assert job.began_s == time.mktime((2026, 11, 22, 16, 17, 37, 0, 0, -1))
 
 
 def test_a_job_that_never_started_has_an_empty_node_list() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import socket
 import threading
@@ -39,9 +40,35 @@ def test_each_chat_tool_gets_the_text_where_it_looks(chosen: WebhookFormat, path
     assert found == "job 12: slow"
 
 
-def test_a_jobs_name_cannot_call_the_whole_channel() -> None:
-    assert b"<!channel>" not in message_body("slack", "<!channel>", {})
-    assert json.loads(message_body("discord", "@everyone", {}))["allowed_mentions"] == {"parse": []}
+_CHATS = [one for one in FORMATS if one != "json"]
+_CALLS = ("@all", "@channel", "@here", "@everyone", "@所有人", "<!channel>", "<!here|x>", "<@U123>", "<@&7>")
+
+
+def texts(value: object) -> list[str]:
+    """Return every text of a JSON value."""
+    if isinstance(value, dict):
+        return [text for one in value.values() for text in texts(one)]
+    if isinstance(value, list):
+        return [text for one in value for text in texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.parametrize("chosen", _CHATS)
+@pytest.mark.parametrize("call", [*_CALLS, '<at user_id="all">x</at>', "<at>all</at>"])
+def test_a_jobs_name_calls_nobody_in_any_chat(chosen: WebhookFormat, call: str) -> None:
+    body = json.loads(message_body(chosen, f"job 12 {call} (FAILED): slow", {}))
+    sent = " ".join(texts(body))
+    assert "job 12 " in sent
+    assert "@" not in sent
+    assert "<" not in html.unescape(sent)
+
+
+def test_discord_is_told_to_call_nobody() -> None:
+    assert json.loads(message_body("discord", "x", {}))["allowed_mentions"] == {"parse": []}
+
+
+def test_a_program_gets_a_jobs_name_as_it_is() -> None:
+    assert json.loads(message_body("json", "", {"name": "@all"})) == {"name": "@all"}
 
 
 @pytest.mark.parametrize("chosen", FORMATS)
@@ -52,9 +79,22 @@ def test_a_long_message_stays_below_what_chat_tools_take(chosen: WebhookFormat) 
 @pytest.mark.parametrize("status", [301, 400, 403, 404, 500])
 def test_a_refusal_is_said_without_the_secret_address(status: int) -> None:
     with mailbox(status=status) as box:
-        trouble = post(Webhook(box.url), "text", {})
+        trouble = post(Webhook(box.url), "text", {}, pause_s=0.01)
     assert str(status) in trouble
     assert "s3cret" not in trouble
+
+
+@pytest.mark.parametrize(("status", "n"), [(503, 2), (429, 2), (200, 1), (403, 1), (404, 1)])
+def test_what_may_pass_is_tried_once_more(status: int, n: int) -> None:
+    with mailbox(status=status) as box:
+        post(Webhook(box.url), "text", {}, pause_s=0.01)
+        assert len(box.received) == n
+
+
+def test_a_second_attempt_that_arrives_is_no_trouble() -> None:
+    with mailbox(statuses=[503]) as box:
+        assert post(Webhook(box.url), "text", {}, pause_s=0.01) == ""
+        assert len(box.received) == 2
 
 
 def test_a_redirection_is_not_followed() -> None:
@@ -120,7 +160,7 @@ def test_a_webhook_that_is_not_there_is_a_trouble() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/s3cret"
-        trouble = post(Webhook(url), "text", {})
+        trouble = post(Webhook(url), "text", {}, pause_s=0.01)
     assert "cannot be reached" in trouble
     assert "s3cret" not in trouble
 

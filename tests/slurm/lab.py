@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,9 +112,13 @@ class SlurmLab:
 
     def wait_for_file(self, path: Path) -> None:
         """Wait until a job wrote a file."""
+        self.wait_until(path.exists, f"{path} does not appear")
+
+    def wait_until(self, holds: Callable[[], bool], otherwise: str = "it did not come to pass") -> None:
+        """Wait until something holds."""
         end_s = time.monotonic() + _JOB_DEADLINE_S
-        while not path.exists():
-            assert time.monotonic() < end_s, f"{path} does not appear:\n{self.log_tail()}"
+        while not holds():
+            assert time.monotonic() < end_s, f"{otherwise}:\n{self.log_tail()}"
             time.sleep(0.05)
 
     def log_tail(self) -> str:

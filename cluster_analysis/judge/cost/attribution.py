@@ -15,13 +15,9 @@ import numpy as np
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.tables.model import GroupRole
+from cluster_analysis.thresholds.cost import LEAST_WAITING_US, N_LINKS_OF_CHAIN
 from cluster_run.findings import Wait
 from cluster_run.ids import Rank
-
-#: Less waiting than this a step is nobody's news.
-_LEAST_US = 200.0
-#: Rows of a chain that are kept, those of the culprit's own groups first.
-_MOST_ROWS = 4
 
 
 def blame(
@@ -50,7 +46,7 @@ def blame(
     by_rank[:, is_culprit] = 0.0
     found: list[tuple[str, float, Wait]] = []
     for number, own in enumerate(by_rank):
-        waiting = own > _LEAST_US
+        waiting = own > LEAST_WAITING_US
         if waiting.any():
             worst = int(np.argmax(own))
             one = Wait(
@@ -61,5 +57,5 @@ def blame(
                 ms_per_step=round(float(own[worst]) / 1e3, 3),
             )
             found.append((one.waits_for, -float(own[waiting].sum()), one))
-    found.sort(key=lambda found_row: found_row[:2])
-    return tuple(one for _, _, one in found[:_MOST_ROWS])
+    found.sort(key=lambda one_found: one_found[:2])
+    return tuple(one for _, _, one in found[:N_LINKS_OF_CHAIN])

@@ -15,12 +15,9 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
-#: Mates that it takes to say where in the step a device loses its time.
-_ENOUGH_TP_CP_PEERS = 2
-#: Gaps shorter than this share of the mean hold no computing to speak of.
-_LEAST_WORK = 0.05
 
 
 def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
@@ -166,7 +163,7 @@ def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tu
         suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
         if suspect.kind == "slow_rank" and len(suspects) == 1 and view.tp_cp_peers[suspects[0]] >= 0:
             tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
-            others = tp_cp_peers if len(tp_cp_peers) >= _ENOUGH_TP_CP_PEERS else others
+            others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
         yield suspects, others
 
 
@@ -176,7 +173,7 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     Places without work have the share of all.
     """
     usual = gap.mean(axis=(0, 1))
-    works = usual > _LEAST_WORK * usual.mean()
+    works = usual > LEAST_WORK * usual.mean()
     rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
     if works.any():
         rate[works] = _profile(lost[..., works] / usual[works])

@@ -19,17 +19,11 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, TELLING_SHARE
 from cluster_run.findings import Wait
 
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
-#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
-_GOOD_ERROR = 0.05
-_GOOD_SHARE = 0.5
-#: Share of a suspect's excess that must lie in steps whose replay is good.
-_TELLING_SHARE = 0.1
-#: Suspects that are repaired one after the other; the rest costs less than these.
-_GREEDY = 4
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,7 @@ class WhatIf:
                 [one.excess_us.max(axis=0) for one in suspects if one.excess_us is not None], axis=0
             )
         known = float(excess[good].sum())
-        if known > _TELLING_SHARE * excess.sum():
+        if known > TELLING_SHARE * excess.sum():
             return float(by_step[good].sum() / known * excess.mean())
         return float("nan") if excess.any() else 0.0
 
@@ -179,7 +173,7 @@ class WhatIf:
 
 def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
     """Positions of the suspects that are repaired one after the other, the costliest first."""
-    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:_GREEDY]
+    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
 
 
 def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
@@ -234,8 +228,8 @@ def _good_steps(error: FloatArray) -> BoolArray:
     Records that are lost spoil single steps, and one that is off by a third would swamp every cost.
     """
     by_step = np.nan_to_num(median(error, 1), nan=np.inf)
-    good = by_step <= _GOOD_ERROR
-    return good if good.mean() >= _GOOD_SHARE else np.ones(len(good), bool)
+    good = by_step <= GOOD_ERROR
+    return good if good.mean() >= GOOD_SHARE else np.ones(len(good), bool)
 
 
 def _bound(view: JobView, suspect: Suspect) -> float | None:

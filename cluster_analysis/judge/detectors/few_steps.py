@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.replay.role_gaps import concentration, longer_share
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 
 

@@ -6,27 +6,27 @@ says as much as can be told: two ranks, or a rank, a host or a pair of hosts whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_network import message_ends
-from cluster_analysis.judge.measures.links import HEALTHY_QUANTILE, SMALL_BYTES, chance_of
+from cluster_analysis.judge.measures.links import chance_of
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import FEWEST_TEAMS, HEALTHY_QUANTILE, SMALL_BYTES
 from cluster_run.facts import Value, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
 from cluster_run.kinds import FindingFact
-
-#: Teams of one class that are needed for a reference.
-_FEWEST = 3
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ class _Teams:
     members: tuple[tuple[int, ...], ...]
     of_operator: IntArray
     is_message: BoolArray
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the slow part of the network where no link was observed."""
+    if case.links is None:
+        yield from group_suspects(case.view, case.limits)
 
 
 def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -130,7 +136,7 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> Floa
     for code in range(n_classes):
         inside = np.flatnonzero(kind == code)
         levels = medians_by(slowness[inside], np.unique(team[inside], return_inverse=True)[1])
-        if len(levels) >= _FEWEST:
+        if len(levels) >= FEWEST_TEAMS:
             excess[known[inside]] = slowness[inside] - np.quantile(levels, HEALTHY_QUANTILE)
     return excess
 
@@ -143,7 +149,7 @@ def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArr
     n = np.bincount(team, minlength=n_teams)
     level = np.full(n_teams, np.nan)
     level[n > 0] = medians_by(values, np.unique(team, return_inverse=True)[1])
-    share = np.bincount(team, values > 0.5 * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
+    share = np.bincount(team, values > HALFWAY * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
     big = (np.nan_to_num(level) >= np.log1p(limits.group_effect)) & (share >= limits.link_share)
     slow = big & (n >= limits.min_link_observations)
     healthy = values[~slow[team]]

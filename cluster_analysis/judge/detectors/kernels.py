@@ -15,20 +15,20 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.thresholds.common import FEWEST_PEERS
+from cluster_analysis.thresholds.devices import (
+    AS_OFTEN_SHARE,
+    LEAST_EXCESS,
+    N_NAMED,
+    NEARLY_ALL_SHARE,
+    SLOW_KIND_SHARE,
+    SMALL_SHARE,
+)
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence
 from cluster_run.kinds import FindingFact
 
-#: Kinds of kernels below this share of a device's computing explain nothing.
-_SMALL_SHARE = 0.02
-#: Slower than this on the whole, or there is nothing to explain; a kind counts from half of the whole on.
-_LEAST_EXCESS = 0.01
-_SLOW_KIND = 0.5
-#: Slow kinds with this share of the time are all that matter.
-_NEARLY_ALL = 0.9
-_MIN_PEERS = 3
-_N_NAMED = 3
 _MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
 
 
@@ -73,19 +73,19 @@ def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
     kinds = _kinds(operators, rank, peers)
     expected = sum(kind.n_calls * kind.peers_us for kind in kinds)
     lost = sum(kind.n_calls * (kind.own_us - kind.peers_us) for kind in kinds)
-    if not kinds or lost < _LEAST_EXCESS * expected:
+    if not kinds or lost < LEAST_EXCESS * expected:
         return suspect
-    slow = [kind for kind in kinds if kind.excess >= _SLOW_KIND * lost / expected]
+    slow = [kind for kind in kinds if kind.excess >= SLOW_KIND_SHARE * lost / expected]
     slow.sort(key=lambda kind: (-kind.n_calls * (kind.own_us - kind.peers_us), kind.name))
     rows = tuple(
         Evidence(f"kernel_{kind.name}_us", kind.own_us, kind.peers_us, kind.scatter_us, kind.n_peers)
-        for kind in slow[:_N_NAMED]
+        for kind in slow[:N_NAMED]
     )
     share = sum(kind.n_calls * kind.peers_us for kind in slow) / expected
     return replace(
         suspect,
         evidence=(*suspect.evidence, *rows),
-        facts=(*suspect.facts, _hint(slow, is_all=share >= _NEARLY_ALL)),
+        facts=(*suspect.facts, _hint(slow, is_all=share >= NEARLY_ALL_SHARE)),
     )
 
 
@@ -97,7 +97,7 @@ def _hint(slow: list[_Kind], *, is_all: bool) -> Fact:
         kind = "matrix_kernels"
     elif not any(one.is_matrix for one in slow):
         kind = "vector_kernels"
-    return fact(kind, kernels=tuple((one.name, one.excess) for one in slow[:_N_NAMED]))
+    return fact(kind, kernels=tuple((one.name, one.excess) for one in slow[:N_NAMED]))
 
 
 def _kinds(operators: pa.Table, rank: int, peers: IntArray) -> list[_Kind]:
@@ -111,9 +111,9 @@ def _kinds(operators: pa.Table, rank: int, peers: IntArray) -> list[_Kind]:
     n_calls, total = numbers(table["n_calls"]), numbers(table["total_us"])
     mine = np.flatnonzero((ranks == rank) & (n_calls > 0))
     found = []
-    for row in mine[total[mine] >= _SMALL_SHARE * np.nansum(total[mine])].tolist():
+    for row in mine[total[mine] >= SMALL_SHARE * np.nansum(total[mine])].tolist():
         others = (kind == kind[row]) & (core == core[row]) & (ranks != rank) & _as_often(n_calls, row)
-        if int(others.sum()) < _MIN_PEERS:
+        if int(others.sum()) < FEWEST_PEERS:
             continue
         times: FloatArray = total[others] / n_calls[others]
         found.append(
@@ -132,4 +132,4 @@ def _kinds(operators: pa.Table, rank: int, peers: IntArray) -> list[_Kind]:
 
 def _as_often(n_calls: FloatArray, row: int) -> BoolArray:
     """Other numbers of calls are other work, or other shapes."""
-    return np.asarray(np.abs(n_calls - n_calls[row]) <= 0.01 * n_calls[row])
+    return np.asarray(np.abs(n_calls - n_calls[row]) <= AS_OFTEN_SHARE * n_calls[row])

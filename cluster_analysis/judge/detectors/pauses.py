@@ -7,36 +7,44 @@ checkpoints).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import comb
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, events_of
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import binomial_tail, group_medians, median
 from cluster_analysis.replay.role_gaps import concentration
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.devices import (
+    ALIKE_BY_CHANCE,
+    ALIKE_SHARE,
+    BEYOND_OTHERS_FACTOR,
+    ENOUGH_PAUSES,
+    JOB_PAUSE_FACTOR,
+    LEAST_ALIKE_BY_CHANCE,
+    ONE_GAP_SHARE,
+    USUAL_CELLS,
+    USUAL_RATE,
+)
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
-#: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
-_ONE_GAP = 0.6
-#: Two pauses as alike as this have one cause; the chance of two different ones rarely agrees so well.
-_ALIKE = 0.15
-#: Share of pairs of accidents that are; of those that are more alike, so much less, down to this.
-_ALIKE_BY_CHANCE = 0.2
-_LEAST_ALIKE_BY_CHANCE = 0.03
-#: Of so many pauses one may be longer: an accident came on top.
-_ENOUGH_PAUSES = 4
-#: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
-_USUAL_RATE = 0.004
-_USUAL_CELLS = 100
-#: Or all are this many times as long as any pause of another rank, and not more unequal than that.
-_BEYOND_OTHERS = 1.5
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give ranks that pause again and again, and the pause that all ranks make in some steps."""
+    for metric in case.metrics:
+        if not metric.is_log:
+            yield from paused_ranks(case.view, metric, case.deviation(metric), case.limits)
+        if metric.name == "free":
+            yield from job_pauses(case.view, metric, case.limits)
 
 
 def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -55,7 +63,7 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
         if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
         lengths = series[rank][mine]
-        alike = _unlikeness(lengths) <= _ALIKE or _is_like_no_other(lengths, float(farthest[rank]))
+        alike = _unlikeness(lengths) <= ALIKE_SHARE or _is_like_no_other(lengths, float(farthest[rank]))
         regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
@@ -76,8 +84,8 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
     n_ranks, n_steps = series.shape
     shortest = float(series[rank][mine].min())
     others = np.delete(series, rank, axis=0)
-    accidents = float((others >= 0.5 * shortest).sum()) + 0.5
-    rate = (accidents + _USUAL_RATE * _USUAL_CELLS) / (np.isfinite(others).sum() + _USUAL_CELLS)
+    accidents = float((others >= HALFWAY * shortest).sum()) + 0.5
+    rate = (accidents + USUAL_RATE * USUAL_CELLS) / (np.isfinite(others).sum() + USUAL_CELLS)
     n_mine = int(mine.sum())
     # Looked for in two places: before a step's first operator, and behind it.
     chance = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
@@ -85,9 +93,9 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
         rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         chance *= n_regular / comb(n_steps, n_mine)
-    unlike = _unlikeness(series[rank][mine]) / _ALIKE
+    unlike = _unlikeness(series[rank][mine]) / ALIKE_SHARE
     return float(
-        min(1.0, chance * (max(_ALIKE_BY_CHANCE * unlike, _LEAST_ALIKE_BY_CHANCE) if unlike <= 1.0 else 1.0))
+        min(1.0, chance * (max(ALIKE_BY_CHANCE * unlike, LEAST_ALIKE_BY_CHANCE) if unlike <= 1.0 else 1.0))
     )
 
 
@@ -99,7 +107,7 @@ def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
     idle = np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
     more = idle - group_medians(idle, view.role)
     with np.errstate(invalid="ignore"):
-        return np.asarray(more >= 0.5 * series)
+        return np.asarray(more >= HALFWAY * series)
 
 
 def _farthest_of_others(series: FloatArray) -> FloatArray:
@@ -113,14 +121,14 @@ def _farthest_of_others(series: FloatArray) -> FloatArray:
 
 def _unlikeness(lengths_us: FloatArray) -> float:
     """How far pauses are from one length, as a share of it."""
-    kept = np.sort(lengths_us)[: -1 if len(lengths_us) >= _ENOUGH_PAUSES else None]
+    kept = np.sort(lengths_us)[: -1 if len(lengths_us) >= ENOUGH_PAUSES else None]
     return float(np.ptp(kept) / kept.mean())
 
 
 def _is_like_no_other(lengths_us: FloatArray, farthest_us: float) -> bool:
     """Whether pauses are longer than any other rank's; then an accident may have lengthened one of them."""
     shortest, longest = float(lengths_us.min()), float(lengths_us.max())
-    return shortest >= max(_BEYOND_OTHERS * farthest_us, longest / _BEYOND_OTHERS)
+    return shortest >= max(BEYOND_OTHERS_FACTOR * farthest_us, longest / BEYOND_OTHERS_FACTOR)
 
 
 def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
@@ -128,7 +136,7 @@ def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
         return True
     peers = view.peers_of(rank)
     lost = view.gaps.lost_us(np.array([rank]), peers)
-    return lost is None or concentration(lost, active) >= _ONE_GAP
+    return lost is None or concentration(lost, active) >= ONE_GAP_SHARE
 
 
 def _is_rhythm(steps: IntArray, n_steps: int) -> bool:
@@ -163,6 +171,7 @@ def _suspect(
     return Suspect(
         key=f"periodic_pause-{view.ranks[rank]}",
         kind="periodic_pause",
+        metric=metric.name,
         ranks=view.rank_ids([rank]),
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause="dispatch",
@@ -186,7 +195,7 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
     usual = float(median(by_step))
     if n_steps < limits.min_steps_intermittent or not np.isfinite(by_step).all():
         return []
-    extra = np.where(by_step - usual > 4 * metric.effect, by_step - usual, 0.0)
+    extra = np.where(by_step - usual > JOB_PAUSE_FACTOR * metric.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)
     if not 0 < len(events) <= n_steps // 2 or not _is_regular(events, n_steps):
         return []

@@ -6,15 +6,15 @@ event, not a property of the link's bandwidth, which the other operators show to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
 from cluster_analysis.judge.measures.link_events import LinkEvent, link_events
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves, stable_order
@@ -22,19 +22,17 @@ from cluster_analysis.numeric.stats import leave_one_out, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import wait_for_each_other
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import ENOUGH_OTHERS, MOST_AT_ONCE, MOST_LINKS, STANDS_OUT_FACTOR
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Link
 from cluster_run.ids import Rank
 
-#: An entry this many times as long as the group's usual one shows the event itself.
-_STANDS_OUT = 10.0
-#: Others of its kind that say how long an operator usually takes.
-_ENOUGH_OTHERS = 2
-#: Lost packets are rare: in more groups than this, something else may make operators long.
-_MOST_AT_ONCE = 2
-#: Links that alone show their events, as many as are named one by one.
-_MOST_LINKS = 8
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give groups in which operators or links lasted far too long."""
+    yield from retransmissions(case.evidence, case.view, case.limits)
 
 
 def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -58,7 +56,7 @@ def _by_links(view: JobView, events: Sequence[LinkEvent]) -> list[Suspect]:
     of_link: dict[Link, list[LinkEvent]] = {}
     for event in events:
         of_link.setdefault(event.links[0], []).append(event)
-    found = [suspect_of_link(view, of_link[link]) for link in list(of_link)[:_MOST_LINKS]]
+    found = [suspect_of_link(view, of_link[link]) for link in list(of_link)[:MOST_LINKS]]
     if len(of_link) > len(found):
         more = fact("more_links", n_links=len(of_link) - len(found))
         found[0] = replace(found[0], facts=(*found[0].facts, more))
@@ -99,7 +97,7 @@ def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> l
         if waited[operators].all() and (is_common or not is_shown):
             continue
         found.append((name, suspect_of_operators(view, graph, operators, usual, links), is_shown))
-    if len(found) > _MOST_AT_ONCE:
+    if len(found) > MOST_AT_ONCE:
         # So many waits are for something else, unless a link's own time shows the event.
         return [(name, replace(one, confidence="medium")) for name, one, is_shown in found if is_shown]
     return [(name, one) for name, one, _ in found]
@@ -161,7 +159,7 @@ def _usual_transfer(graph: Graph) -> FloatArray:
     usual = np.full(len(code), np.nan)
     order = stable_order(code)
     for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-        if len(part) > _ENOUGH_OTHERS:
+        if len(part) > ENOUGH_OTHERS:
             usual[part] = leave_one_out(graph.transfer_us[part])[0]
     return usual
 
@@ -185,7 +183,7 @@ def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[tu
     time = numbers(table["time_us"])[rows]
     src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
     is_rdma = np.isin(transport[rows], [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
-    is_shown = bool(time.max() > _STANDS_OUT * np.median(time))
+    is_shown = bool(time.max() > STANDS_OUT_FACTOR * np.median(time))
     if is_shown:
         rows_hit = [int(np.argmax(time))]
     else:

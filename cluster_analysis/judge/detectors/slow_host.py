@@ -7,14 +7,15 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
 from cluster_analysis.judge.measures.metrics import Metric, local_fact
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
@@ -26,31 +27,26 @@ from cluster_analysis.numeric.stats import (
     sigma,
     student_tail,
 )
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.hosts import (
+    CALM_QUANTILE,
+    COMPARABLE_SHARE,
+    ENOUGH_HOSTS,
+    ENOUGH_IDLE_HOSTS,
+    FEW_UNITS,
+    FEW_UNITS_FACTOR,
+    FEWEST_SLOW,
+    HOST_IDLE_SIGMA,
+    IDLE_CAUTION_FACTOR,
+    LEAST_STEP_DF,
+    OWN_PART,
+    PAUSED_FACTOR,
+    PRIOR_DF,
+    TAIL_DF,
+    WORTH_SHARE,
+)
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Evidence
-
-#: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
-#: load, NUMA): no fault below.
-HOST_IDLE_SIGMA = 0.15
-#: All ranks may pause in half of the steps (garbage collection, checkpoints): where the middle is this many
-#: times the lower quartile of steps, that is what is usual.
-_PAUSED = 2.0
-_PRIOR_DF = 14
-_TAIL_DF = 30
-#: Where the scatter from step to step is this large a part of the scale, its degrees of freedom count.
-_COMPARABLE = 0.5
-#: However few steps and hosts there are, their ranks agree on how a step differs.
-_LEAST_STEP_DF = 4.0
-#: How healthy hosts' idle time scatters is an assumption, not a measurement of this job's.
-_IDLE_CAUTION = 5.0
-#: A slow host with a single peer host holds at least this part of the difference itself.
-_OWN_PART = 0.25
-#: Slow ranks that make a slow host.
-_FEWEST_SLOW = 2
-#: Peer hosts that it takes to say how a healthy one scatters: among fewer, the median of all that is taken
-#: out of each step is mostly one of them, which then seems steady.
-_ENOUGH_HOSTS = 5
-#: The same for idle time, of which it is known how healthy hosts differ.
-_ENOUGH_IDLE_HOSTS = 3
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,12 @@ class _Judged:
     scale: float
     tail: float
     n_peer_hosts: int
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give hosts that are slow in a local time, the worst first."""
+    for metric in case.outside_experts:
+        yield from host_suspects(case.view, metric, case.deviation(metric), case.limits)
 
 
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -89,7 +91,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
         worst = max(slow, key=lambda one: (one.level, -one.host))
         one = _suspect(view, metric, values, worst, out)
         one = replace(
-            one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else _IDLE_CAUTION))
+            one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else IDLE_CAUTION_FACTOR))
         )
         if len(view.steps) < limits.min_steps_confident:
             one = _doubted(one, metric, limits)
@@ -115,7 +117,7 @@ def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntA
     above = level - middle_of_hosts(level[:, None], view)[:, 0]
     inside = np.isin(view.host, hosts)
     by_host = medians_by(above[inside], view.host[inside])
-    return [int(host) for host in hosts[np.nan_to_num(by_host) >= 0.3 * metric.effect]]
+    return [int(host) for host in hosts[np.nan_to_num(by_host) >= WORTH_SHARE * metric.effect]]
 
 
 def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
@@ -140,16 +142,16 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     if not metric.is_log:
         # One peer host is a host like this one: its own chance counts too. The chance is a factor, not a sum.
         typical = max(_usual_us(metric.values[peers]), 1e-9)
-        if len(peer_hosts) < _ENOUGH_IDLE_HOSTS:  # one of few may be a quiet one
+        if len(peer_hosts) < ENOUGH_IDLE_HOSTS:  # one of few may be a quiet one
             typical = max(typical, _usual_us(metric.values[others]))
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
         n_free = len(peer_hosts) - 1
-        scale = float(np.sqrt((_PRIOR_DF * prior**2 + n_free * spread**2) / (_PRIOR_DF + n_free)))
-    df = float(len(peer_hosts) - 1 + _TAIL_DF)
-    enough = _ENOUGH_HOSTS if metric.is_log else _ENOUGH_IDLE_HOSTS
+        scale = float(np.sqrt((PRIOR_DF * prior**2 + n_free * spread**2) / (PRIOR_DF + n_free)))
+    df = float(len(peer_hosts) - 1 + TAIL_DF)
+    enough = ENOUGH_HOSTS if metric.is_log else ENOUGH_IDLE_HOSTS
     step_error, step_df = _step_error(view, values, inside, peers, enough)
-    if metric.is_log and step_error > _COMPARABLE * scale:
+    if metric.is_log and step_error > COMPARABLE_SHARE * scale:
         df = min(df, step_df)
     scale = max(scale, step_error)
     tail = float(student_tail(np.array([own / scale]), df)[0])
@@ -159,8 +161,8 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
 def _usual_us(idle_us: FloatArray) -> float:
     """Idle time (R, S) of a usual step."""
     middle = float(np.nan_to_num(median(idle_us)))
-    calm = float(np.quantile(np.nan_to_num(median(idle_us, 0)), 0.25))
-    return calm if middle > _PAUSED * calm else middle
+    calm = float(np.quantile(np.nan_to_num(median(idle_us, 0)), CALM_QUANTILE))
+    return calm if middle > PAUSED_FACTOR * calm else middle
 
 
 def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
@@ -193,7 +195,7 @@ def _step_error(
         own = float(difference.std(ddof=1)) if len(difference) > 2 else 0.0
         if own > noise:
             noise, df = own, len(difference) - 1.0
-    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(_LEAST_STEP_DF, df)
+    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(LEAST_STEP_DF, df)
 
 
 def _spread_of_hosts(
@@ -206,8 +208,8 @@ def _spread_of_hosts(
         return 0.0
     levels = medians_by(relative[peers], unit[peers])
     spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
-    if len(units) <= 4:
-        spread = max(spread, float(np.abs(levels).max()) / 1.5)
+    if len(units) <= FEW_UNITS:
+        spread = max(spread, float(np.abs(levels).max()) / FEW_UNITS_FACTOR)
     return float(spread / np.sqrt(len(np.unique(unit[inside]))))
 
 
@@ -218,7 +220,7 @@ def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:
     """
     if not metric.is_log or one.n_peer_hosts > 1:
         return True
-    return float(np.median(level[one.inside])) >= _OWN_PART * one.level
+    return float(np.median(level[one.inside])) >= OWN_PART * one.level
 
 
 def _is_whole_host(
@@ -229,10 +231,10 @@ def _is_whole_host(
     A single slow rank is no slow host, however few others the host has, or were read.
     """
     centre = level[one.inside] - one.level
-    least = 0.5 * (min(metric.effect, one.level) if metric.is_log else one.level)
+    least = HALFWAY * (min(metric.effect, one.level) if metric.is_log else one.level)
     slow = level[one.inside] - np.median(centre) >= least
     needed = limits.host_share_computing if metric.is_log else limits.host_share
-    if slow.sum() < max(_FEWEST_SLOW, needed * len(slow)):
+    if slow.sum() < max(FEWEST_SLOW, needed * len(slow)):
         return False
     if not metric.is_log:
         return True
@@ -281,6 +283,7 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
     return Suspect(
         key=f"slow_host-{name}",
         kind="slow_host",
+        metric=metric.name,
         ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
         hosts=(name,),
         cause=metric.cause,

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.cover import KIND_OF_PART, Cover, cover
 from cluster_analysis.judge.measures.links import LinkTable, Observations, judge_links
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import IN_TURN_SHARE
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence, Link
 from cluster_run.ids import HostId, Rank
 from cluster_run.kinds import FindingFact
 
-#: An operator that takes this part of its transports' times together uses one after the other.
-_IN_TURN = 0.9
 _NICS: Mapping[str, FindingFact] = {"nic_tx": "nic_sending", "nic_rx": "nic_receiving"}
 _PORTS: Mapping[str, FindingFact] = {"nic_tx": "port_sending", "nic_rx": "port_receiving"}
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the broken parts of the network, where links were observed."""
+    if case.links is not None:
+        yield from link_suspects(case.evidence, case.view, case.links, case.limits)
 
 
 def link_suspects(
@@ -211,7 +217,7 @@ def remaining_share(
         before[by] = max(before.get(by, 0.0), typical)
         after[by] = max(after.get(by, 0.0), typical * healthy.get((one, other), 1.0))
     together = sum(before.values())
-    if len(before) > 1 and transfer_us >= _IN_TURN * together:
+    if len(before) > 1 and transfer_us >= IN_TURN_SHARE * together:
         return sum(after.values()) / together
     slowest = max(before.values(), default=0.0)
     return max(after.values()) / slowest if slowest > 0 else 1.0

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
 from cluster_analysis.judge.detectors.pauses import is_idle_altogether
-from cluster_analysis.judge.measures.deviation import Deviation, event_tails, events_of, record_tails
+from cluster_analysis.judge.detectors.workload import only_own
+from cluster_analysis.judge.measures.deviation import (
+    Deviation,
+    event_tails,
+    events_of,
+    record_tails,
+    tp_cp_deviations,
+)
 from cluster_analysis.judge.measures.metrics import Metric, local_fact
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.devices import CLEARLY_SIGMAS, FAR_ABOVE_FACTOR, SHORT_SHARE, TREND_SIGMAS
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Evidence, Pattern
 
-#: Steps this many times as far out as the middle one are no part of what lasts.
-_FAR_ABOVE = 2.0
-#: A step so many standard deviations below a rank's level, and below half of it, is none in which it is slow.
-_CLEARLY = 3.0
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give slow ranks by their peers, and in computing by TP/CP peers, who see through uneven work."""
+    view, limits = case.view, case.limits
+    for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
+        of_hosts = case.in_slow_hosts(whole, found)
+        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == whole.name]
+        excluded = of_hosts | case.ranks_of(paused)
+        deviation = case.deviation(metric, of_hosts)
+        ranks = rank_suspects(view, whole, deviation, limits, excluded)
+        if whole.is_log:
+            ranks = only_own(view, deviation, ranks, limits)
+            healthy = np.where(excluded[:, None], np.nan, whole.values)
+            by_tp_cp = tp_cp_deviations(healthy, view, whole.floor, limits)
+            if by_tp_cp is not None:
+                ranks = _surest([*ranks, *rank_suspects(view, whole, by_tp_cp, limits, excluded)])
+        if len(view.steps) < limits.min_steps_confident:
+            ranks = [confirmed_within_step(view, one, limits) for one in ranks]
+        yield from ranks
+
+
+def _surest(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """One suspect a culprit, the surest alarm: with uneven work only TP/CP peers see it clearly."""
+    best: dict[str, Suspect] = {}
+    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
+        best.setdefault(one.key, one)
+    return list(best.values())
 
 
 def rank_suspects(
@@ -30,7 +65,7 @@ def rank_suspects(
     series = deviation.series - deviation.centre[:, None]
     # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
     with np.errstate(invalid="ignore"):
-        slow_steps = (series > 0.5 * deviation.level[:, None]).sum(1) / np.maximum(
+        slow_steps = (series > HALFWAY * deviation.level[:, None]).sum(1) / np.maximum(
             np.isfinite(series).sum(1), 1
         )
     effect = _effect(metric, deviation.level)
@@ -44,7 +79,7 @@ def rank_suspects(
     n_tests = len(view.ranks)
     # A few long steps lift the level of all a little; that they are long is what is sure then.
     shortest = np.where(events, series, np.inf).min(axis=1)
-    is_brief = intermittent & (p_events < p_lasting) & (shortest >= _FAR_ABOVE * deviation.level)
+    is_brief = intermittent & (p_events < p_lasting) & (shortest >= FAR_ABOVE_FACTOR * deviation.level)
     persistent &= ~is_brief
     suspected = persistent | trend | intermittent | excluded
     usual = _range_of_healthy(view, deviation.level[:, None], suspected)
@@ -77,7 +112,7 @@ def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> F
         return p
     for rank in np.flatnonzero(level > 0):
         with np.errstate(invalid="ignore"):
-            slow = series > 0.5 * level[rank]
+            slow = series > HALFWAY * level[rank]
         mine = int(slow[rank].sum())
         others = (int(slow.sum()) - mine + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(mine, n_steps, others)
@@ -104,7 +139,7 @@ def _needed_share(n_steps: int, limits: Thresholds) -> float:
     """A ramp is on the slow side in all but the first of three or four steps; of two one may be a moment."""
     if n_steps >= limits.min_steps_intermittent:
         return limits.persistent_share
-    return 0.6 if n_steps >= limits.min_steps_confident else 0.5
+    return SHORT_SHARE if n_steps >= limits.min_steps_confident else HALFWAY
 
 
 def _effect(metric: Metric, level: FloatArray) -> FloatArray:
@@ -116,7 +151,8 @@ def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: i
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
     least = np.maximum(
-        6.0 * deviation.step_sigma / np.sqrt(n_steps), limits.event_effect if metric.is_log else metric.effect
+        TREND_SIGMAS * deviation.step_sigma / np.sqrt(n_steps),
+        limits.event_effect if metric.is_log else metric.effect,
     )
     chosen = benjamini_hochberg(deviation.p_trend, limits.false_discovery_rate)
     return np.asarray(chosen & (np.nan_to_num(rise) > np.nan_to_num(least, nan=np.inf)))
@@ -162,7 +198,7 @@ def _spared(deviation: Deviation, series: FloatArray, rank: int) -> BoolArray:
     level = float(deviation.level[rank])
     noise = float(np.nan_to_num(deviation.step_sigma[rank]))
     with np.errstate(invalid="ignore"):
-        return np.asarray(series[rank] < min(0.5 * level, level - _CLEARLY * noise))
+        return np.asarray(series[rank] < min(0.5 * level, level - CLEARLY_SIGMAS * noise))
 
 
 def _suspect(
@@ -191,6 +227,7 @@ def _suspect(
     return Suspect(
         key=f"slow_rank-{view.ranks[rank]}",
         kind="slow_rank",
+        metric=metric.name,
         ranks=view.rank_ids([rank]),
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause=metric.cause,

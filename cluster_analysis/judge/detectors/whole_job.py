@@ -5,21 +5,26 @@ No rank stands out in these, so that no comparison of peers finds them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect, Where
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Evidence, WorkloadKind
 
 
-def whole_job_suspects(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    """Return verdicts on the whole job."""
-    return [*_input_bound(view, limits), *_host_bound(view, limits), *_small_packets(evidence, view, limits)]
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give verdicts on the whole job."""
+    yield from _input_bound(case.view, case.limits)
+    yield from _host_bound(case.view, case.limits)
+    yield from _small_packets(case.evidence, case.view, case.limits)
 
 
 def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
+from cluster_analysis.thresholds.experts import FEWEST_HOLDERS, NOISE_FACTOR
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
+
+
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give what data, experts and stages of unequal size cost."""
+    for metric in case.metrics:
+        if metric.is_log:
+            work = case.deviation(metric, case.in_slow_hosts(metric, found))
+            yield from data_imbalance(case.view, work, case.limits)
+            yield from expert_imbalance(case.view, work, case.limits)
+    slow = case.ranks_of([one for one in found if one.cause == "compute"])
+    yield from stage_imbalance(case.view, case.limits, slow)
 
 
 def only_own(
@@ -48,7 +63,7 @@ def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) ->
     by_group = np.array([float(median(level[view.tp_cp_peers == code])) for code in codes])
     spread = float(np.nan_to_num(sigma(by_group)))
     noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
-    if len(codes) < 4 or spread < max(limits.data_effect, 2.0 * noise):
+    if len(codes) < FEWEST_HOLDERS or spread < max(limits.data_effect, NOISE_FACTOR * noise):
         return []
     shared = by_group[np.searchsorted(codes, view.tp_cp_peers)]
     excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(shared))[:, None]

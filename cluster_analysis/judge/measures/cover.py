@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from cluster_analysis.thresholds.network import MIN_LINKS, PRICE_OF_PART
 from cluster_run.findings import FaultKind
 
 Part = Literal["link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"]
@@ -25,17 +26,6 @@ KIND_OF_PART: Mapping[Part, FaultKind] = {
     "host_pair": "slow_host_pair",
     "uplink": "slow_uplink",
 }
-_PRICE: Mapping[Part, float] = {
-    "link": 0.0,
-    "port": 0.0,
-    "nic": 0.0,
-    "nic_tx": 0.1,
-    "nic_rx": 0.1,
-    "host_pair": 0.2,
-    "uplink": 0.4,
-}
-#: A hypothesis about more than one link must be seen on at least this many, or it is not separable.
-MIN_LINKS = 3
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,7 @@ def cover(
     while left:
         best = max(
             _hypotheses(left, seen, slow, host_of, is_remote=is_remote),
-            key=lambda one: (one[0], -_PRICE[one[1].part], one[1].ranks, one[1].hosts),
+            key=lambda one: (one[0], -PRICE_OF_PART[one[1].part], one[1].ranks, one[1].hosts),
         )[1]
         left -= set(best.links)
         found.append(best)
@@ -110,7 +100,7 @@ def _hypotheses(
             continue
         # A link is charged once for both directions.
         worth = len(covered) if part != "link" else 1
-        score = worth - 1.0 - 2.0 * good - _PRICE[part]
+        score = worth - 1.0 - 2.0 * good - PRICE_OF_PART[part]
         separable = part == "link" or len(claimed) >= MIN_LINKS
         options.append((score, Cover(part, ranks, hosts_named, tuple(sorted(covered)), separable)))
     return options

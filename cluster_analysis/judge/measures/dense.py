@@ -16,14 +16,7 @@ from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
-
-#: A pause sits in one place, not everywhere: with more idle time beyond its peers' than this share of its
-#: computing, nobody knows how much of a rank's gaps it computed.
-_MOST_PAUSE = 0.02
-#: Gaps that exceed a rank's local time by a larger share hold waiting for others.
-_MOST_WAITING = 0.05
-#: With less of its time outside of experts, that part of a job says little on the rest.
-_LEAST_SHARE = 0.1
+from cluster_analysis.thresholds.peers import LEAST_DENSE_SHARE, MOST_PAUSE_SHARE, MOST_WAITING_SHARE
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ def dense_part(
         np.bincount(cell, weight, n_cells).reshape(shape)
         for weight in (gap, np.where(inside, 0.0, gap), is_exchange.astype(np.float64))
     )
-    if not pairs.any() or dense.sum() < _LEAST_SHARE * whole.sum():
+    if not pairs.any() or dense.sum() < LEAST_DENSE_SHARE * whole.sum():
         return None
     known = np.isin(ranks, graph.ranks)
     row = np.searchsorted(graph.ranks, ranks[known])
@@ -88,8 +81,8 @@ def dense_part(
     outside = graph.gap_us.copy()
     outside[instances] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
     local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
-    computing[known] = np.where(whole[row] > (1.0 + _MOST_WAITING) * local_us, np.nan, computing[known])
-    is_paused = free_us - group_medians(free_us, role) > _MOST_PAUSE * computing_us
+    computing[known] = np.where(whole[row] > (1.0 + MOST_WAITING_SHARE) * local_us, np.nan, computing[known])
+    is_paused = free_us - group_medians(free_us, role) > MOST_PAUSE_SHARE * computing_us
     computing = np.where(is_paused, np.nan, computing)
     return DensePart(computing, RoleGaps(ranks, replace(graph, gap_us=outside)))
 

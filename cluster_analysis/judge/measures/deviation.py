@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
@@ -21,15 +20,20 @@ from cluster_analysis.numeric.stats import (
     student_tail,
     theil_sen,
 )
-
-#: Far from its peers is a step of so many sigmas; others' events are the like of it from this part of it on.
-_EVENT_SIGMAS = 6.0
-_HALF_AS_LARGE = 0.5
-#: So many of the largest deviations, each so many times what healthy ranks scatter by, are no rank's chance.
-_LEAST_RECORDS = 3
-_RECORD_SIGMAS = 4.0
-#: With fewer steps, what lasts and what varies cannot be told apart.
-_ENOUGH_STEPS = 3
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.peers import (
+    ENOUGH_STEPS,
+    EVENT_SIGMAS,
+    FEW_PEERS,
+    FEW_PEERS_DF,
+    LEAST_DF,
+    LEAST_RECORDS,
+    LIKE_AN_EVENT_SHARE,
+    MANY_ROWS,
+    OUTLIER_SIGMAS,
+    RECORD_SIGMAS,
+    THEIL_SEN_ERROR,
+)
 
 
 @dataclass(frozen=True)
@@ -145,14 +149,16 @@ def _tested(
         trend[inside] = _trend_tail(slopes[inside], n_steps, step_sigma[inside], floor)
     df = np.maximum(n_peers - 1, 1)
     scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
-    scale = np.where(n_peers <= 16, shrink(scale, np.hypot(pooled, floor), df), scale)
+    scale = np.where(n_peers <= FEW_PEERS, shrink(scale, np.hypot(pooled, floor), df), scale)
     error = MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
     # In a step in which all peers scatter (garbage collection, long data), lying above them is no event.
     event_scale = np.hypot(np.fmax(scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
     level = own - centre
     z = level / np.maximum(scale, error)
     p = np.where(
-        n_peers >= limits.min_peers, student_tail(z, np.maximum(4, df + 6.0 * (n_peers <= 16))), np.nan
+        n_peers >= limits.min_peers,
+        student_tail(z, np.maximum(LEAST_DF, df + FEW_PEERS_DF * (n_peers <= FEW_PEERS))),
+        np.nan,
     )
     return Deviation(
         raw, by_hosts - host_shared, host_shared, series, level, centre, scale, n_peers, step_sigma,
@@ -195,7 +201,7 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
 
     What lasts is left out, as silicon lasts too; outliers are cut at four sigma.
     """
-    if raw.shape[1] >= _ENOUGH_STEPS:
+    if raw.shape[1] >= ENOUGH_STEPS:
         raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
     known = np.isfinite(raw) & np.isfinite(effect)
     if not known.any():
@@ -206,7 +212,7 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
 
 
 def _cut(values: FloatArray) -> FloatArray:
-    most = 4.0 * float(np.nan_to_num(sigma(values)))
+    most = OUTLIER_SIGMAS * float(np.nan_to_num(sigma(values)))
     return np.clip(values, -most, most)
 
 
@@ -224,7 +230,7 @@ def _shared(raw: FloatArray, effect: FloatArray) -> FloatArray:
 
 def others_median(values: FloatArray) -> FloatArray:
     """Median of the other rows, by column; all rows once there are many."""
-    if len(values) > 32:
+    if len(values) > MANY_ROWS:
         return np.broadcast_to(median(values, 0), values.shape)
     others = np.repeat(values[None], len(values), axis=0)
     others[np.arange(len(values)), np.arange(len(values))] = np.nan
@@ -236,14 +242,16 @@ def _trend_tail(slopes: FloatArray, n_steps: int, step_sigma: FloatArray, floor:
         return np.full(len(slopes), np.nan)
     centre, spread = leave_one_out(slopes)
     # Theil-Sen's standard error for white noise: sigma * sqrt(12 / n^3), times its inefficiency.
-    error = np.hypot(step_sigma, floor) * np.sqrt(12.0 / n_steps**3) * 1.1
-    return student_tail((slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(4, n_steps - 2))
+    error = np.hypot(step_sigma, floor) * np.sqrt(12.0 / n_steps**3) * THEIL_SEN_ERROR
+    return student_tail(
+        (slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(LEAST_DF, n_steps - 2)
+    )
 
 
 def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
     """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(series > np.maximum(_EVENT_SIGMAS * scale, least))
+        return np.asarray(series > np.maximum(EVENT_SIGMAS * scale, least))
 
 
 def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
@@ -253,7 +261,7 @@ def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
     p = np.ones(n_ranks)
     for rank in np.flatnonzero(count):
         smallest = float(series[rank][events[rank]].min())
-        as_large = events & (series >= _HALF_AS_LARGE * smallest)
+        as_large = events & (series >= LIKE_AN_EVENT_SHARE * smallest)
         others = (int(as_large.sum()) - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(int(count[rank]), n_steps, others)
     return p
@@ -278,9 +286,9 @@ def record_tails(
         order = np.argsort(-values, kind="stable")[: n_steps + 1]
         owner = inside[order // n_steps]
         rank = int(owner[0])
-        clear = values[order] > max(_RECORD_SIGMAS * float(np.nan_to_num(scale[rank], nan=np.inf)), least)
+        clear = values[order] > max(RECORD_SIGMAS * float(np.nan_to_num(scale[rank], nan=np.inf)), least)
         k = int(np.logical_and.accumulate((owner == rank) & clear).sum())
-        if k < _LEAST_RECORDS:
+        if k < LEAST_RECORDS:
             continue
         n_known = int(np.isfinite(values).sum())
         i = np.arange(1, k)

@@ -13,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import ENOUGH_OTHERS
 from cluster_analysis.trace.calls import codes, is_sum, numbers
 from cluster_run.findings import Link
 from cluster_run.ids import Rank
 
-#: Others of its kind that say how long an entry usually lasts.
-_ENOUGH_OTHERS = 2
 _READ = [
     "step",
     "group",
@@ -74,7 +73,7 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     usual, count = medians_by(time[known], like), np.bincount(like)
     # Far longer than the middle of those of its kind, of which there are enough.
     least = np.maximum(limits.retransmission_factor * usual, limits.retransmission_us + usual)
-    far = np.flatnonzero((time[known] > least[like]) & (count[like] > _ENOUGH_OTHERS))
+    far = np.flatnonzero((time[known] > least[like]) & (count[like] > ENOUGH_OTHERS))
     spread = cache(lambda one: float(np.nan_to_num(sigma(time[known][like == one]))))
     events: dict[tuple[str, int], LinkEvent] = {}
     for row in sorted(far.tolist(), key=lambda at: -time[known[at]]):

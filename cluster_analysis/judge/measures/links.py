@@ -12,30 +12,29 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, first_positions, half_octaves, stable_order
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, student_tail
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import (
+    AS_SLOW_SHARE,
+    BEYOND_CONTENTION_RATE,
+    CONTENTION_RATE,
+    DEVICES_PER_BOARD,
+    HEALTHY_QUANTILE,
+    LEAST_DF,
+    LOW_QUANTILE,
+    QUANTILE_SIGMAS,
+    SMALL_BYTES,
+)
 from cluster_analysis.trace.calls import codes, is_sum, numbers
 
-#: Below this an operator's time is latency, whatever the bandwidth.
-SMALL_BYTES = 100e3
 #: What observations are made of.
 _OBSERVED = ["step", "op_type", "variant", "src_rank", "dst_rank", "transport", "size_bytes", "time_us"]
-HEALTHY_QUANTILE = 0.3
-_DEVICES_PER_BOARD = 4
-#: Share of a healthy link's observations that are slow for a moment, at least.
-_CONTENTION = 0.03
-#: The same for moments that are slower than contention makes them.
-_BEYOND_CONTENTION = 0.003
-#: An observation is as slow as a link's level from this share of it on (of logarithms).
-_AS_SLOW = 0.75
-#: From this quantile to the one above is 1.12 standard deviations of a normal distribution.
-_LOW_QUANTILE = 0.05
-_QUANTILE_SIGMAS = 1.12
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def _is_inside(src: IntArray, dst: IntArray, host_of: Mapping[int, str]) -> Bool
 
 def _same_board(src: IntArray, dst: IntArray, device_of: Mapping[int, int]) -> IntArray:
     one, other = _mapped(src, device_of), _mapped(dst, device_of)
-    return np.asarray(one // _DEVICES_PER_BOARD == other // _DEVICES_PER_BOARD).astype(np.int64)
+    return np.asarray(one // DEVICES_PER_BOARD == other // DEVICES_PER_BOARD).astype(np.int64)
 
 
 def _mapped(ranks: IntArray, values: Mapping[int, int]) -> IntArray:
@@ -210,7 +209,9 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
     first = first_positions(link)
     n_links = len(first)
     level = _medians(seen.excess, link)
-    slow_seen = np.where(np.isfinite(seen.excess), seen.excess > 0.5 * np.log1p(limits.link_effect), False)
+    slow_seen = np.where(
+        np.isfinite(seen.excess), seen.excess > HALFWAY * np.log1p(limits.link_effect), False
+    )
     n = np.bincount(link, np.isfinite(seen.excess), n_links).astype(np.int32)
     share = np.bincount(link, slow_seen, n_links) / np.maximum(n, 1)
     transport = seen.transport[first]
@@ -226,10 +227,10 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         n_peers[inside] = len(inside) - 1
         bulk = level[inside]
         # Scatter from the fast side only: the slow side may be the fault.
-        centre, low = np.quantile(bulk, [HEALTHY_QUANTILE, _LOW_QUANTILE])
-        scale = max(float(centre - low) / _QUANTILE_SIGMAS, limits.floor_link)
+        centre, low = np.quantile(bulk, [HEALTHY_QUANTILE, LOW_QUANTILE])
+        scale = max(float(centre - low) / QUANTILE_SIGMAS, limits.floor_link)
         spread[inside] = scale
-        p[inside] = student_tail((bulk - centre) / scale, max(4, len(inside) - 2))
+        p[inside] = student_tail((bulk - centre) / scale, max(LEAST_DF, len(inside) - 2))
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
         big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
         slow[inside] = chosen & big & (n[inside] >= needed[inside])
@@ -248,9 +249,9 @@ def chance_of(level: float, share: float, n: int, healthy: FloatArray, limits: T
 
     Contention slows some transfers of any link for a moment, and hardly ever to more than twice their time.
     """
-    as_slow = float((healthy > _AS_SLOW * level).mean()) if len(healthy) else 0.0
+    as_slow = float((healthy > AS_SLOW_SHARE * level).mean()) if len(healthy) else 0.0
     is_beyond = level >= np.log1p(limits.contention_effect)
-    rate = max(as_slow, _BEYOND_CONTENTION if is_beyond else _CONTENTION)
+    rate = max(as_slow, BEYOND_CONTENTION_RATE if is_beyond else CONTENTION_RATE)
     return float(binomial_tail(round(share * n), n, rate))
 
 

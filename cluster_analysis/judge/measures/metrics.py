@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from cluster_analysis.judge.suspects import Where
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, Value, fact
 from cluster_run.findings import Cause
 from cluster_run.kinds import FindingFact

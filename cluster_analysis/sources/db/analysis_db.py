@@ -237,6 +237,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
         columns[f"{name.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
         columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
         position += 2
+    columns["payload_bytes"] = pa.nulls(len(next(iter(columns.values()))), pa.float64())
     table = pa.table(columns, schema=schema.COLLECTIVES)
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
 

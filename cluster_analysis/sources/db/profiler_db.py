@@ -166,7 +166,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
             return None
         tell_untimed(database, _OPERATOR, "operator", remark)
         rows = database.rows(
-            f"SELECT startNs, endNs, names.value, groups.value FROM {_OPERATOR} "
+            f"SELECT startNs, endNs, names.value, groups.value, {_payload(database)} FROM {_OPERATOR} "
             "LEFT JOIN STRING_IDS AS names ON names.id = opName "
             "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
             f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
@@ -191,11 +191,27 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         "is_p2p": names.point_to_point(op_types),
         "start_ns": pa.array(starts),
         "elapse_us": pa.array((ends - starts) / numbers.NS_PER_US),
+        "payload_bytes": pa.array([row[4] for row in rows], pa.float64()),
     }
     return pa.table(
         [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
         schema=schema.COLLECTIVES,
     )
+
+
+def _payload(database: Database) -> str:
+    """Return SQL for the bytes of an operator: how many elements of which type; NULL where not told."""
+    if not database.has(_OPERATOR, "count", "dataType") or not database.has(
+        "ENUM_HCCL_DATA_TYPE", "id", "name"
+    ):
+        return "NULL"
+    kinds = database.rows("SELECT id, name FROM ENUM_HCCL_DATA_TYPE")
+    known = [(int(key), names.DATA_TYPE_BYTES[name]) for key, name in kinds if name in names.DATA_TYPE_BYTES]
+    cases = " ".join(f"WHEN {key} THEN {size}.0" for key, size in known)
+    if not cases:
+        return "NULL"
+    is_count = "typeof(count) = 'integer' AND count > 0"
+    return f"CASE WHEN {is_count} THEN count * CASE dataType {cases} END END"
 
 
 def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -253,6 +269,21 @@ def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
                 (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
                 found.append((f"{column}_operators_count", "", float(number)))
     return found
+
+
+def read_own_device(path: Path) -> int | None:
+    """Return the one device that RANK_DEVICE_MAP, else the step table, says that this database is of.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, unheard) as database:
+        for table in ("RANK_DEVICE_MAP", "StepTraceTime"):
+            if database.has(table, "deviceId"):
+                found = database.rows(f"SELECT DISTINCT deviceId FROM {table}")
+                if len(found) == 1:
+                    return numbers.local_rank(found[0][0])
+    return None
 
 
 def read_own_rank(path: Path) -> Rank | None:

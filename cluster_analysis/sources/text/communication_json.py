@@ -204,6 +204,7 @@ class _Rows:
         for at, name in enumerate(TRANSPORTS):
             columns[f"{name.lower()}_bytes"] = _scaled(megabytes[:, at], numbers.BYTES_PER_MB)
             columns[f"{name.lower()}_us"] = _scaled(milliseconds[:, at], numbers.US_PER_MS)
+        columns["payload_bytes"] = pa.nulls(len(self._keys), pa.float64())
         table = pa.table(columns, schema=schema.COLLECTIVES)
         tell_missing(table, NEEDED_COLLECTIVES, remark)
         return without_negative(table, MEASURED_COLLECTIVES, remark)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.measured import MEASURED_STEPS, NEEDED_STEPS, without_negative
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.csv_text import read_columns
@@ -45,6 +45,18 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
         raise BadFileError(fact("no_step_in_it"))
     steps = without_negative(_steps_from_text(text, rank, remark), MEASURED_STEPS, remark)
     return without_repeated_steps(steps, remark)
+
+
+def read_device_of_steps(path: Path) -> int | None:
+    """Return the one device that the file says it is of, None where it names none or several.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    text = read_columns(path, ("Step", "Device_id"), unheard)
+    found = set(text["Device_id"].to_pylist()) if "Device_id" in text.column_names else set()
+    (cell,) = found if len(found) == 1 else ("",)
+    return int(cell) if cell and cell.strip().isdecimal() else None
 
 
 def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:

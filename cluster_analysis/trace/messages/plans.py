@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.thresholds.messages import CLOCK_TOLERANCE_US, GROUPS_TRIED, MAX_CONTRADICTED
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.messages.schedules import (
@@ -23,12 +24,6 @@ from cluster_analysis.trace.messages.schedules import (
     candidates,
     single,
 )
-
-#: Clocks aligned at the ends of collectives agree to about this.
-_TOLERANCE_US = 1000.0
-#: Share of messages that may contradict a schedule (lost records, hiccups of the clocks).
-_MAX_CONTRADICTED = 0.1
-_GROUPS_TRIED = 4
 
 #: Number of sends, receives and batches of each stage.
 Signature = tuple[tuple[int, int, int], ...]
@@ -84,7 +79,7 @@ def plan_of(calls: Calls, pipelines: Sequence[Pipeline], offset_us: FloatArray) 
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
     """
     best: Plan | None = None
-    least = _MAX_CONTRADICTED
+    least = MAX_CONTRADICTED
     part = connected(calls)
     for contents in _schedules(pipelines[0]):
         if not _has_as_many(pipelines[0], contents):
@@ -92,7 +87,7 @@ def plan_of(calls: Calls, pipelines: Sequence[Pipeline], offset_us: FloatArray) 
         plan = _plan(contents)
         if not len(plan.send_at):
             continue
-        contradicted = _contradicted(calls, *plan.pairs(pipelines[:_GROUPS_TRIED]), offset_us, part)
+        contradicted = _contradicted(calls, *plan.pairs(pipelines[:GROUPS_TRIED]), offset_us, part)
         if contradicted < least:
             best, least = plan, contradicted
     return best
@@ -193,12 +188,12 @@ def _contradicted(
     shortest = np.minimum(calls.elapse_us[send], calls.elapse_us[receive])
     transfer = float(np.median(shortest))
     ended = ended + _shift_between(part[calls.rank[send]], part[calls.rank[receive]], ended - sent, transfer)
-    too_early = ended < sent - _TOLERANCE_US
-    waited = calls.elapse_us[receive] > 3.0 * transfer + _TOLERANCE_US
+    too_early = ended < sent - CLOCK_TOLERANCE_US
+    waited = calls.elapse_us[receive] > 3.0 * transfer + CLOCK_TOLERANCE_US
     too_late = (
         waited
-        & (ended > sent + transfer + 3.0 * _TOLERANCE_US)
-        & (calls.elapse_us[send] < 3.0 * transfer + _TOLERANCE_US)
+        & (ended > sent + transfer + 3.0 * CLOCK_TOLERANCE_US)
+        & (calls.elapse_us[send] < 3.0 * transfer + CLOCK_TOLERANCE_US)
     )
     return float(np.mean(too_early | too_late))
 

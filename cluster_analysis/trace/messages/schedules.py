@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from cluster_analysis.thresholds.messages import MAX_CHUNKS
+
 #: (sending stage, receiving stage, is_forward, micro-batch, virtual stage that receives)
 Message = tuple[int, int, bool, int, int]
 
@@ -48,7 +50,7 @@ def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, 
     """
     yield _schedule(n_stages, n_first_sends, 1, False)
     yield _schedule(n_stages, n_first_sends, 1, True)
-    for chunks in range(2, 9):
+    for chunks in range(2, MAX_CHUNKS + 1):
         microbatches, rest = divmod(n_first_sends, 2 * chunks - 1)
         if not rest and microbatches and microbatches % n_stages == 0:
             yield _schedule(n_stages, microbatches, chunks, False)

@@ -14,14 +14,13 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.streams.streams import Sequence
 from cluster_analysis.trace.streams.usual_gaps import UsualGaps, medians_of_known
 from cluster_run.ids import Rank
-
-#: Times its usual transfer from which the shortest elapse of an operator holds waiting for a missing rank.
-_WAITED = 3.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class _Holed:
     @property
     def waited(self) -> bool:
         """Whether all who are known waited for one who is not."""
-        return self.shortest_us > _WAITED * self.usual_us
+        return self.shortest_us > WAITED_FACTOR * self.usual_us
 
 
 def missing_collectives(
@@ -156,7 +155,7 @@ def _in_line(
         after_us: when the rank ended a call that is filled in before this one.
     """
     starts, ends = calls.start_us[own], calls.end_us[own]
-    under_way_us = left_us - 0.5 * one.needed_us
+    under_way_us = left_us - HALFWAY * one.needed_us
     end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
     before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
     if one.waited:
@@ -176,7 +175,7 @@ def _beside(
 ) -> MissingCall:
     """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
     ends = calls.end_us[own[~calls.is_send[own]]]
-    ended = float(ends[ends < left_us - 0.5 * one.needed_us].max(initial=-np.inf))
+    ended = float(ends[ends < left_us - HALFWAY * one.needed_us].max(initial=-np.inf))
     start = min(max(since_us, ended), left_us - one.needed_us)
     return MissingCall(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 

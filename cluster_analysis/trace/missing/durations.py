@@ -9,14 +9,8 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
 from cluster_analysis.trace.missing.record import MissingCall
-
-#: Ranks with all records that it takes to say how records and totals agree.
-_ENOUGH_RANKS = 3
-#: Times the scatter of that agreement from which a difference is the filled-in calls'.
-_CLEAR = 3.0
-#: Less than this is the profiler's own inaccuracy.
-_LEAST_US = 100.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +60,9 @@ def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, Float
         inside = exposed.stage == one
         whole = rest[inside & ~incomplete]
         whole = whole[np.isfinite(whole)]
-        if len(whole) >= _ENOUGH_RANKS:
+        if len(whole) >= ENOUGH_RANKS:
             missing[inside] = rest[inside] - float(median(whole))
-            clear[inside] = max(_CLEAR * float(sigma(whole)), _LEAST_US)
+            clear[inside] = max(CLEAR_SIGMAS * float(sigma(whole)), LEAST_MISSING_US)
     return missing, clear
 
 

@@ -13,12 +13,10 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.trace import MAX_MISSING_SHARE
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_run.ids import Rank
-
-#: A rank that lacks more of its messages than this did something else than its stage.
-_MAX_MISSING_SHARE = 0.3
 
 
 def missing_messages(
@@ -57,7 +55,7 @@ def _missing_in_stage(
     found = []
     for rank, own_calls in by_rank.items():
         missing = [number for number in wanted if number not in own_calls]
-        if not missing or len(missing) > _MAX_MISSING_SHARE * len(wanted):
+        if not missing or len(missing) > MAX_MISSING_SHARE * len(wanted):
             continue
         others = sorted(by_rank, key=lambda other, rank=rank: (replica[other] != replica[rank], other))  # type: ignore[misc]
         group = int(calls.group[next(iter(own_calls.values()))])

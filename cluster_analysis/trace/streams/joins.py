@@ -12,25 +12,21 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, searchsorted_within
+from cluster_analysis.thresholds.streams import (
+    DRIFT,
+    ENOUGH_PEERS,
+    FEW_SHARE,
+    QUEUE_US,
+    TOLERANCE_US,
+    WAIT_SCATTER,
+)
 from cluster_analysis.trace.calls import Calls
-
-#: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
-TOLERANCE_US = 5.0
-#: A host's clock and its device's counter drift apart: long calls end that much later on paper.
-DRIFT = 1e-4
-#: A side call that begins this soon after another one's end was queued behind it.
-_QUEUE_US = 100.0
-#: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
-ENOUGH_PEERS = 4
-_FEW = 0.5
-#: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
-_DRAIN_SCATTER = 0.5
 
 
 def begins_with(calls: Calls, join: IntArray) -> BoolArray:
     """Calls (V,) that begin when the one in `join` ends: that is what they had waited for."""
     ended = np.where(join >= 0, calls.end_us[join], -np.inf)
-    return np.asarray(calls.start_us <= ended + _QUEUE_US)
+    return np.asarray(calls.start_us <= ended + QUEUE_US)
 
 
 def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -75,7 +71,7 @@ def _join_waits(calls: Calls, main: IntArray, side: IntArray, join: IntArray, en
         return
     start, end = calls.start_us[side], calls.end_us[side]
     queued = ~begins(calls.rank[side])
-    queued[1:] &= start[1:] <= end[:-1] + _QUEUE_US
+    queued[1:] &= start[1:] <= end[:-1] + QUEUE_US
     # A call that was queued behind another one had been issued by the begin of the run.
     issued = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
     # Each has ended when the first main call that begins later does, and when all others behind that do.
@@ -89,7 +85,7 @@ def _join_waits(calls: Calls, main: IntArray, side: IntArray, join: IntArray, en
     ended[main[follows]] = side[latest[follows]]
     here = np.flatnonzero(follows & ~begins(calls.rank[main]))
     chosen, before = latest[here], calls.end_us[main[here - 1]]
-    has = (end[chosen] > before) & (issued[chosen] <= before + _QUEUE_US)
+    has = (end[chosen] > before) & (issued[chosen] <= before + QUEUE_US)
     join[main[here[has]]] = side[chosen[has]]
 
 
@@ -121,12 +117,12 @@ def keep_likely_joins(
             continue
         instances = main[begin[ranks][:, None] + np.arange(places)]
         is_enough = len(ranks) >= ENOUGH_PEERS
-        for place in np.flatnonzero(is_enough & (awaited[instances].mean(axis=0) >= _FEW)):
+        for place in np.flatnonzero(is_enough & (awaited[instances].mean(axis=0) >= FEW_SHARE)):
             here = instances[:, place]
             join[here] = ended[here]
             waits_last[here] = ended[here] >= 0
         has = (join[instances] >= 0) & ~waits_last[instances]
-        used = np.flatnonzero(has.mean(axis=0) >= _FEW)
+        used = np.flatnonzero(has.mean(axis=0) >= FEW_SHARE)
         for place in np.flatnonzero(has.any(axis=0)):
             here = instances[:, place]
             if place in used and is_enough:
@@ -165,10 +161,10 @@ def count_from_wait(
             begun = np.where(after[here] >= 0, calls.end_us[after[here]], -np.inf)
             from_side = calls.start_us[here] - waited_until
             if not (
-                np.isfinite(begun).all() and (waited_until > begun).all() and (from_side > _QUEUE_US).all()
+                np.isfinite(begun).all() and (waited_until > begun).all() and (from_side > QUEUE_US).all()
             ):
                 continue
-            if scatter(from_side) < _DRAIN_SCATTER * scatter(calls.start_us[here] - begun):
+            if scatter(from_side) < WAIT_SCATTER * scatter(calls.start_us[here] - begun):
                 after[here], join[here] = join[here], after[here]
 
 

@@ -13,11 +13,16 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct
-from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.streams.joins import (
+from cluster_analysis.thresholds.streams import (
+    ALIKE_SCATTER_FACTOR,
     DRIFT,
     ENOUGH_PEERS,
+    REGULAR_CALLS,
+    REGULAR_RANKS,
     TOLERANCE_US,
+)
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.streams.joins import (
     begins_with,
     count_from_wait,
     keep_likely_joins,
@@ -25,12 +30,6 @@ from cluster_analysis.trace.streams.joins import (
     scatter,
     split,
 )
-
-#: Up to this many times as much they scatter alike.
-_ALIKE_SCATTER = 1.2
-#: Share of a kind's ranks, and of its calls, that must overlap others for it to be on a stream of its own.
-_REGULAR_RANKS = 0.2
-_REGULAR_CALLS = 0.1
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,10 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
             continue
         if (calls.is_send[here] | _moves_gradients(calls)[here]).any():
             continue
-        if scatter(start - end) <= _ALIKE_SCATTER * scatter(start - calls.start_us[here]) + TOLERANCE_US:
+        if (
+            scatter(start - end)
+            <= ALIKE_SCATTER_FACTOR * scatter(start - calls.start_us[here]) + TOLERANCE_US
+        ):
             awaited[here] = True
     return awaited
 
@@ -129,7 +131,7 @@ def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
     """
     begun_early = calls.start_us < _latest_end_before(calls, sends) - TOLERANCE_US
     n_early = int((begun_early & ~sends).sum())
-    return n_early > 0 and n_early >= _REGULAR_CALLS * int(sends.sum())
+    return n_early > 0 and n_early >= REGULAR_CALLS * int(sends.sum())
 
 
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
@@ -161,9 +163,9 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     ranks_with = np.bincount(np.unique(pairs) // len(calls.ranks), minlength=n_units)
     ranks_hit = np.bincount(np.unique(pairs[hit]) // len(calls.ranks), minlength=n_units)
     n_hit, n_calls_of = np.bincount(unit[hit], minlength=n_units), np.bincount(unit[rest], minlength=n_units)
-    enough = n_hit >= _REGULAR_CALLS * n_calls_of
+    enough = n_hit >= REGULAR_CALLS * n_calls_of
     enough[unit[is_data[calls.group]]] = True  # some gradients and weights overlap, the others do not
-    regular = (ranks_hit >= _REGULAR_RANKS * ranks_with) & enough
+    regular = (ranks_hit >= REGULAR_RANKS * ranks_with) & enough
     return np.asarray(regular[unit] & rest)
 
 

@@ -9,15 +9,9 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median, medians_by
+from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US, UNUSUAL_FACTOR
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Sequence
-
-#: A gap this many times as long as usual in its place holds a pause, or another call that was lost.
-_UNUSUAL = 2.0
-#: Calls that run beside another one, at most.
-_BESIDE = 4
-#: Start and elapse are rounded: the next call may seem to begin so much before the end of the last.
-_ROUNDED_US = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ class UsualGaps:
             return float(median(self.usual_us[block]))
         alike = block[is_alike]
         local, usual = float(median(self.own_us[alike])), float(self.usual_us[alike[0]])
-        return usual if local > _UNUSUAL * usual else local
+        return usual if local > UNUSUAL_FACTOR * usual else local
 
     def issued_us(self, calls: Calls, rank: int, alike: IntArray, streams: Sequence | None) -> float:
         """Return when a rank issued a call to its second stream, by those alike: so long after the same call.
@@ -88,8 +82,8 @@ def _gaps(calls: Calls) -> FloatArray:
     Sends may run beside it.
     """
     gap = np.full(len(calls), np.nan)
-    for back in range(1, min(_BESIDE + 1, len(calls))):
+    for back in range(1, min(MOST_OVERLAPPED + 1, len(calls))):
         since = calls.start_us[back:] - calls.end_us[:-back]
-        had_ended = (calls.rank[back:] == calls.rank[:-back]) & (since > -_ROUNDED_US)
+        had_ended = (calls.rank[back:] == calls.rank[:-back]) & (since > -ROUNDED_US)
         gap[back:] = np.fmin(gap[back:], np.where(had_ended, np.maximum(since, 0.0), np.nan))
     return gap

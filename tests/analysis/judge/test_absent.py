@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cluster_analysis.judge.absent import wait_for_absent
 from cluster_analysis.judge.open_questions import open_questions
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import judged

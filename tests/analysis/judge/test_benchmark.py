@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.detection import is_unseen, true_saving_share
+from benchmarks.detection.simulated import is_unseen, true_saving_share
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
 from tests.analysis.jobs import judged
 

@@ -9,9 +9,9 @@ from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
 from cluster_analysis.judge.measures.deviation import deviations
 from cluster_analysis.judge.measures.metrics import metrics
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Severity
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import judged

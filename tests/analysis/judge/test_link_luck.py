@@ -9,9 +9,9 @@ import pytest
 
 from cluster_analysis.judge.detectors.slow_network import link_suspects
 from cluster_analysis.judge.measures.links import Observations, judge_links
-from cluster_analysis.judge.thresholds import Thresholds
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.stats import binomial_tail
+from cluster_analysis.thresholds.limits import Thresholds
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_LINKS = 40

@@ -9,8 +9,11 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.real.captures import DATA, US_PER_MS, needs_captures, read, topology_of
+from tests.analysis.said import notes_of
 
 pytestmark = needs_captures
 
@@ -41,7 +44,7 @@ def test_the_stated_means_of_mindspore_r1_are_those_of_its_own_tool() -> None:
 def test_means_of_mindspore_r1_that_cover_steps_cut_from_the_file_are_noted() -> None:
     _, tables = read("mindspore-r1-4ranks")
     for rank, expected in R1_MEANS.items():
-        note = next(note for note in tables[rank].notes if "average row" in note)
+        note = next(note for note in notes_of(tables[rank]) if "average row" in note)
         assert " / ".join(f"{value:.5f}" for value in expected) in note
 
 
@@ -119,3 +122,12 @@ def test_mindspore_r1_laid_out_as_a_run_directory_of_two_hosts_gives_the_same_fi
         laid_out = read_rank(source)
         for name in ("iterations", "collectives", "links", "counters"):
             assert getattr(laid_out, name).equals(getattr(flat[source.rank], name)), (source.rank, name)
+
+
+def test_sizes_that_r1_does_not_state_are_null_and_make_no_small_packets(tmp_path: Path) -> None:
+    with examined(AnalyseOptions(DATA / "mindspore-r1-4ranks", tmp_path)) as run:
+        result = judged(run)
+    matched = result.tables["matched"]
+    assert matched.num_rows > 0
+    assert matched["size_bytes"].null_count == matched.num_rows
+    assert "small_packets" not in {one.kind for one in result.document.findings}

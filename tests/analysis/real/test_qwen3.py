@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cluster_analysis.reports.traffic import build_traffic
 
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.topology.build import map_links
@@ -147,3 +151,20 @@ def test_stage_1_of_qwen3_computes_400_ms_against_231_ms() -> None:
     _, tables = read("qwen3-4ranks-pt")
     computing = {rank: one.steps["computing_us"][0].as_py() / US_PER_MS for rank, one in tables.items()}
     assert [round(computing[rank]) for rank in range(4)] == [231, 231, 400, 401]
+
+
+def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_its_loss(
+    tmp_path: Path,
+) -> None:
+    with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path)) as run:
+        found = build_traffic(judged(run)).header["groups"]
+    groups = {tuple(one["ranks"]): one for one in found if one["role"] == "pp"}
+    for first, second, lost_ms in ((0, 2, 191.6), (1, 3, 197.3)):
+        pipeline = groups[first, second]
+        assert pipeline["wait_us"] / US_PER_MS == pytest.approx(lost_ms, abs=0.1)
+        assert (pipeline["last_rank"], round(pipeline["last_share"], 2)) == (second, 0.81)
+
+
+def test_ranks_2_and_3_of_qwen3_are_devices_4_and_5() -> None:
+    topology, _ = topology_of(*read("qwen3-4ranks-pt"))
+    assert topology.devices == {0: 0, 1: 1, 2: 4, 3: 5}

@@ -11,6 +11,7 @@ from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
+from cluster_analysis.trace.calls import calls_of
 from tests.analysis.real.captures import needs_captures, read
 
 pytestmark = needs_captures
@@ -81,3 +82,12 @@ def test_links_of_resnet_summed_from_its_tasks_are_the_totals_of_its_matrix() ->
             size, time = sums[row["src_local"], row["dst_local"], row["transport"]]
             assert size == pytest.approx(row["size_bytes"])
             assert time == pytest.approx(row["time_us"], rel=1e-3)
+
+
+def test_sizes_of_resnet_are_known_from_count_and_type_where_no_transport_tells_them() -> None:
+    capture, _ = read("resnet-2of8-pt-db")
+    source = capture.sources[0]
+    files = {"profiler_db": source.files["profiler_db"]}
+    tables = read_rank(type(source)(source.rank, source.kind, files, 1))
+    calls = calls_of(tables.collectives)
+    assert [round(size / 1e6, 1) for size in calls.size_bytes] == [16.4, 67.1, 151.0, 9.9]

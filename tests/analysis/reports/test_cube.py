@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.reports.cube import METRICS, build_cube
+from cluster_analysis.reports.page.cube import METRICS, build_cube
 from tests.analysis.reports import builder
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cluster_analysis.reports.packing import pack, unpack
+from cluster_analysis.reports.page.packing import pack, unpack
 from cluster_run.errors import InputError
 
 COLUMNS = st.dictionaries(

@@ -4,7 +4,8 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from cluster_analysis.reports import cube, perfetto, prometheus, traffic
+from cluster_analysis.reports import perfetto, prometheus
+from cluster_analysis.reports.page import cube, traffic
 from tests.analysis.reports import builder
 
 DOC = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")

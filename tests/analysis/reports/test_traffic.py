@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cluster_analysis.reports.traffic import build_traffic
+from cluster_analysis.reports.page.traffic import build_traffic
 from tests.analysis.reports import builder
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.lock import locked
+from cluster_collect.store.lock import locked
 from cluster_run.manifest import read_manifest
 
 from .conftest import CAPTURE, OUTPUT, Hosts, run_collect, write_capture

@@ -11,8 +11,7 @@ import pytest
 from cluster_collect.inventory.account import refuse_public
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_run.errors import ClusterError, InputError
-
-from .helpers import load
+from tests.collect.inventory.helpers import load
 
 PASSWORD = 'p w"x'
 ACCOUNT = json.dumps(

@@ -8,8 +8,7 @@ import pytest
 
 from cluster_collect.inventory.limit import limit
 from cluster_run.errors import InputError
-
-from .helpers import load
+from tests.collect.inventory.helpers import load
 
 INVENTORY = """\
 all:

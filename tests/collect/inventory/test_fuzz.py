@@ -15,8 +15,7 @@ from cluster_collect.inventory.keys import HOST_KEYS
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.native import TOP_KEYS
 from cluster_run.errors import ClusterError
-
-from .helpers import load, native
+from tests.collect.inventory.helpers import load, native
 
 SCALARS = (
     st.none()

@@ -9,8 +9,7 @@ import pytest
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.spec import HostSpec
 from cluster_run.errors import InputError, UsageError
-
-from .helpers import load, native
+from tests.collect.inventory.helpers import load, native
 
 
 def listed(hosts: str, **defaults: str | int) -> tuple[HostSpec, ...]:

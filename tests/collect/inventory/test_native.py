@@ -12,8 +12,7 @@ from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.spec import HostSpec
 from cluster_run.errors import ClusterError, InputError, UsageError
-
-from .helpers import load, native
+from tests.collect.inventory.helpers import load, native
 
 CONTRACT = """\
 version: 1
@@ -76,7 +75,7 @@ def test_the_contracts_example_means_what_it_says(tmp_path: Path) -> None:
 
 def test_defaults_may_hold_every_key_of_a_host(tmp_path: Path) -> None:
     (tmp_path / "key").touch()
-    values = {"text": "key", "number": "22", "size": "5M", "transport": "paramiko"}
+    values = {"text": "key", "number": "22", "size": "5M", "transport": "paramiko", "directories": "/data2"}
     for name, key in HOST_KEYS.items():
         host = "server_id: s" if name in ("address", "local") else "address: a"
         text = native(f"- {host}", f"profiler_root: /prof, {name}: {values[key.type]}")

@@ -12,8 +12,7 @@ from cluster_collect.inventory.ranks import compare_hosts
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, Rank, ServerId
 from cluster_run.ranktable import RankPlace, RankTable
-
-from .helpers import load, native
+from tests.collect.inventory.helpers import load, native
 
 
 def table(*servers: str) -> RankTable:

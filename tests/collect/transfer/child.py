@@ -8,12 +8,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_collect.pool import collect
 from cluster_collect.progress_events import SilentListener
 from cluster_collect.spec import HostSpec
+from cluster_collect.transfer.pool import collect
 from cluster_run.ids import HostId
-
-from .helpers import FULL
+from tests.collect.helpers import FULL
 
 
 class Printer(SilentListener):

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import TransportName
 from demo.sshd import SshLab, SshServer
-
-from .helpers import PLAIN, collected, host_tree, make_capture, spec_for, tree
+from tests.collect.helpers import PLAIN, collected, host_tree, make_capture, spec_for, tree
 
 pytestmark = pytest.mark.slow  # a few seconds each: that is what a cap is for
 
@@ -25,7 +23,7 @@ BURST = RATE // 4 + 300 * KB
 @pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 @pytest.mark.parametrize("cap", ["of the host", "of all"])
 def test_a_cap_is_kept_over_ssh(
-    lab: SshLab, server: SshServer, tmp_path: Path, transport: TransportName, cap: str
+    lab: SshLab, server: SshServer, tmp_path: Path, transport: str, cap: str
 ) -> None:
     make_capture(tmp_path / "host", size_bytes=SIZE)
     rate = RATE if cap == "of the host" else None

@@ -12,8 +12,7 @@ import pytest
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
-
-from .helpers import (
+from tests.collect.helpers import (
     FULL,
     Recorder,
     collected,
@@ -50,7 +49,7 @@ def test_a_file_that_changes_after_the_listing_is_fetched_again(
     watch = Meddler(lambda: changing.write_bytes(content) and None)
     spec = spec_for(lab, server, tmp_path / "host")
     if method == "local":
-        spec = HostSpec(HostId("1"), ServerId("s"), local=str(tmp_path / "host"))
+        spec = HostSpec(HostId("1"), ServerId("s"), local=str(tmp_path / "host"), transport="local")
     outcome = only_host(collected(spec, tmp_path / "run", FULL, watch))
     assert outcome.state == "complete", outcome.reason
     assert file_of(outcome, "communication.json").size_bytes == len(content)

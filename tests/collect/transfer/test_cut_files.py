@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec, TransportName
+from cluster_collect.spec import HostSpec
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
-
-from .helpers import PLAIN, Recorder, collected, host_tree, only_host, spec_for, through, tree
+from tests.collect.helpers import PLAIN, Recorder, collected, host_tree, only_host, spec_for, through, tree
 
 pytestmark = pytest.mark.slow  # tens of MB each
 
@@ -76,7 +75,7 @@ def test_a_file_cut_in_the_middle_is_gone_on_with_and_not_begun_anew(
 
 @pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 def test_it_is_gone_on_with_over_sftp_too(
-    own_lab: SshLab, root: Path, tmp_path: Path, transport: TransportName
+    own_lab: SshLab, root: Path, tmp_path: Path, transport: str
 ) -> None:
     server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
     spec = spec_for(own_lab, server, root, transport=transport)

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.pool import collect
 from cluster_collect.spec import HostSpec
+from cluster_collect.transfer.pool import collect
 from cluster_run.ids import HostId
 from cluster_run.manifest import read_manifest
 from demo.sshd import SshLab, SshServer
-
-from .helpers import (
+from tests.collect.helpers import (
     FULL,
     PLAIN,
     Recorder,

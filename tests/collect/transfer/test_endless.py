@@ -11,8 +11,8 @@ import paramiko
 import pytest
 import zstandard
 
-from .helpers import FULL
-from .liar import LISTING, TOOLS, Liar, entry, met
+from tests.collect.helpers import FULL
+from tests.collect.liar import LISTING, TOOLS, Liar, entry, met
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -43,6 +43,28 @@ def test_a_million_entries_are_too_many(tmp_path: Path, keys: tuple[Path, Path])
     options = replace(FULL, max_entries_per_host=20_000)
     outcome = met(tmp_path, keys, Liar(listing, lambda channel, marker: None), options=options)
     assert outcome.reason == "the listing holds more than 20000 entries"
+
+
+def test_names_without_end_do_not_fill_the_memory(tmp_path: Path, keys: tuple[Path, Path]) -> None:
+    """Each entry is allowed, and so is their number: together their names are 1.2 GB."""
+
+    class LongNames(Liar):
+        def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
+            channel.sendall(TOOLS + b"listing\0")
+            for first in range(0, 400_000, 100):
+                name = b"/".join([b"n" * 250] * 11)
+                channel.sendall(
+                    b"".join(b"f 1 1.0 a_ascend_pt/%b/%d\0" % (name, first + n) for n in range(100))
+                )
+            channel.sendall(b"end 0\0")
+
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcome = met(tmp_path, keys, LongNames(b"", lambda channel, marker: None))
+    assert (outcome.failure, outcome.reason) == (
+        "hostile-data",
+        "the listing holds more than 96 MiB of names",
+    )
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 300_000
 
 
 def test_an_archive_without_end_is_cut_off(tmp_path: Path, keys: tuple[Path, Path]) -> None:

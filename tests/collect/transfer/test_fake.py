@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.bounds import Bounds
-from cluster_collect.dialers import Dialers
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import (
     DiskFullError,
@@ -27,16 +25,17 @@ from cluster_collect.faults import (
     StalledError,
     UnreachableError,
 )
-from cluster_collect.host import HostCollection, Shared
-from cluster_collect.journal import Journal
-from cluster_collect.pool import collect, plan
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.store import RunWriter
-from cluster_collect.transport import Receive, RunningCommand
+from cluster_collect.store.journal import Journal
+from cluster_collect.store.writer import RunWriter
+from cluster_collect.transfer.host import HostCollection, Shared
+from cluster_collect.transfer.pool import collect, plan
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.protocol import Receive, RunningCommand
+from cluster_collect.transports.registry import Dialers
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import HostOutcome
-
-from .helpers import FULL, Recorder
+from tests.collect.helpers import FULL, Recorder
 
 FILES = {b"a_ascend_pt/one.json": b"1", b"a_ascend_pt/two.json": b"22", b"b/ignored": b"3"}
 

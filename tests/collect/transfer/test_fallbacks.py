@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec, TransportName
+from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer, make_key
-
-from .helpers import (
+from tests.collect.helpers import (
     BOTH,
     FULL,
     Recorder,
@@ -28,7 +27,7 @@ from .helpers import (
     spec_for,
     tree,
 )
-from .paramiko_server import ParamikoServer
+from tests.collect.paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -37,18 +36,18 @@ SFTP = "/usr/lib/openssh/sftp-server"
 
 @BOTH
 def test_a_host_that_offers_sftp_only_is_collected_file_by_file(
-    own_lab: SshLab, tmp_path: Path, transport: TransportName
+    own_lab: SshLab, tmp_path: Path, transport: str
 ) -> None:
     server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
     capture = make_capture(tmp_path / "host", size_bytes=3_000_000, n_more=150)
     (capture / "empty.csv").touch()
-    (capture / "link").symlink_to("/etc/passwd")
+    (tmp_path / "host" / "link").symlink_to("/etc/passwd")
     watch = Recorder()
     spec = spec_for(own_lab, server, tmp_path / "host", transport=transport)
     outcome = only_host(collected(spec, tmp_path / "run", FULL, watch))
     assert outcome.reason == ""
     assert "sftp" in watch.notes
-    (capture / "link").unlink()
+    (tmp_path / "host" / "link").unlink()
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
     again = Recorder()
     collected(spec, tmp_path / "run", FULL, again)
@@ -204,9 +203,7 @@ def test_a_busybox_like_find_or_tar_is_not_trusted(own_lab: SshLab, tmp_path: Pa
 
 
 @BOTH
-def test_start_up_files_that_print_do_no_harm(
-    own_lab: SshLab, tmp_path: Path, transport: TransportName
-) -> None:
+def test_start_up_files_that_print_do_no_harm(own_lab: SshLab, tmp_path: Path, transport: str) -> None:
     """scp, sftp, rsync and `ssh tar | tar` all fail on such a host."""
     settings = login_script(
         tmp_path / "rc", "echo Welcome; printf 'binary \\000\\377'; seq 20000; echo oops >&2"
@@ -248,7 +245,7 @@ def test_a_prepare_command_without_end_meets_its_deadline(own_lab: SshLab, tmp_p
 @pytest.mark.parametrize("has_shell", [True, False])
 @pytest.mark.parametrize("compression", ["auto", "none"])
 def test_a_server_by_another_hand_gives_the_same_files(
-    tmp_path: Path, transport: TransportName, has_shell: bool, compression: str
+    tmp_path: Path, transport: str, has_shell: bool, compression: str
 ) -> None:
     make_capture(tmp_path / "host", size_bytes=1_500_000, n_more=20)
     host_key, user_key = make_key(tmp_path / "host_key"), make_key(tmp_path / "user_key")

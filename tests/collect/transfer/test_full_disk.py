@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from cluster_collect.faults import DiskFullError
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
-
-from .helpers import (
+from tests.collect.helpers import (
     FULL,
     Recorder,
     collected,
+    file_of,
     host_tree,
     make_capture,
     no_leftovers,
@@ -23,6 +25,7 @@ from .helpers import (
     spec_for,
     tree,
 )
+from tests.collect.liar import Liar, ending, entry, met
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -40,13 +43,73 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_written(
+def test_a_host_that_does_not_fit_is_named_and_the_others_are_collected(
+    lab: SshLab, two_servers: tuple[SshServer, SshServer], small_disk: Path, tmp_path: Path
+) -> None:
+    for rank in range(4):
+        make_capture(tmp_path / "large", rank, size_bytes=4_000_000)
+    make_capture(tmp_path / "small")
+    specs = [
+        spec_for(lab, two_servers[0], tmp_path / "large"),
+        spec_for(lab, two_servers[1], tmp_path / "small", 2),
+    ]
+    large, small = collected(specs, small_disk / "run", FULL).hosts
+    assert (large.state, large.failure) == ("failed", "no-room")
+    assert "15 MiB do not fit" in large.reason
+    assert small.state == "complete"
+    assert host_tree(small_disk / "run", 1) == {}
+    assert host_tree(small_disk / "run", 2) == tree(tmp_path / "small")
+
+
+def test_a_file_larger_than_the_disk_costs_only_itself(
     lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=20_000_000)
-    with pytest.raises(DiskFullError, match="7 MiB free, 19 MiB needed"):
-        collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", FULL)
-    assert host_tree(small_disk / "run") == {}
+    """Five terabytes in name, one block on the disk: what a broken preallocation leaves."""
+    capture = make_capture(tmp_path / "host")
+    with (capture / "PROF_000001_1_A" / "device_0" / "huge.bin").open("wb") as stream:
+        stream.truncate(5 << 40)
+    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", FULL))
+    assert (outcome.state, outcome.failure) == ("partial", "files-missing")
+    assert "5242880 MiB do not fit" in file_of(outcome, "huge.bin").reason
+    assert {file.state for file in outcome.files if not file.source.endswith("huge.bin")} == {"stored"}
+
+
+def test_a_file_with_holes_needs_the_room_of_its_blocks(
+    lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
+) -> None:
+    capture = make_capture(tmp_path / "host")
+    for number in range(3):
+        with (capture / f"profiler_info_{number + 5}.json").open("wb") as stream:
+            stream.write(b"begin")
+            stream.truncate(5 << 20)
+            stream.seek(3 << 20)
+            stream.write(b"middle")
+    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", FULL))
+    assert outcome.state == "complete", outcome.reason
+    assert host_tree(small_disk / "run") == tree(tmp_path / "host")
+    with_holes = small_disk / "run" / file_of(outcome, "profiler_info_5.json").path
+    assert with_holes.stat().st_blocks * 512 < 2 << 20
+
+
+def test_a_host_that_sends_more_than_there_is_room_for_costs_only_itself(
+    small_disk: Path, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    """Its listing says that the file has holes; what it sends has none."""
+    listing = b"f 7000000/8 1.0 a_ascend_pt/good.json\0f 7000000/8 1.0 a_ascend_pt/bad.json\0"
+
+    def fetch(channel: paramiko.Channel, marker: bytes) -> None:
+        for name in ("good", "bad"):
+            channel.sendall(entry(f"./a_ascend_pt/{name}.json", b"x" * 7_000_000))
+        channel.sendall(ending(marker, listing))
+
+    (small_disk / "in").mkdir()
+    outcome = met(small_disk / "in", keys, Liar(listing, fetch))
+    assert (outcome.state, outcome.failure) == ("partial", "no-room")
+    assert {os.path.basename(file.source): file.state for file in outcome.files} == {
+        "good.json": "stored",
+        "bad.json": "failed",
+    }
+    assert no_leftovers(small_disk / "in" / "run")
 
 
 def test_a_disk_that_fills_up_stops_everything_and_a_second_call_goes_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 from dataclasses import replace
@@ -10,11 +11,12 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from cluster_run.ids import HostId
+from cluster_run.layout import host_directory
 from demo.sshd import SshLab, SshServer
-
-from .helpers import FULL, QUICK, collected, make_capture, spec_for
-from .liar import LISTING, Liar, ending, entry, met
-from .paramiko_server import Files, ParamikoServer
+from tests.collect.helpers import FULL, QUICK, collected, make_capture, spec_for
+from tests.collect.liar import LISTING, Liar, ending, entry, met
+from tests.collect.paramiko_server import Files, ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -74,6 +76,9 @@ def test_a_file_shorter_than_announced_is_not_taken_for_whole(
     outcome = met(tmp_path, keys, Liar(LISTING, fetch))
     assert outcome.state == "partial"
     assert "1 bytes came instead of 4" in outcome.reason
+    assert [path.name for path in host_directory(tmp_path / "run", HostId("1")).rglob("*.json")] == [
+        "good.json"
+    ]
 
 
 @pytest.mark.parametrize("cut", ["no end", "no listing", "in the middle"])
@@ -110,8 +115,46 @@ def test_evil_names_in_the_listing_are_left_on_the_host(
 
     options = replace(FULL, what=("full", "*"))
     outcome = met(tmp_path, keys, Liar(listing, fetch), options=options)
-    assert [file.state for file in outcome.files] == ["stored", "skipped"]
-    assert outcome.state == "complete"
+    assert [file.state for file in outcome.files] == ["stored", "failed"]
+    assert (outcome.state, outcome.failure) == ("partial", "left-out")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"clock nan\0",
+        b"clock 1e999\0",
+        b"clock -inf\0",
+        b"clock 0x10\0",
+        b"clock " + b"9" * 400 + b"\0",
+        b"free fs 1 2 " + b"9" * 5000 + b" 1% /\0",
+        "free fs 1 2 ٣ 1% /\0".encode(),
+    ],
+)
+def test_a_number_that_is_none_costs_nothing_but_itself(
+    tmp_path: Path, keys: tuple[Path, Path], answer: bytes
+) -> None:
+    class Odd(Liar):
+        def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
+            channel.sendall(answer)
+            super().answer(channel, marker)
+
+    def fetch(channel: paramiko.Channel, marker: bytes) -> None:
+        files = entry("./a_ascend_pt/good.json", b"good") + entry("./a_ascend_pt/bad.json")
+        channel.sendall(files + ending(marker))
+
+    outcome = met(tmp_path, keys, Odd(LISTING, fetch))
+    assert outcome.state == "complete", outcome.reason
+    assert outcome.clock_offset_ms is None
+    json.loads((tmp_path / "run" / "manifest.json").read_text(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("end", [b"end " + b"9" * 5000, b"end \xb2", b"f " + b"9" * 30 + b" 1.0 x"])
+def test_a_listing_with_a_number_that_is_none_is_refused(
+    tmp_path: Path, keys: tuple[Path, Path], end: bytes
+) -> None:
+    outcome = met(tmp_path, keys, Liar(LISTING + end + b"\0", lambda channel, marker: None))
+    assert (outcome.state, outcome.failure) == ("failed", "hostile-data")
 
 
 def test_a_file_where_a_directory_must_be_costs_only_itself(tmp_path: Path, keys: tuple[Path, Path]) -> None:

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_collect.bandwidth import BandwidthCap
-from cluster_collect.bounds import Bounds
 from cluster_collect.entries import same_mtime, unsafe_because
 from cluster_collect.faults import RunLockedError, StalledError, UnwritableError
-from cluster_collect.jumps import Jump, parse_jump
-from cluster_collect.lock import LOCK_NAME, locked
-from cluster_collect.retry import backoff_s
+from cluster_collect.store.lock import LOCK_NAME, locked
+from cluster_collect.transfer.bandwidth import BandwidthCap
+from cluster_collect.transfer.retry import backoff_s
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.ssh.jumps import Jump, parse_jump
 from cluster_collect.watchdog import Watchdog
 
 
@@ -111,7 +111,7 @@ def test_silence_ends_work_and_progress_keeps_it_alive() -> None:
 
 def test_the_lock_names_its_owner_and_ends_with_the_process(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from cluster_collect.lock import locked\n"
+        "import sys, time; from pathlib import Path; from cluster_collect.store.lock import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE)

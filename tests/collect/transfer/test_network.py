@@ -13,8 +13,7 @@ import pytest
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
-
-from .helpers import (
+from tests.collect.helpers import (
     PLAIN,
     QUICK,
     Recorder,

@@ -9,8 +9,17 @@ import pytest
 
 from cluster_run.layout import host_directory
 from demo.sshd import SshLab, SshServer
-
-from .helpers import FULL, QUICK, Recorder, collected, file_of, host_tree, only_host, spec_for, tree
+from tests.collect.helpers import (
+    FULL,
+    QUICK,
+    Recorder,
+    collected,
+    file_of,
+    host_tree,
+    only_host,
+    spec_for,
+    tree,
+)
 
 FILES = {
     "step_trace_raw_{}_detail_time.csv": "step_num,start_point\n1,{}\n",
@@ -59,7 +68,13 @@ def test_device_folders_are_laid_flat_and_equal_files_stored_once(
     spec = spec_for(lab, server, tmp_path / "host", device_regex="device", output_dir="data")
     if is_local:
         spec = spec_for(
-            lab, server, "", local=str(tmp_path / "host"), device_regex="device", output_dir="data"
+            lab,
+            server,
+            "",
+            local=str(tmp_path / "host"),
+            transport="local",
+            device_regex="device",
+            output_dir="data",
         )
     outcome = only_host(collected(spec, tmp_path / "run"))
     assert outcome.reason == ""

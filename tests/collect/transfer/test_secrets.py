@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec, TransportName
+from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, make_key
-
-from .helpers import FULL, QUICK, Recorder, collected, make_capture, only_host, spec_for
-from .paramiko_server import ParamikoServer
+from tests.collect.helpers import FULL, QUICK, Recorder, collected, make_capture, only_host, spec_for
+from tests.collect.paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -55,7 +54,7 @@ class Spy(Recorder):
 @pytest.mark.parametrize("given", [PASSWORD, PASSWORD + "-wrong"], ids=["right", "wrong"])
 def test_a_password_never_shows(
     tmp_path: Path,
-    transport: TransportName,
+    transport: str,
     given: str,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
@@ -92,7 +91,7 @@ def test_a_password_never_shows(
 
 @pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 def test_a_passphrase_never_shows_not_even_when_it_is_wrong(
-    own_lab: SshLab, tmp_path: Path, transport: TransportName, caplog: pytest.LogCaptureFixture
+    own_lab: SshLab, tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server = own_lab.start("127.0.0.4")

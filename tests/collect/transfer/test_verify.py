@@ -11,8 +11,17 @@ import pytest
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
-
-from .helpers import FULL, Recorder, collected, file_of, host_tree, make_capture, only_host, spec_for, tree
+from tests.collect.helpers import (
+    FULL,
+    Recorder,
+    collected,
+    file_of,
+    host_tree,
+    make_capture,
+    only_host,
+    spec_for,
+    tree,
+)
 
 VERIFIED = replace(FULL, verify=True)
 
@@ -22,7 +31,7 @@ def spec(lab: SshLab, server: SshServer, tmp_path: Path, request: pytest.Fixture
     capture = make_capture(tmp_path / "host")
     (capture / "odd\n -name\\.json").write_text("odd")
     if request.param == "local":
-        return HostSpec(HostId("1"), ServerId("server-1"), local=str(tmp_path / "host"))
+        return HostSpec(HostId("1"), ServerId("server-1"), local=str(tmp_path / "host"), transport="local")
     return spec_for(lab, server, tmp_path / "host")
 
 

@@ -5,21 +5,28 @@ const TOPS = [16, 32, 64, 128, 256, 512];
 
 function barsWidget(run) {
   const holder = byId("bars"), [sort, top, step, stage] = ["sort", "top", "step", "stage"].map((one) => byId(`bars-${one}`));
-  let range = null;
   const draw = () => {
     const stages = [...new Set(run.ranks.map((rank) => run.stage(rank)))].filter((one) => one !== null).sort((a, b) => a - b);
     fillChoice(sort, [["rank", t("ranks.byrank")], ...["total", ...PARTS, "wait", "gap"].filter((one) => run.metrics[one]).map((one) => [one, metricName(one)])]);
     fillChoice(top, [["0", t("ranks.all")], ...TOPS.filter((n) => n < run.ranks.length).map((n) => [`${n}`, t("ranks.topn", { n })])]);
-    fillChoice(step, [["-1", t("ranks.allsteps")], ...run.bins.map((_, bin) => [`${bin}`, run.binName(bin)])]);
+    fillChoice(step, [["", t("ranks.allsteps")], ...run.bins.map((steps, bin) => [`${steps[0]}`, run.binName(bin)])], presetStep(run));
     fillChoice(stage, [["", t("ranks.allstages")], ...stages.map((one) => [`${one}`, t("map.stage", { stage: one })])]);
-    const ordered = orderedRanks(run, sort.value, Number(top.value), Number(step.value), stage.value);
-    const [from, to] = range ?? [0, ordered.length];
-    drawBars(run, holder, ordered.slice(from, to), Number(step.value), (low, high) => { range = [from + low, from + high]; draw(); });
-    resetButton(holder, range !== null, () => { range = null; draw(); });
+    const bin = step.value === "" ? -1 : run.bin(Number(step.value));
+    const ordered = orderedRanks(run, sort.value, Number(top.value), bin, stage.value);
+    const [from, to] = chosenRange("bars-zoom", ordered.length) ?? [0, ordered.length];
+    drawBars(run, holder, ordered.slice(from, to), bin, ([low, high]) => { choose("bars-zoom", `${from + low}-${from + high}`); draw(); });
+    resetButton(holder, to - from < ordered.length, () => { choose("bars-zoom", null); draw(); });
   };
-  const changed = () => { range = null; draw(); };
+  const changed = () => { choose("bars-zoom", null); draw(); };
   [sort, top, step, stage].forEach((select) => select.addEventListener("change", changed));
   onRedraw(holder, draw);
+}
+
+// The first step of the dearest finding, where it holds in some steps only.
+function presetStep(run) {
+  const isBrief = run.top && run.top.pattern !== "persistent" && run.top.steps.length && run.top.steps.length < run.document.run.steps.length;
+  const bin = isBrief ? run.bin(run.top.steps[0]) : -1;
+  return bin < 0 ? null : run.bins[bin][0];
 }
 
 // Sort first, cut then: the top N are the N largest, not the first N sorted.
@@ -32,7 +39,7 @@ function orderedRanks(run, sort, top, bin, stage) {
 }
 
 function drawBars(run, holder, ranks, bin, zoom) {
-  const width = Math.max(320, holder.clientWidth), height = 290, left = 62, bottom = 30, upper = 12;
+  const width = Math.max(320, holder.clientWidth), height = 304, left = 78, bottom = 46, upper = 12;
   const { canvas, paint } = canvasFor(holder, width, height, t("ranks.title"));
   const parts = PARTS.filter((part) => run.metrics[part]);
   const totals = ranks.map((rank) => parts.reduce((sum, part) => sum + Math.max(0, zero(run.value(part, rank, bin))), 0));
@@ -60,6 +67,8 @@ function drawBars(run, holder, ranks, bin, zoom) {
     if (run.blamed.has(rank)) markBar(paint, left + (i + 0.5) * pitch, y(base) - 3);
   }
   labelBars(paint, ranks, left, pitch, height - bottom + 18);
+  axisTitle(paint, t("axis.rank"), left + (width - left) / 2, height - 8);
+  axisTitle(paint, t("axis.time"), 12, upper + (height - bottom - upper) / 2, true);
   paint.strokeStyle = colour("ink");
   paint.lineWidth = 1.5;
   paint.setLineDash([5, 4]);
@@ -72,8 +81,9 @@ function drawBars(run, holder, ranks, bin, zoom) {
     textOf: (i) => barText(run, ranks[i], parts, totals[i], bin),
     move: (i, dx) => Math.max(0, Math.min(ranks.length - 1, (i ?? -1) + dx)),
     place: (i) => [left + (i + 0.5) * pitch, y(totals[i])],
+    click: (i) => showPanel("rank", ranks[i], bin < 0 ? null : run.bins[bin][0]),
   });
-  dragRange(canvas, index, zoom);
+  dragRange(canvas, { indexAt: (x) => [index(x), 0], choose: zoom, plot: { left, top: upper, width: width - left, height: height - bottom - upper } });
   legendBars(holder, parts, middle, ranks.some((rank) => run.blamed.has(rank)));
 }
 
@@ -110,7 +120,7 @@ function labelBars(paint, ranks, left, pitch, y) {
 
 function barText(run, rank, parts, total, bin) {
   const lines = parts.map((part) => [part, run.value(part, rank, bin)]).filter(([, us]) => us > 0);
-  return [t("rank", { rank }), run.placeName(rank), `${metricName("total")} ${formatUs(total)}`,
+  return [run.locator(rank), run.stageName(rank), `${metricName("total")} ${formatUs(total)}`,
     ...lines.map(([part, us]) => `${t(`part.${part}`)} ${formatUs(us)}`)].filter(Boolean).join("\n");
 }
 

@@ -4,6 +4,7 @@ function baselineWidget(run) {
   const holder = byId("changes"), choice = byId("baseline-show");
   if (!holder) return;
   const draw = () => {
+    fillChoice(choice);
     const rows = run.changes.filter((change) => choice.value === "all" || change.is_certain || change.what === "step");
     const reach = Math.max(0.02, ...rows.slice(0, 400).flatMap((one) => [one.change_share, one.low_share, one.high_share].map((share) => Math.min(1.5, Math.abs(share)))));
     sortableTable(holder, {

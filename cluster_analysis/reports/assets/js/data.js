@@ -25,6 +25,7 @@ class Run {
       hosts: header.hosts, groups: header.groups, operators: header.operators, chains: header.chains,
       transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
       changes: header.changes, metricNames: header.metric_names, columns,
+      kernelKinds: header.kernel_kinds, ticket: header.ticket,
     });
     this.nBins = this.bins.length;
     this.places = new Map(header.placed.map((rank, i) => {
@@ -33,12 +34,20 @@ class Run {
     }));
     this.row = new Map(this.ranks.map((rank, row) => [rank, row]));
     this.groupById = new Map(this.groups.map((group) => [group.group, group]));
-    // Only alarms mark ranks in the charts: what costs nothing must not draw the eye.
-    const alarms = this.document.findings.filter((one) => /^slow_(rank|host)$/.test(one.kind) && one.severity !== "info");
-    this.blamed = new Set(alarms.flatMap((one) => one.ranks));
+    // Only alarms mark anything in the charts: what costs nothing must not draw the eye.
+    this.alarms = this.document.findings.filter((one) => one.severity !== "info");
+    this.blamed = new Set(this.alarms.filter((one) => /^slow_(rank|host|nic)$/.test(one.kind)).flatMap((one) => one.ranks));
+    this.markedLinks = new Set(this.alarms.flatMap((one) => one.links.map(({ src, dst }) => `${src}>${dst}`)));
+    this.top = this.alarms[0] ?? null;
     this.metrics = this.#derive(header.metrics);
     this.peerCache = new Map();
+    // How long a rank of a group waits a step for one of the others: {group, rank, us}.
+    const waits = ["group", "rank", "us"].map((name) => columns[`wait.${name}`] ?? []);
+    this.waits = Array.from(waits[0], (group, i) => ({ group: header.wait_groups[group], rank: waits[1][i], us: waits[2][i] }));
   }
+
+  // µs a step of a kind of kernel on a rank; NaN where it was not measured.
+  kernel(rank, kind) { return this.columns.kernels?.[this.row.get(rank) * this.kernelKinds.length + kind] ?? NaN; }
 
   // Metrics made of others: name → function of a cell.
   #derive(measured) {
@@ -67,6 +76,15 @@ class Run {
       if (!Number.isNaN(one)) { sum += one * this.bins[i].length; weight += this.bins[i].length; }
     }
     return weight ? sum / weight : NaN;
+  }
+
+  bin(step) { return this.bins.findIndex((steps) => steps.includes(step)); }
+
+  // Findings that name a rank, its host, or a link that ends there.
+  findingsOf(rank) {
+    const host = this.places.get(rank)?.host ?? null;
+    return this.document.findings.filter((one) => one.ranks.includes(rank) || (one.kind === "slow_host" && one.hosts.includes(host)) ||
+      one.links.some(({ src, dst }) => src === rank || dst === rank));
   }
 
   stage(rank) { return this.places.get(rank)?.stage ?? null; }
@@ -99,19 +117,27 @@ class Run {
     return steps.length === 1 ? `${steps[0]}` : `${steps[0]}–${steps[steps.length - 1]}`;
   }
 
+  stepsText(bin) { return t(this.bins[bin].length === 1 ? "run.step" : "finding.steps", { steps: this.binName(bin) }); }
+
   hostName(host) {
     if (host === null || host === undefined) return t("unknown");
     const address = this.addresses[host];
     return t("map.host", { host: address ? `${host} (${address})` : host });
   }
 
-  placeName(rank) {
-    const place = this.places.get(rank);
-    if (!place) return "";
-    const parts = [place.host === null ? "" : this.hostName(place.host)];
-    if (place.device !== null) parts.push(t("device", { device: place.device }));
-    if (place.stage !== null) parts.push(t("map.stage", { stage: place.stage }));
-    return parts.filter(Boolean).join(" · ");
+  // The one way to say where a rank is, as places.py does: "rank 13 = host 2 / device 5".
+  locator(rank) {
+    const place = this.places.get(rank), parts = [];
+    if (place && place.host !== null) parts.push(this.addresses[place.host] ?? this.hostName(place.host));
+    if (place && place.device !== null) parts.push(t("device", { device: place.device }));
+    return parts.length ? t("locator", { rank: t("rank", { rank }), place: parts.join(" / ") }) : t("rank", { rank });
+  }
+
+  locatorOfHosts(hosts) { return hosts.map((host) => this.hostName(host)).join(", "); }
+
+  stageName(rank) {
+    const stage = this.stage(rank);
+    return stage === null ? "" : t("map.stage", { stage });
   }
 }
 

@@ -22,11 +22,37 @@ function openFinding(run, details) {
     else if (finding.ranks.length) rankFigures(run, finding, figures);
     waitedFigure(run, finding, waited);
   };
-  if (!details.dataset.drawn) {
-    details.dataset.drawn = "yes";
-    state.redraws.push({ element: details, seen: true, draw: () => { if (details.open) draw(); else details.dataset.drawn = ""; } });
+  if (!details.widget) {
+    details.widget = true;
+    state.redraws.push({ element: details, draw: () => { if (details.open) draw(); } });
   }
   draw();
+  details.dataset.drawn = "yes";
+}
+
+// Which findings are open is part of the address; `#finding-…` opens one, too.
+function keepOpenFindings(run) {
+  const all = [...document.querySelectorAll("details.finding")], id = (details) => details.id.replace(/^finding-/, "");
+  const named = () => new Set((chosen("open") ?? "").split(",").filter(Boolean));
+  for (const details of all) {
+    details.addEventListener("toggle", () => {
+      if (details.open) openFinding(run, details);
+      const open = named();
+      if (open.has(id(details)) === details.open) return;
+      open[details.open ? "add" : "delete"](id(details));
+      if (!details.open && address.anchor === details.id) address.anchor = "";
+      if (!state.isPrinting) choose("open", [...open].join(","));
+    });
+  }
+  address.appliers.push(() => {
+    const open = named();
+    for (const details of all) {
+      const isOpen = open.has(id(details)) || address.anchor === details.id;
+      if (details.open !== isOpen) details.open = isOpen;
+      // The browser tells of it later; the page must have its height now.
+      if (isOpen && !details.dataset.drawn) openFinding(run, details);
+    }
+  });
 }
 
 function figure(parent, title) {
@@ -44,9 +70,9 @@ function rankFigures(run, finding, figures) {
   // Both figures first: the width of each depends on how many there are.
   const bySteps = run.nBins > 1 ? figure(figures, t("finding.bystep", { metric: name })) : null;
   const dots = comparedRanks(run, finding).map((rank) => ({
-    value: run.value(metric, rank), label: t("rank", { rank }), isCulprit: culprits.has(rank),
+    value: run.value(metric, rank), label: run.locator(rank), short: t("rank", { rank }), rank, isCulprit: culprits.has(rank),
   }));
-  drawStrip(holder, { dots, format: formatUs, label: t("finding.among", { metric: name }) });
+  drawStrip(holder, { dots, format: formatUs, label: t("finding.among", { metric: name }), open: ({ rank }) => showPanel("rank", rank) });
   holder.parentElement.append(stripLegend());
   if (bySteps) drawSteps(run, finding, metric, bySteps);
 }
@@ -86,30 +112,42 @@ function drawSteps(run, finding, metric, holder) {
   stepChart(holder, data, culprits.length === 1 ? t("rank", { rank: culprits[0] }) : t("finding.this"));
 }
 
-function stepChart(holder, data, name) {
+function stepChart(holder, data, name, bin = -1) {
   const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false } };
-  // Where the pointer is on no step (index null) the legend tells the mean of all steps.
+  // Where the pointer is on no step (index null) the legend tells the chosen step, or the mean of all.
   const mean = (values) => { const known = values.filter((one) => one !== null); return known.reduce((sum, one) => sum + one, 0) / known.length; };
-  const at = (plot, series, index) => (index === null || index === undefined ? mean(plot.data[series]) : plot.data[series][index] ?? NaN);
+  const shown = (index) => index ?? (bin >= 0 ? bin : null);
+  const at = (plot, series, index) => (shown(index) === null ? mean(plot.data[series]) : plot.data[series][shown(index)] ?? NaN);
   const written = (plot, _, series, index) => formatMs(at(plot, series, index));
   const band = (plot, _, series, index) => `${formatMs(at(plot, series, index))} – ${formatMs(at(plot, series + 1, index))}`;
   holder.replaceChildren();
   return new uPlot({
-    width: Math.max(280, holder.clientWidth || 480), height: 170,
+    width: Math.max(280, Math.min(640, holder.clientWidth || 480)), height: 188,
     scales: { x: { time: false } },
+    hooks: { draw: [(plot) => markStep(plot, bin)] },
     cursor: { y: false, points: { size: 6 } },
-    axes: [{ ...axis, size: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
+    axes: [{ ...axis, size: 26, label: t("axis.step"), labelSize: 20, labelGap: 0, labelFont: "12px sans-serif", font: "12px sans-serif", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
            { ...axis, size: 64, values: (_, values) => values.map((value) => formatMs(value)) }],
     bands: [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }],
     legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "degraded", "compute", "overlapped", "overlapped"][i] ?? "line") } },
     series: [
-      { label: t("ops.step"), value: (_, value) => (value === null || value === undefined ? t("ranks.allsteps") : `${value}`) },
+      { label: t("axis.step"), value: (plot, value, _, index) => (shown(index) === null ? t("ranks.allsteps") : `${plot.data[0][shown(index)]}`) },
       { label: name, stroke: () => colour("degraded"), width: 2, value: written, points: { show: data[0].length < 40, size: 5 } },
       { label: t("finding.medianline"), stroke: () => colour("compute"), width: 2, value: written, points: { show: false } },
       { label: t("finding.band"), stroke: () => colour("overlapped"), width: 1, value: band, points: { show: false } },
       { label: "", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
     ],
   }, data, holder);
+}
+
+function markStep(plot, bin) {
+  if (bin < 0) return;
+  const x = plot.valToPos(plot.data[0][bin], "x", true), { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour("ink");
+  ctx.setLineDash([4, 4]);
+  line(ctx, x, bbox.top, x, bbox.top + bbox.height);
+  ctx.restore();
 }
 
 // Bandwidth of the link among the links of its transport and kind of operator.
@@ -133,9 +171,9 @@ function linkFigures(run, finding, figures) {
     const dots = [];
     for (let i = 0; i < link.n; i++) {
       if (link.transport[i] !== transport || link.op[i] !== op) continue;
-      dots.push({ value: link.gbps[i], label: `${link.src[i]} → ${link.dst[i]}`, isCulprit: isThis.has(`${link.src[i]}>${link.dst[i]}`) });
+      dots.push({ value: link.gbps[i], label: `${run.locator(link.src[i])} → ${run.locator(link.dst[i])}`, short: `${link.src[i]} → ${link.dst[i]}`, link: `${link.src[i]}>${link.dst[i]}`, isCulprit: isThis.has(`${link.src[i]}>${link.dst[i]}`) });
     }
-    drawStrip(holder, { dots, format: formatGbps, label: title });
+    drawStrip(holder, { dots, format: formatGbps, label: title, open: (dot) => showPanel("link", dot.link) });
     holder.parentElement.append(stripLegend());
   }
 }
@@ -153,7 +191,7 @@ function waitedFigure(run, finding, holder) {
   // Where the detector tells the chain in words, the groups one by one are for doubters.
   holder.append(el("details", { class: "groups-waited", open: finding.chain.length ? null : "" },
     el("summary", {}, t("finding.waited")), el("p", { class: "note" }, t("finding.waited.note")),
-    el("div", { class: "table" }, el("table", { class: "waiting" }, el("tbody", {}, ...body)))));
+    el("div", { class: "table cards" }, el("table", { class: "waiting" }, el("tbody", {}, ...body)))));
 }
 
 function groupName(group, id) {

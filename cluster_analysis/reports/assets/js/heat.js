@@ -9,15 +9,20 @@ function metricOptions(run) {
   return HEAT_METRICS.filter((metric) => run.metrics[metric]).map((metric) => [metric, metricName(metric)]);
 }
 
+// What the dearest finding rests on is what the charts show first.
+function presetMetric(run) {
+  return run.top && !run.top.links.length ? metricOf(run, run.top) : null;
+}
+
 function heatWidget(run) {
   const holder = byId("heat"), metric = byId("heat-metric"), scale = byId("heat-scale");
-  let range = null;
   const draw = () => {
-    fillChoice(metric, metricOptions(run));
-    const [from, to] = range ?? [0, run.ranks.length];
+    fillChoice(metric, metricOptions(run), presetMetric(run));
+    fillChoice(scale);
+    const [from, to] = chosenRange("heat-zoom", run.ranks.length) ?? [0, run.ranks.length];
     drawHeat(run, holder, { metric: metric.value, kind: scale.value, ranks: run.ranks.slice(from, to),
-      zoom: (low, high) => { range = [from + low, from + high]; draw(); } });
-    resetButton(holder, range !== null, () => { range = null; draw(); });
+      zoom: ([low, high]) => { choose("heat-zoom", `${from + low}-${from + high}`); draw(); } });
+    resetButton(holder, to - from < run.ranks.length, () => { choose("heat-zoom", null); draw(); });
   };
   [metric, scale].forEach((select) => select.addEventListener("change", draw));
   onRedraw(holder, draw);
@@ -34,24 +39,28 @@ function heatCells(run, ranks, metric, kind) {
 }
 
 function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
-  const left = 62, bottom = 26, width = Math.max(320, holder.clientWidth);
+  const left = 78, bottom = 46, width = Math.max(320, holder.clientWidth);
   const plot = width - left, nBins = run.nBins;
   const rowHeight = Math.max(2, Math.min(26, 420 / nBins));
   const height = Math.ceil(nBins * rowHeight) + bottom;
   const { canvas, paint } = canvasFor(holder, width, height, t("heat.title"));
   if (!ranks.length || !metric) return;
   const cells = heatCells(run, ranks, metric, kind);
-  const scale = scaleFor(cells, kind);
+  const scale = metricScale(run, metric, kind);
   const pitch = plot / ranks.length, columns = pixelColumns(ranks.length, left, plot);
-  const missing = parseColour(colour("missing")), gap = pitch > 5 ? 1 : 0;
+  const gap = pitch > 5 ? 1 : 0;
   for (const { x, width: wide, from, to } of columns) {
     for (let bin = 0; bin < nBins; bin++) {
       const value = mostDeviating(cells, from, to, bin, nBins, kind);
-      paint.fillStyle = css(Number.isNaN(value) ? missing : scale.at(value));
-      paint.fillRect(x, bin * rowHeight, wide - gap, rowHeight - (rowHeight > 5 ? 1 : 0));
+      const [y, tall] = [bin * rowHeight, rowHeight - (rowHeight > 5 ? 1 : 0)];
+      if (Number.isNaN(value)) { hollowCell(paint, x, y, wide - gap, tall); continue; }
+      paint.fillStyle = css(scale.at(value));
+      paint.fillRect(x, y, wide - gap, tall);
     }
   }
-  labelHeat(run, paint, { ranks, left, pitch, rowHeight, y: height - bottom + 17 });
+  labelHeat(run, paint, { ranks, left, pitch, rowHeight, y: height - bottom + 18 });
+  axisTitle(paint, t("axis.rank"), left + plot / 2, height - 8);
+  axisTitle(paint, t("axis.step"), 12, (height - bottom) / 2, true);
   const index = (x) => Math.max(0, Math.min(ranks.length - 1, Math.floor((x - left) / pitch)));
   pointer(canvas, {
     cellAt: (x, y) => (x < left || y >= nBins * rowHeight ? null : [index(x), Math.min(nBins - 1, Math.floor(y / rowHeight))]),
@@ -59,8 +68,9 @@ function drawHeat(run, holder, { metric, kind, ranks, zoom }) {
     move: (cell, dx, dy) => { const [i, bin] = cell ?? [-dx, -dy];
       return [Math.max(0, Math.min(ranks.length - 1, i + dx)), Math.max(0, Math.min(nBins - 1, bin + dy))]; },
     place: ([i, bin]) => [left + (i + 0.5) * pitch, (bin + 0.5) * rowHeight],
+    click: ([i, bin]) => showPanel("rank", ranks[i], run.bins[bin][0]),
   });
-  dragRange(canvas, index, zoom);
+  dragRange(canvas, { indexAt: (x) => [index(x), 0], choose: zoom, plot: { left, top: 0, width: plot, height: height - bottom } });
   const perPixel = Math.ceil(ranks.length / columns.length), isMarked = ranks.some((rank) => run.blamed.has(rank));
   legendHeat(holder, { scale, kind, metric, perPixel, isMarked }, run);
 }
@@ -85,7 +95,7 @@ function labelHeat(run, paint, { ranks, left, pitch, rowHeight, y }) {
 }
 
 function cellText(run, metric, rank, bin) {
-  return [t("rank", { rank }), run.placeName(rank), bin >= 0 ? t("finding.steps", { steps: run.binName(bin) }) : t("ranks.allsteps"),
+  return [run.locator(rank), run.stageName(rank), bin >= 0 ? run.stepsText(bin) : t("ranks.allsteps"),
     `${metricName(metric)} ${formatUs(run.value(metric, rank, bin))}`,
     `${t("peermedian", { value: formatUs(run.peerMedian(metric, rank, bin)) })} (${formatShare(zero(run.deviation(metric, rank, bin)))})`,
   ].filter(Boolean).join("\n");

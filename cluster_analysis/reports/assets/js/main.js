@@ -1,4 +1,4 @@
-// Start: unpack the data, put up the widgets, answer to switches, links and printing.
+// Start: unpack the data, draw everything, answer to switches, links, keys and printing.
 
 async function start() {
   root.classList.remove("no-script");
@@ -15,37 +15,57 @@ async function start() {
   const data = await unpack(byId("payload").textContent);
   state.words = data.header.words;
   const run = new Run(data);
+  readAddress();
+  for (const widget of [barsWidget, heatWidget, mapWidget, matrixWidget, tablesWidgets, baselineWidget, panelWidget, searchWidget]) widget(run);
+  // Draws everything, in the reader's language.
   setLanguage(stored("cluster-report-language") ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
-  for (const details of document.querySelectorAll("details.finding")) {
-    details.addEventListener("toggle", () => { if (details.open) openFinding(run, details); });
-  }
-  barsWidget(run);
-  heatWidget(run);
-  mapWidget(run);
-  matrixWidget(run);
-  tablesWidgets(run);
-  baselineWidget(run);
-  openFromAddress();
-  addEventListener("hashchange", openFromAddress);
-  let theme = root.dataset.theme;
-  addEventListener("beforeprint", () => {
-    theme = root.dataset.theme;
-    setTheme("light");
-    document.querySelectorAll("details.finding").forEach((details) => { details.open = true; openFinding(run, details); });
-    document.querySelectorAll("details.groups-waited").forEach((details) => { details.open = true; });
-    showAll();
-  });
-  addEventListener("afterprint", () => setTheme(theme));
-  let resizing = 0;
-  addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
+  keepOpenFindings(run);
+  address.appliers.unshift(redraw);
+  keepChoices();
+  keepLinks();
+  copyButton(byId("copy-link"), () => location.href);
+  copyButton(byId("copy-ticket"), () => run.ticket);
+  for (const button of document.querySelectorAll("button.copy")) copyButton(button, () => button.dataset.text);
+  watchBar();
+  address.appliers.slice(1).forEach((apply) => apply());
+  goTo(address.anchor);
+  // "popstate" comes for "back" and for an address that somebody edits.
+  addEventListener("popstate", () => { readAddress(); applyAddress(); });
+  listenToPrinting(run);
+  let resizing = 0, width = innerWidth;
+  // Phones change the height alone when their own bars come and go.
+  addEventListener("resize", () => { if (innerWidth === width) return; width = innerWidth; clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
+  tipLeavesWithItsChart();
   // For those who want the numbers: the browser's console, and the tests.
-  window.clusterReport = { run, showAll, ready: true };
+  window.clusterReport = { run, scale: (metric, kind) => metricScale(run, metric, kind).ends, ready: true };
 }
 
-// A link such as report.html#finding-slow_rank-5 opens that finding.
-function openFromAddress() {
-  const target = location.hash ? byId(decodeURIComponent(location.hash.slice(1))) : null;
-  if (target?.matches("details.finding")) target.open = true;
+// The bar lies over the page: what a link leads to must stop below it. On small screens it scrolls away.
+function watchBar() {
+  const bar = document.querySelector(".bar");
+  const covered = () => (getComputedStyle(bar).position === "sticky" ? Math.ceil(bar.getBoundingClientRect().height) : 0);
+  const measure = () => root.style.setProperty("--bar", `${covered()}px`);
+  new ResizeObserver(measure).observe(bar);
+  measure();
+}
+
+function listenToPrinting(run) {
+  let theme = root.dataset.theme;
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    state.isPrinting = true;
+    theme = root.dataset.theme;
+    setTheme("light");
+    closed = [...document.querySelectorAll("details.finding:not([open])")];
+    for (const details of closed) { details.open = true; openFinding(run, details); }
+    // Drawn with the findings, and gone with them.
+    document.querySelectorAll("details.groups-waited").forEach((details) => { details.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    for (const details of closed) details.open = false;
+    setTheme(theme);
+    setTimeout(() => { state.isPrinting = false; });
+  });
 }
 
 start();

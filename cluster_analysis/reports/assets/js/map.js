@@ -3,7 +3,9 @@
 function mapWidget(run) {
   const holder = byId("map"), arrange = byId("map-arrange"), metric = byId("map-metric"), scale = byId("map-scale");
   const draw = () => {
-    fillChoice(metric, metricOptions(run));
+    fillChoice(arrange);
+    fillChoice(scale);
+    fillChoice(metric, metricOptions(run), presetMetric(run));
     drawMap(run, holder, arrange.value === "grid" ? gridBlocks(run) : hostBlocks(run), metric.value, scale.value, arrange.value);
   };
   [arrange, metric, scale].forEach((select) => select.addEventListener("change", draw));
@@ -57,7 +59,7 @@ function drawMap(run, holder, blocks, metric, kind, arrange) {
   const placed = layOut(blocks, width, size);
   const { canvas, paint } = canvasFor(holder, width, placed.height, t("map.title"));
   const values = new Map(run.ranks.map((rank) => [rank, kind === "deviation" ? run.deviation(metric, rank) : run.value(metric, rank)]));
-  const scale = scaleFor(values.values(), kind);
+  const scale = metricScale(run, metric, kind);
   paint.textAlign = "left";
   for (const { text, x, y } of placed.names) {
     paint.fillStyle = colour("muted");
@@ -65,8 +67,8 @@ function drawMap(run, holder, blocks, metric, kind, arrange) {
   }
   for (const { rank, x, y } of placed.cells) {
     const value = values.get(rank);
-    paint.fillStyle = Number.isNaN(value) ? colour("missing") : css(scale.at(value));
-    paint.fillRect(x, y, size - 2, size - 2);
+    if (Number.isNaN(value)) hollowCell(paint, x, y, size - 2, size - 2);
+    else { paint.fillStyle = css(scale.at(value)); paint.fillRect(x, y, size - 2, size - 2); }
     if (size >= 30) labelCell(paint, rank, x, y, size, Number.isNaN(value) ? null : scale.at(value));
     if (run.blamed.has(rank)) {
       paint.strokeStyle = colour("ink");
@@ -82,16 +84,17 @@ function drawMap(run, holder, blocks, metric, kind, arrange) {
     textOf: (cell) => cellText(run, metric, cell.rank, -1),
     move: (cell, dx, dy) => moveIn(placed.cells, cell, dx, dy),
     place: (cell) => [cell.x + size / 2, cell.y + size / 2],
+    click: (cell) => showPanel("rank", cell.rank),
   });
   const legend = scaleLegend(scale, kind === "deviation" ? formatShare : formatUs, kind === "deviation" ? [t("heat.less"), t("heat.more")] : ["", ""]);
   if (run.blamed.size) legend.append(el("span", {}, el("i", { class: "ring" }), t("ranks.marked")));
   holder.append(legend);
   if (kind === "deviation" && WAITING_METRICS.includes(metric)) holder.append(el("p", { class: "note binned" }, t("heat.waiting")));
-  if (arrange === "grid") holder.append(el("p", { class: "note binned" }, t("map.axes")));
+  holder.append(el("p", { class: "note binned" }, t(arrange === "grid" ? "map.axes" : "map.hostaxes")));
 }
 
 function labelCell(paint, rank, x, y, size, rgb) {
-  const [r, g, b] = rgb ?? parseColour(colour("missing"));
+  const [r, g, b] = rgb ?? parseColour(colour("paper"));
   paint.fillStyle = 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1d2226" : "#ffffff";
   paint.textAlign = "center";
   paint.fillText(`${rank}`, x + size / 2 - 1, y + size / 2 + 3);

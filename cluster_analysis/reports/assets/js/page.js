@@ -25,7 +25,10 @@ function formatMs(ms) {
 }
 const formatUs = (us) => formatMs(us / 1000);
 const formatGbps = (gbps) => (Number.isNaN(gbps) ? "–" : `${gbps.toPrecision(3)} GB/s`);
-const formatShare = (share) => `${share >= 0 ? "+" : "−"}${Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+function formatShare(share) {
+  const text = Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0);
+  return `${Number(text) === 0 ? "±" : share > 0 ? "+" : "−"}${text} %`;
+}
 
 function formatBytes(bytes) {
   if (!(bytes > 0)) return "0 MB";
@@ -73,13 +76,6 @@ function el(name, attributes = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 
-// Fill a choice; keeps what was chosen where it still exists. options: [value, text].
-function fillChoice(select, options) {
-  const before = select.value;
-  select.replaceChildren(...options.map(([value, text]) => el("option", { value }, text)));
-  if (options.some(([value]) => `${value}` === before)) select.value = before;
-}
-
 function stored(name, value) {
   // A page opened from a file may have no storage; the choice then lasts as long as the page.
   try {
@@ -113,31 +109,29 @@ function setLanguage(language, remember = false) {
   redraw();
 }
 
-// A widget draws itself when it is first seen and again when theme, language or width change.
+// A widget draws itself at the start and again when theme, language, width or what is chosen change. All of the page is
+// drawn before it answers: a chart that grew later would move what the reader has just been sent to.
 function onRedraw(element, draw) {
-  const widget = { element, draw, seen: false };
-  state.redraws.push(widget);
-  new IntersectionObserver((entries, observer) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    observer.disconnect();
-    show(widget);
-  }, { rootMargin: "400px" }).observe(element);
-  return () => { if (widget.seen) draw(); };
+  state.redraws.push({ element, draw });
 }
 
-function show(widget) {
-  if (!widget.seen) { widget.seen = true; widget.draw(); }
+function redraw() {
+  tip("");
+  for (const widget of state.redraws) widget.draw();
 }
-
-function redraw() { for (const widget of state.redraws) if (widget.seen) widget.draw(); }
-function showAll() { state.redraws.forEach(show); }
 
 function tip(text, x, y) {
   const box = byId("tip");
   box.hidden = !text;
   if (!text) return;
+  box.scrolled = scrollY;
   box.textContent = text;
   const { width, height } = box.getBoundingClientRect();
   box.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - width - 12))}px`;
   box.style.top = `${y + 18 + height > innerHeight ? Math.max(8, y - height - 14) : y + 18}px`;
+}
+
+// A tip does not outlive its place: what has been scrolled since lies elsewhere now.
+function tipLeavesWithItsChart() {
+  addEventListener("scroll", () => { if (byId("tip").scrolled !== scrollY) tip(""); }, { passive: true });
 }

@@ -36,31 +36,43 @@ const SEQUENTIAL = ["mid", "low-1", "low-2", "low-3"];
 const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
 const rampCss = (names) => `linear-gradient(90deg, ${names.map(colour).join(", ")})`;
 
+// Less than this from the peers is as usual: in a healthy job nothing stands out.
+const LEAST_DEVIATION = 0.05;
+
 // A colour scale that one outlier cannot wash out: it ends at the 2nd and 98th percentile.
-// kind "deviation" is symmetric around 0, "value" runs from low to high.
-function scaleFor(values, kind, atLeast = 0.02) {
+// kind "deviation" is symmetric around 0, "value" runs from low to high; neither is narrower than 5 % to each side.
+function scaleFor(values, kind, atLeast = LEAST_DEVIATION, names = { deviation: DIVERGING, value: SEQUENTIAL }) {
   const ordered = sorted(values);
   const low = quantile(ordered, 0.02), high = quantile(ordered, 0.98);
   if (kind === "deviation") {
     // What stands out must show even when fewer than 2 % do: at least a third of the extreme.
     const extreme = ordered.length ? Math.max(Math.abs(ordered[0]), Math.abs(ordered[ordered.length - 1])) : 0;
     const end = Math.max(Math.abs(zero(low)), Math.abs(zero(high)), extreme / 3, atLeast);
-    const stops = DIVERGING.map((name) => parseColour(colour(name)));
-    return { names: DIVERGING, ends: [-end, end], at: (value) => mix(stops, 0.5 + value / (2 * end)) };
+    const stops = names.deviation.map((name) => parseColour(colour(name)));
+    return { names: names.deviation, ends: [-end, end], at: (value) => mix(stops, 0.5 + value / (2 * end)) };
   }
-  const stops = SEQUENTIAL.map((name) => parseColour(colour(name)));
-  const width = high - low || 1;
-  return { names: SEQUENTIAL, ends: [low, high], at: (value) => mix(stops, (value - low) / width) };
+  const stops = names.value.map((name) => parseColour(colour(name)));
+  const missing = Math.max(0, 2 * atLeast * Math.abs(zero(quantile(ordered, 0.5))) - (zero(high) - zero(low))) / 2;
+  const [from, to] = [Math.max(Math.min(0, zero(low)), zero(low) - missing), zero(high) + missing];
+  return { names: names.value, ends: [from, to], at: (value) => mix(stops, (value - from) / (to - from || 1)) };
+}
+
+// The scale of a metric is one for all charts of the page: the same colour means the same everywhere.
+const scaleCache = new Map();
+function metricScale(run, metric, kind) {
+  const key = `${metric}/${kind}/${root.dataset.theme}`;
+  if (!scaleCache.has(key)) scaleCache.set(key, scaleFor(heatCells(run, run.ranks, metric, kind), kind));
+  return scaleCache.get(key);
 }
 
 // The legend of a scale. `format` writes its ends.
-function scaleLegend(scale, format, words = ["", ""]) {
+function scaleLegend(scale, format, words = ["", ""], missing = t("heat.missing")) {
   const [low, high] = scale.ends;
   return el("div", { class: "legend" },
     el("span", {}, `${words[0] ? `${words[0]} ` : ""}${format(low)}`),
     el("i", { class: "ramp", style: { background: rampCss(scale.names) } }),
     el("span", {}, `${format(high)}${words[1] ? ` ${words[1]}` : ""}`),
-    el("span", {}, el("i", { style: { background: colour("missing") } }), t("heat.missing")));
+    el("span", {}, el("i", { class: "hollow" }), missing));
 }
 
 // Mouse and arrow keys over a canvas. cellAt(x, y) → cell or null; textOf(cell) → tooltip;
@@ -81,11 +93,16 @@ function pointer(canvas, { cellAt, textOf, move, place, click }) {
   }, { signal });
   canvas.addEventListener("mouseleave", () => tip(""), { signal });
   canvas.addEventListener("blur", () => tip(""), { signal });
-  if (click) canvas.addEventListener("click", (event) => { const cell = at(event); if (cell !== null) click(cell); }, { signal });
+  canvas.addEventListener("touchend", () => tip(""), { signal });
+  if (click) canvas.addEventListener("click", (event) => {
+    const cell = at(event);
+    // The end of a drag is no click.
+    if (cell !== null && !canvas.wasDragged) { tip(""); click(cell); }
+  }, { signal });
   if (!move) return;
   const keys = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   canvas.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && click && current !== null) { click(current); return; }
+    if (event.key === "Enter" && click && current !== null) { tip(""); click(current); return; }
     if (event.key === "Escape") { current = null; tip(""); return; }
     if (!keys[event.key]) return;
     event.preventDefault();
@@ -95,21 +112,42 @@ function pointer(canvas, { cellAt, textOf, move, place, click }) {
   }, { signal });
 }
 
-// Drag over a canvas chooses a range of its x axis.
-function dragRange(canvas, indexAt, choose) {
+// Drag over a canvas chooses a range of its x axis, or of both axes; what is chosen is drawn meanwhile.
+// indexAt(x, y) → [column, row]; choose([from, to], [from, to]) with ends that are not included.
+function dragRange(canvas, { indexAt, choose: chosenCells, isBoth = false, plot }) {
   canvas.dragging?.abort();
   canvas.dragging = new AbortController();
   const signal = canvas.dragging.signal;
-  let from = null;
-  canvas.addEventListener("mousedown", (event) => { from = indexAt(event.clientX - canvas.getBoundingClientRect().left); }, { signal });
+  let from = null, box = null;
+  const here = (event) => { const edge = canvas.getBoundingClientRect(); return [event.clientX - edge.left, event.clientY - edge.top]; };
+  const end = () => { from = null; box?.remove(); box = null; };
+  canvas.addEventListener("mousedown", (event) => {
+    canvas.wasDragged = false;
+    if (event.button === 0) from = here(event);
+  }, { signal });
+  addEventListener("mousemove", (event) => {
+    if (from === null) return;
+    const to = here(event);
+    if (!box && Math.hypot(to[0] - from[0], isBoth ? to[1] - from[1] : 0) < 4) return;
+    canvas.wasDragged = true;
+    tip("");
+    if (!box) { box = el("div", { class: "selection" }); canvas.parentElement.append(box); }
+    const [x1, x2] = inside([from[0], to[0]], plot.left, plot.left + plot.width);
+    const [y1, y2] = isBoth ? inside([from[1], to[1]], plot.top, plot.top + plot.height) : [plot.top, plot.top + plot.height];
+    Object.assign(box.style, { left: `${canvas.offsetLeft + x1}px`, top: `${canvas.offsetTop + y1}px`, width: `${x2 - x1}px`, height: `${y2 - y1}px` });
+  }, { signal });
   addEventListener("mouseup", (event) => {
     if (from === null) return;
-    const to = indexAt(event.clientX - canvas.getBoundingClientRect().left);
-    const [low, high] = [Math.min(from, to), Math.max(from, to)];
-    from = null;
-    if (high - low >= 2) choose(low, high + 1);
+    const [first, last] = [indexAt(...from), indexAt(...here(event))], isDrag = box !== null;
+    end();
+    const range = (i) => [Math.min(first[i], last[i]), Math.max(first[i], last[i]) + 1];
+    const [across, down] = [range(0), range(1)];
+    if (isDrag && (across[1] - across[0] > 2 || (isBoth && down[1] - down[0] > 2))) chosenCells(across, down);
   }, { signal });
+  addEventListener("keydown", (event) => { if (event.key === "Escape") end(); }, { signal });
 }
+
+const inside = (values, low, high) => values.map((one) => Math.max(low, Math.min(high, one))).sort((a, b) => a - b);
 
 // With more items than pixels a column stands for several. → [{x, width, from, to}], on whole pixels.
 function pixelColumns(n, left, width) {
@@ -134,4 +172,22 @@ function ticks(low, high, wanted = 5) {
   const found = [];
   for (let value = Math.ceil(low / step) * step; value <= high * (1 + 1e-9) + 1e-12; value += step) found.push(value);
   return found;
+}
+
+// What an axis shows: below its middle, or, turned, beside it.
+function axisTitle(paint, text, x, y, isTurned = false) {
+  paint.save();
+  paint.fillStyle = colour("muted");
+  paint.textAlign = "center";
+  paint.translate(x, y);
+  if (isTurned) paint.rotate(-Math.PI / 2);
+  paint.fillText(text, 0, 0);
+  paint.restore();
+}
+
+// A cell without a measurement is a ring, not one more grey.
+function hollowCell(paint, x, y, width, height) {
+  if (Math.min(width, height) < 5) { paint.fillStyle = colour("missing"); paint.fillRect(x, y, width, height); return; }
+  paint.strokeStyle = colour("missing");
+  paint.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
 }

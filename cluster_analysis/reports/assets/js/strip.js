@@ -1,15 +1,17 @@
 // A strip plot: every peer a dot, the culprits large and labelled, median and middle 80 % behind them.
 
 // dots: [{value, label, isCulprit}]; format writes a value.
-function drawStrip(holder, { dots, format, label, height = 110 }) {
+function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
   const width = Math.max(280, holder.clientWidth || 480), pad = 14, axis = 26;
   const { canvas, paint } = canvasFor(holder, width, height, label);
   const known = dots.filter((dot) => !Number.isNaN(dot.value));
   if (!known.length) return;
   const ordered = sorted(known.map((dot) => dot.value));
   const [low, high] = [ordered[0], ordered[ordered.length - 1]];
+  // Not narrower than 5 % to each side: peers that agree must look as if they did.
+  const centre = quantile(ordered, 0.5), least = LEAST_DEVIATION * Math.abs(centre);
   const margin = (high - low || Math.abs(high) || 1) * 0.06;
-  const [from, to] = [low - margin, high + margin];
+  const [from, to] = [Math.min(low - margin, centre - least), Math.max(high + margin, centre + least)];
   const x = (value) => pad + ((value - from) / (to - from)) * (width - 2 * pad);
   const middle = (height - axis) / 2 + 6;
   const peers = sorted(known.filter((dot) => !dot.isCulprit).map((dot) => dot.value));
@@ -35,6 +37,7 @@ function drawStrip(holder, { dots, format, label, height = 110 }) {
   pointer(canvas, {
     cellAt: (px, py) => nearest(placed, px, py),
     textOf: (one) => `${one.dot.label}\n${format(one.dot.value)}`,
+    click: open ? (one) => open(one.dot) : null,
   });
 }
 
@@ -47,11 +50,11 @@ function labelCulprits(paint, culprits, width) {
   if (culprits.length && culprits.length <= 3) {
     let free = -Infinity;
     for (const one of [...culprits].sort((a, b) => a.x - b.x)) {
-      const half = paint.measureText(one.dot.label).width / 2;
+      const half = paint.measureText(one.dot.short).width / 2;
       // A label that would lie on another one is left to the tooltip.
       if (one.x - half < free) continue;
       free = Math.max(half, one.x) + half + 6;
-      paint.fillText(one.dot.label, Math.max(half, Math.min(width - half, one.x)), one.y - 11);
+      paint.fillText(one.dot.short, Math.max(half, Math.min(width - half, one.x)), one.y - 11);
     }
   }
 }

@@ -1,0 +1,34 @@
+"""Jobs of the models in `benchmarks.models`: written as profilers do, and judged by reading their files."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+from benchmarks.detection.field_rules import RULES
+from benchmarks.detection.scoring import Said
+from benchmarks.models.streams import model as streams
+from benchmarks.models.truth import KnownJob
+from cluster_analysis import pipeline
+from cluster_analysis.options import AnalyseOptions
+
+#: Rules that need nothing but step times: the calls are laid out, and let go, before judging.
+_RULES = ("5 % spread",)
+MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams,)}
+
+
+def judge(source: str, mode: str, seed: int, fault_class: str | None) -> tuple[KnownJob, Said]:
+    """Write one job of a model, judge it, and return what is true and what was said."""
+    with tempfile.TemporaryDirectory(prefix="model-") as folder:
+        known: KnownJob = MODELS[source].make(mode, seed, fault_class, Path(folder))
+        return known, said_of(Path(folder))
+
+
+def said_of(run: Path) -> Said:
+    """Judge a run directory as the command does, in this process."""
+    options = AnalyseOptions(run=run, scheduler="threads", n_workers=1, write_report=False)
+    with pipeline.examined(options) as examined:
+        document = pipeline.judged(examined).document
+        rules = {name: RULES[name](examined.evidence, examined.topology) for name in _RULES}
+    return Said(document.verdict, document.findings, document.replay.get("error_share"), rules)

@@ -1,0 +1,38 @@
+"""Write one job of a model, to look at it: python -m benchmarks.models streams hard 101003 OUT 'uplink'."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.models.streams import model as streams
+
+MODELS = {one.NAME: one for one in (streams,)}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the job, and print what is true of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=sorted(MODELS))
+    parser.add_argument("mode", choices=("plain", "hard"))
+    parser.add_argument("seed", type=int)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("fault_class", nargs="?", help="healthy without one")
+    options = parser.parse_args(arguments)
+    model = MODELS[options.model]
+    if options.fault_class not in (None, *model.FAULT_CLASSES):
+        parser.error(f"class of fault: one of {', '.join(map(repr, model.FAULT_CLASSES))}")
+    job = model.make(options.mode, options.seed, options.fault_class, options.folder)
+    print(f"{job.n_ranks} ranks, {job.about}, {job.step_ms:.1f} ms a step, {job.cost_ms:.1f} of it lost")
+    for fault in job.faults:
+        print(
+            f"{fault.kind} ranks {fault.ranks} hosts {fault.hosts} links {fault.links}: {fault.cost_ms:.1f} "
+            f"ms with all others mended, {fault.marginal_ms:.1f} with none"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""What a model knows of the job it wrote: all that the runner needs, and nothing of how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_run.findings import Finding
+
+
+@dataclass(frozen=True)
+class KnownFault:
+    """One fault, and what it truly costs: the job made again without it, with the same draws.
+
+    `accepted` are the kinds that name it right: more than one where the files cannot tell them apart.
+    `cost_ms` is a step's saving with all other faults mended, `marginal_ms` with all others left: two equal
+    faults hide each other. `ranks` are a host's ranks, or the ends of links.
+    """
+
+    kind: str
+    accepted: tuple[str, ...]
+    ranks: tuple[int, ...]
+    hosts: tuple[str, ...]
+    links: tuple[tuple[int, int], ...]
+    cost_ms: float
+    marginal_ms: float
+
+
+@dataclass(frozen=True)
+class KnownJob:
+    """A job that lies in `folder` as profilers write it. `cost_ms` is of all faults together, a step.
+
+    `saving_ms(finding)` is what a step truly gains if what a finding names were as its peers.
+    """
+
+    folder: Path
+    mode: str
+    seed: int
+    fault_class: str
+    about: str
+    n_ranks: int
+    step_ms: float
+    cost_ms: float
+    faults: tuple[KnownFault, ...]
+    saving_ms: Callable[[Finding], float]

@@ -1,0 +1,78 @@
+"""What detectors are given: the job, its limits, and the comparisons that several of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from cluster_analysis.judge.measures.deviation import Deviation, deviations
+from cluster_analysis.judge.measures.links import Observations, observe
+from cluster_analysis.judge.measures.metrics import Metric, metrics, outside_experts
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import JobView, build_view
+from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.limits import Thresholds
+
+
+@dataclass(frozen=True)
+class Case:
+    """One job before the detectors. `links` are observations of single links, None without a matrix."""
+
+    evidence: JobEvidence
+    view: JobView
+    links: Observations | None
+    limits: Thresholds
+    _compared: dict[tuple[str, bytes], Deviation] = field(default_factory=dict)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The local times that were measured."""
+        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
+
+    @cached_property
+    def outside_experts(self) -> tuple[Metric, ...]:
+        """The same, computing without that of experts where it is known."""
+        return tuple(outside_experts(one, self.view) for one in self.metrics)
+
+    def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
+        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
+        left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
+        key = (f"{metric.name} {id(metric.values)}", left_out.tobytes())
+        if key not in self._compared:
+            values = np.where(left_out[:, None], np.nan, metric.values)
+            self._compared[key] = deviations(
+                values, self.view, metric.floor, self.limits, use_replicas=metric.is_log
+            )
+        return self._compared[key]
+
+    def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:
+        """Which ranks (R,) are among those of `found`."""
+        return np.isin(self.view.ranks, [rank for one in found for rank in one.ranks])
+
+    def in_slow_hosts(self, metric: Metric, found: Sequence[Suspect]) -> BoolArray:
+        """Which ranks (R,) belong to a host that was found slow in a metric: they are no peers of others."""
+        return self.ranks_of([one for one in found if one.kind == "slow_host" and one.metric == metric.name])
+
+
+class Detector(Protocol):
+    """One question: which parts of a job may have lost time. Pure: the same case, the same suspects."""
+
+    def __call__(self, case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+        """Give suspects.
+
+        Args:
+            case: the job.
+            found: what the detectors before this one have found: a rank of a slow host is not slow itself.
+        """
+        ...
+
+
+def build_case(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Case:
+    """Prepare a job of at least one step for its detectors."""
+    return Case(evidence, build_view(evidence, topology), observe(evidence, topology), limits)

@@ -1,0 +1,26 @@
+"""All detectors, in the order in which they are asked: what one has found, the later ones know."""
+
+from __future__ import annotations
+
+from cluster_analysis.judge.case import Detector
+from cluster_analysis.judge.detectors import (
+    group_transfers,
+    pauses,
+    retransmission,
+    slow_host,
+    slow_network,
+    slow_rank,
+    whole_job,
+    workload,
+)
+
+DETECTORS: tuple[Detector, ...] = (
+    slow_host.detect,
+    pauses.detect,
+    slow_rank.detect,
+    workload.detect,
+    slow_network.detect,
+    group_transfers.detect,
+    retransmission.detect,
+    whole_job.detect,
+)

@@ -1,0 +1,41 @@
+"""What a suspect costs, and what of it is told: the numbers that decide, each with its reason."""
+
+from __future__ import annotations
+
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
+
+# Whatif.
+#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
+GOOD_ERROR = TOLERANCE_SHARE
+GOOD_SHARE = 0.5
+#: Share of a suspect's excess that must lie in steps whose replay is good.
+TELLING_SHARE = 0.1
+#: Suspects that are repaired one after the other; the rest costs less than these.
+N_GREEDY = 4
+
+# Placement.
+#: TP/CP peers that it takes to say where in the step a device loses its time.
+ENOUGH_TP_CP_PEERS = 2
+#: Gaps shorter than this share of the mean hold no computing to speak of.
+LEAST_WORK = 0.05
+
+# Attribution.
+#: Less waiting than this a step is nobody's news.
+LEAST_WAITING_US = 200.0
+#: Rows of a chain: who waits, through which group.
+N_LINKS_OF_CHAIN = 4
+
+# Gates.
+#: A suspect that costs this many times more once costlier ones are repaired is hidden behind them.
+HIDDEN_FACTOR = 2.0
+
+# Detection.
+#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
+#: save, and findings that get a chain.
+N_PLACEBOS = 2
+MAX_SUSPECTS = 24
+N_CHAINS = 5
+
+# Open questions.
+#: A step in which some rank was late by this share of what all communicate for longer may be that rank's.
+LATE_SHARE = 0.1

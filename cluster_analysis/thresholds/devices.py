@@ -1,0 +1,44 @@
+"""Slow ranks, their kernels and their pauses: the numbers that decide, each with its reason."""
+
+from __future__ import annotations
+
+# Slow rank.
+#: Steps this many times as far out as the middle one are no part of what lasts.
+FAR_ABOVE_FACTOR = 2.0
+#: A step so many standard deviations below a rank's level, and below half of it, is none in which it is slow.
+CLEARLY_SIGMAS = 3.0
+#: Of three or four steps a ramp is on the slow side in so many.
+SHORT_SHARE = 0.6
+#: A rise over all steps is a trend from so many standard errors on.
+TREND_SIGMAS = 6.0
+
+# Kernels.
+#: Kinds of kernels below this share of a device's computing explain nothing.
+SMALL_SHARE = 0.02
+#: Slower than this on the whole, or there is nothing to explain; a kind counts from half of the whole on.
+LEAST_EXCESS = 0.01
+SLOW_KIND_SHARE = 0.5
+#: Slow kinds with this share of the time are all that matter.
+NEARLY_ALL_SHARE = 0.9
+#: Other numbers of calls, by more than this share, are other work.
+AS_OFTEN_SHARE = 0.01
+#: Kinds of kernels that are named.
+N_NAMED = 3
+
+# Pauses.
+#: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
+ONE_GAP_SHARE = 0.6
+#: Two pauses as alike as this have one cause; the chance of two different ones rarely agrees so well.
+ALIKE_SHARE = 0.15
+#: Share of pairs of accidents that are; of those that are more alike, so much less, down to this.
+ALIKE_BY_CHANCE = 0.2
+LEAST_ALIKE_BY_CHANCE = 0.03
+#: Of so many pauses one may be longer: an accident came on top.
+ENOUGH_PAUSES = 4
+#: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
+USUAL_RATE = 0.004
+USUAL_CELLS = 100
+#: Or all are this many times as long as any pause of another rank, and not more unequal than that.
+BEYOND_OTHERS_FACTOR = 1.5
+#: All ranks pause where a step idles longer than usual by so many of the smallest effects of one rank.
+JOB_PAUSE_FACTOR = 4

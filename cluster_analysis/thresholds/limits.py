@@ -1,0 +1,105 @@
+"""The limits that an analysis can be given: whether something is reported at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Defaults measured on real captures and on the benchmark; see docs/detection.md."""
+
+    #: False-discovery rate inside each family of tests.
+    false_discovery_rate: float = 0.01
+    #: With fewer peers than this a rank is not compared, only described.
+    min_peers: int = FEWEST_PEERS
+    #: Scale floors: peers agree to 0.05-1 % in healthy jobs, a tighter scale would be chance.
+    floor_computing: float = 0.002
+    floor_free_share_of_step: float = 0.002
+    floor_preparing_share_of_step: float = 0.001
+    floor_single_step: float = 0.01
+    #: Smallest effects worth a line: a device's computing time, a link's time, local time as share of step.
+    device_effect: float = 0.02
+    link_effect: float = 0.10
+    local_effect_share_of_step: float = 0.005
+    #: Steps on the slow side that make it persistent; events that make it intermittent; steps for a trend.
+    persistent_share: float = 0.8
+    min_events: int = 2
+    #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are chance.
+    min_pauses: int = 3
+    #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
+    min_steps_confident: int = 3
+    event_effect: float = 0.03
+    min_steps_intermittent: int = 5
+    min_steps_trend: int = 8
+    #: Links agree to 0.3-1 %; a link is slow when most of its observations are, and there are several.
+    floor_link: float = 0.01
+    link_share: float = 0.6
+    min_link_observations: int = 2
+    #: Contention makes a transfer up to 1.7 times as long for a moment. More than this it hardly ever adds: a
+    #: single observation says something.
+    contention_effect: float = 1.0
+    #: Smallest effect of a group's operators, where there is no matrix: they show the slowest link only.
+    group_effect: float = 0.25
+    #: Links that contention makes slow by chance, of all that a job has: no more may be among the slow ones.
+    links_by_chance: float = 5.0
+    #: An operator this many times as long as usual, and by that much longer, was sent again.
+    retransmission_factor: float = 20.0
+    retransmission_us: float = 200_000.0
+    #: When one or two steps are all there is: the share of a rank's gaps that must be longer than its peers'
+    #: (of their time, for computing), and how much of what it loses may lie in one gap of each step.
+    longer_share: float = 0.75
+    single_gap_share: float = 0.5
+    #: Idle time that is news in them, in multiples of the peers' (a host's is steadier than a rank's), and
+    #: computing that is, whatever the gaps say.
+    single_step_idle_factor: float = 4.0
+    single_step_host_idle_factor: float = 3.0
+    single_step_device_effect: float = 0.2
+    #: What is not confirmed in them, and costs this share of the step, leaves the question open.
+    open_cost_share: float = 0.05
+    #: Share of a suspect's time that must be slow where experts could be the reason: their load reaches half.
+    everywhere_share: float = 0.85
+    #: The same where the gaps of experts are known and left out; unequal data still scatter the others.
+    everywhere_else_share: float = 0.7
+    #: Share of a rank's deviation that its TP/CP peers must lack for it to be the device's own.
+    own_share: float = 0.5
+    #: Share of a host's ranks that must be slow for the host to be named.
+    host_share: float = 0.5
+    host_share_computing: float = 0.75
+    #: An alarm must be as improbable as this in a healthy job, over all its ranks; from this share of the
+    #: step on the second will do.
+    alarm_p_value: float = 1e-3
+    dear_p_value: float = 5e-3
+    sure_cost_share: float = 0.01
+    #: An alarm costs this many times what "repairing" a healthy rank seems to save.
+    placebo_factor: float = 2.0
+    #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
+    range_factor: float = 2.0
+    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
+    #: information below the cost of a critical finding. Below the share of the step that follows, the same
+    #: holds up to so many times what the job's devices scatter by, as tails are long.
+    natural_effect: float = 0.08
+    natural_sigmas: float = 6.0
+    natural_cost_share: float = 0.015
+    #: So many devices have a long tail, and it is so long on average: the more ranks, the slower is the
+    #: slowest healthy one. This is the chance of it in a job.
+    natural_tail_share: float = 0.01
+    natural_tail: float = 0.01
+    natural_p_value: float = 2e-4
+    #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
+    input_bound_share: float = 0.05
+    host_bound_share: float = 0.2
+    #: Operators of one kind in a group and step: so small, so many, and so dear that they are worth merging.
+    small_bytes: float = 2e6
+    small_count: int = 100
+    small_share: float = 0.01
+    #: Replay error above which no milliseconds are quoted.
+    replay_refuse: float = TOLERANCE_SHARE
+    #: Rows below the cost of a warning that are listed at most.
+    max_info: int = 5
+    #: Spread of computing between stages that is worth explaining.
+    stage_effect: float = 0.05
+    #: Spread between replicas in a step that is worth explaining.
+    data_effect: float = 0.02

@@ -1,0 +1,40 @@
+"""The replay of a job: the numbers that decide, each with its reason."""
+
+from __future__ import annotations
+
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
+
+# Possible gaps.
+#: A rank's gaps agree with its totals to 1-2 % of them; what is off by more is looked at.
+GAP_TOLERANCE = TOLERANCE_SHARE
+#: Where more ranks than this are off in a step, their gaps mean something else there.
+MOST_OFF_SHARE = 0.25
+#: Share of a role's ranks and steps whose gaps hold least waiting: they show what is usual.
+CALM_SHARE = 0.25
+#: A rank that idles longer than its peers by this share of what its gaps hold too much has gaps of its own.
+OWN_SHARE = 0.25
+#: Peers that it takes to say how long a gap is usually, and as many as are asked.
+ENOUGH_PEERS = FEWEST_PEERS
+MOST_PEERS = 32
+
+# Message times.
+#: A send this many times as long as the quick ones was held up, by its receiver or by the network.
+LONG_SEND = 1.5
+#: Fewer held-up sends than this say nothing, and change nothing.
+MIN_LONG_SHARE = 0.02
+#: Of the messages between two ranks, these are surely not held up by third ones.
+QUICK_QUANTILE = 0.1
+#: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
+MEETING_SPREAD = 0.5
+MEETING_SHARE = 0.5
+#: A batch this many times as long as its pair of ranks usually takes was held up; one shorter than this share
+#: of all has found its message there, which is no transfer; one quicker than this share takes its own time.
+HELD_UP_FACTOR = 3.0
+SHORT_MESSAGE_SHARE = 0.3
+QUICK_SHARE = 0.9
+
+# Role gaps.
+#: A place is slow where it loses this share of what the suspect loses on average.
+SLOW_PLACE_SHARE = 0.5
+#: Share of the steps of ranks that must be complete to be laid side by side.
+MOST_SHARE = 0.5

@@ -1,0 +1,31 @@
+"""Which calls ran on a stream of their own: the numbers that decide, each with its reason."""
+
+from __future__ import annotations
+
+# Streams.
+#: Up to this many times as much they scatter alike.
+ALIKE_SCATTER_FACTOR = 1.2
+#: Share of a kind's ranks, and of its calls, that must overlap others for it to be on a stream of its own.
+REGULAR_RANKS = 0.2
+REGULAR_CALLS = 0.1
+
+# Usual gaps.
+#: A gap this many times as long as usual in its place holds a pause, or another call that was lost.
+UNUSUAL_FACTOR = 2.0
+#: Calls that overlap another one, at most.
+MOST_OVERLAPPED = 4
+#: Start and elapse are rounded: the next call may seem to begin so much before the end of the last.
+ROUNDED_US = 1.0
+
+# Joins.
+#: Ends and starts closer than this are the resolution of the time stamps, not an overlap.
+TOLERANCE_US = 5.0
+#: A host's clock and its device's counter drift apart: long calls end that much later on paper.
+DRIFT = 1e-4
+#: A side call that begins this soon after another one's end was queued behind it.
+QUEUE_US = 100.0
+#: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
+ENOUGH_PEERS = 4
+FEW_SHARE = 0.5
+#: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
+WAIT_SCATTER = 0.5

@@ -1,0 +1,38 @@
+"""One step of all ranks, and what of it is missing: the numbers that decide, each with its reason."""
+
+from __future__ import annotations
+
+from cluster_analysis.thresholds.common import FEWEST_PEERS
+
+# Reduction.
+#: Share of the data-parallel transfers that computing must cover for them to be on a stream of their own.
+FREE_DATA_SHARE = 0.25
+#: Other collectives for each of them that it takes to tell, else they are the main stream themselves.
+OTHER_CALLS_SHARE = 0.5
+
+# Collectives.
+#: Times its usual transfer from which the shortest elapse of an operator holds waiting for a missing rank.
+WAITED_FACTOR = 3.0
+
+# Messages.
+#: A rank that lacks more of its messages than this did something else than its stage.
+MAX_MISSING_SHARE = 0.3
+
+# Durations.
+#: Ranks with all records that it takes to say how records and totals agree.
+ENOUGH_RANKS = FEWEST_PEERS
+#: Times the scatter of that agreement from which a difference is the filled-in calls'.
+CLEAR_SIGMAS = 3.0
+#: Less than this is the profiler's own inaccuracy.
+LEAST_MISSING_US = 100.0
+
+# Matching.
+#: More calls than this missing on one rank: the group's tail is left unmatched instead of searched.
+MAX_MISSING = 64
+
+# Absent members.
+#: Transfers of one kind in one group scatter by less than this share of themselves.
+STEADY_SHARE = 0.1
+ENOUGH_STEADY = FEWEST_PEERS
+#: Complete operators of a kind that it takes to say what a transfer usually lasts.
+ENOUGH_COMPLETE = 2

@@ -1,0 +1,91 @@
+"""What all streams of files from a host have in common: how one is asked for, and what stands at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
+from cluster_collect.remote.decompress import Codec, Sink, unpacking
+from cluster_collect.remote.listing import ListingReader, MarkerFilter
+from cluster_collect.remote.programs import RemoteProgram
+from cluster_collect.transports.protocol import CommandResult, HostConnection, RunningCommand, finish, run
+
+
+@dataclass(frozen=True)
+class HostSource:
+    """Where files come from: a connection, and how it is used.
+
+    `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for.
+    """
+
+    connection: HostConnection
+    profiler_root: bytes
+    codec: Codec
+    niceness: int
+    max_entries: int
+    follow: tuple[str, ...]
+    book: Callable[[int], float]
+
+
+class Trailer:
+    """What follows the content: padding, a marker, the sender's status, and a listing.
+
+    At most `max_padding` bytes may stand before the marker.
+    """
+
+    def __init__(self, marker: bytes, max_entries: int, max_padding: int) -> None:
+        self._marker = MarkerFilter(marker)
+        self._left_padding = max_padding
+        self.listing = ListingReader(max_entries)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes behind the content."""
+        if not self._marker.found:
+            self._left_padding -= len(data)
+        answer = self._marker.feed(data)
+        if answer:
+            self.listing.feed(answer)
+        elif self._left_padding < 0:
+            raise HostileDataError("the archive does not end")
+
+
+async def stream_from(
+    source: HostSource,
+    shell: RunningCommand | None,
+    program: RemoteProgram,
+    sink: Sink,
+    trailer: Trailer,
+    after_each: Callable[[], None],
+) -> CommandResult:
+    """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
+
+    `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
+    `after_each` is called when a portion has been unpacked. Neither is called once this has ended.
+
+    Raises:
+        HostError: the stream broke, or did not begin.
+    """
+    noise = MarkerFilter(program.marker)
+    unpack = unpacking(source.codec, sink)
+
+    def receive(data: bytes) -> float:
+        pause_s = source.book(len(data))
+        answer = noise.feed(data)
+        if answer and not trailer.listing.complete:
+            unpack(answer)
+            after_each()
+        return pause_s
+
+    if shell is None:
+        result = await run(source.connection, program.command, program.stdin, receive)
+    else:
+        shell.redirect(receive)
+        result = await finish(shell, program.follow_up)
+    if not noise.found:
+        if shell is not None:
+            raise LostConnectionError("the shell on the host ended while it waited for its turn")
+        raise NoShellError("the host did not run our program")
+    if not trailer.listing.complete and result.exit_status is None:
+        raise LostConnectionError("the connection broke in the middle of the transfer")
+    return result

@@ -1,0 +1,185 @@
+"""Reads what the programs on a host answer: tools, clock, room, and the list of its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster_collect.entries import MAX_PATH_BYTES_PER_HOST, Link, RemoteEntry
+from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
+from cluster_collect.remote.decompress import Codec
+
+_MAX_NOISE_BYTES = 4 << 20
+_MAX_RECORD_BYTES = 16 * 1024
+#: Type, size and blocks of 512 bytes, time, path.
+_ENTRY = re.compile(rb"(.) (\d{1,20})(?:/(\d{1,20}))? (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
+_BLOCK_BYTES = 512
+#: How a link fares, its path, and where it leads: no path of a listing holds `//`.
+_LINK = re.compile(rb"link ([-+?>]) (.*?)//(.*)", re.DOTALL)
+_CLOCK = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+_KIBIBYTES = re.compile(r"[0-9]{1,18}")
+_STATUS = re.compile(r"[0-9]{1,3}")
+
+
+class MarkerFilter:
+    """Passes on what follows the marker and a NUL byte, and drops what stands before it."""
+
+    def __init__(self, marker: bytes) -> None:
+        self._wanted = marker + b"\0"
+        self._pending = b""
+        self._n_dropped = 0
+        self.found = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the part of `data` that belongs to the answer."""
+        if self.found:
+            return data
+        self._pending += data
+        _, marker, after = self._pending.partition(self._wanted)
+        if marker:
+            self.found, self._pending = True, b""
+            return after
+        kept = self._pending[-len(self._wanted) :]
+        self._n_dropped += len(self._pending) - len(kept)
+        self._pending = kept
+        if self._n_dropped > _MAX_NOISE_BYTES:
+            raise NoShellError("the host prints without end before it answers")
+        return b""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Versions as the programs print them; empty where one is missing."""
+
+    tar: str = ""
+    zstd: str = ""
+    gzip: str = ""
+    find: str = ""
+
+    @property
+    def can_list(self) -> bool:
+        """Whether `find -printf` works there."""
+        return "GNU" in self.find
+
+    @property
+    def can_pack(self) -> bool:
+        """Whether tar takes NUL-separated names and knows the options we use."""
+        return "GNU" in self.tar
+
+    def codec(self, wanted: str) -> Codec:
+        """Choose the compression: what `wanted` says, or the best one there is for `auto`."""
+        if wanted in ("auto", "zstd") and self.zstd:
+            return "zstd"
+        if wanted in ("auto", "gzip") and self.gzip:
+            return "gzip"
+        return "none"
+
+
+class ListingReader:
+    """Reads the NUL-terminated records of a probe, or of the listing that ends a fetch, as they arrive.
+
+    `entries` grows up to `max_entries`, their paths up to `max_path_bytes` together; more is an error, so
+    that no host can fill our memory. Every number is checked here, and nowhere else.
+    """
+
+    def __init__(self, max_entries: int, max_path_bytes: int = MAX_PATH_BYTES_PER_HOST) -> None:
+        self._max_entries = max_entries
+        self._max_path_bytes = self._left_path_bytes = max_path_bytes
+        self._pending = b""
+        self._take: Callable[[bytes], None] = self._report
+        self._tools: dict[str, str] = {}
+        self.entries: list[RemoteEntry] = []
+        self.links: list[Link] = []
+        self.real_root = b""
+        self.clock_s: float | None = None
+        self.free_bytes: int | None = None
+        self.tar_status: int | None = None
+        self.find_status: int | None = None
+        self.missing = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end of the listing has arrived."""
+        return self.find_status is not None or self.missing
+
+    @property
+    def tools(self) -> Tools:
+        """The programs of the host, as far as they were reported."""
+        return Tools(**self._tools)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            HostileDataError: a record is not one of ours, or there are too many.
+        """
+        if self.complete:
+            return
+        *records, self._pending = (self._pending + data).split(b"\0")
+        if len(self._pending) > _MAX_RECORD_BYTES:
+            raise HostileDataError("the listing holds a record without end")
+        for record in records:
+            self._take(record)
+
+    def require_root(self, profiler_root: str) -> None:
+        """Raise NoProfilerRootError when the host said that the root cannot be entered."""
+        if self.missing:
+            raise NoProfilerRootError(
+                f"{profiler_root}: missing, or not readable for this user",
+                "check profiler_root of this host",
+            )
+
+    def _report(self, record: bytes) -> None:
+        word, _, rest = record.decode(errors="replace").partition(" ")
+        if word == "root":
+            self.real_root = record.partition(b" ")[2]
+        elif word == "listing":
+            self._take = self._entry
+        elif word == "missing":
+            self.missing = True
+            self._take = _ignore
+        elif word == "clock":
+            self.clock_s = float(rest) if _CLOCK.fullmatch(rest) else None
+        elif word == "tool":
+            name, _, version = rest.partition(" ")
+            if name in Tools.__dataclass_fields__:
+                self._tools[name] = version.strip()[:100]
+        elif word == "free":
+            fields = rest.split()
+            if len(fields) >= 4 and _KIBIBYTES.fullmatch(fields[-3]):
+                self.free_bytes = int(fields[-3]) * 1024
+        elif word == "status" and _STATUS.fullmatch(rest):
+            self.tar_status = int(rest)
+        else:
+            raise HostileDataError(f"the host answered with {record[:80]!r}")
+
+    def _entry(self, record: bytes) -> None:
+        match = _ENTRY.fullmatch(record)
+        if match:
+            if len(self.entries) >= self._max_entries:
+                raise HostileDataError(f"the listing holds more than {self._max_entries} entries")
+            kind, size, blocks, seconds, fraction, path = match.groups()
+            path = path.removeprefix(b"./")
+            self._left_path_bytes -= len(path)
+            if self._left_path_bytes < 0:
+                raise HostileDataError(
+                    f"the listing holds more than {self._max_path_bytes >> 20} MiB of names"
+                )
+            mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
+            disk_bytes = None if blocks is None else int(blocks) * _BLOCK_BYTES
+            self.entries.append(RemoteEntry(path, kind.decode("latin-1"), int(size), mtime_ns, disk_bytes))
+        elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):
+            self.find_status = int(record[4:])
+            self._take = _ignore
+        elif link := _LINK.fullmatch(record):
+            if len(self.links) >= self._max_entries:
+                raise HostileDataError(f"the listing holds more than {self._max_entries} links")
+            mark, path, target = link.groups()
+            self.links.append(Link(path, target, mark == b"+", mark == b"?", mark == b">"))
+        else:
+            raise HostileDataError(f"the listing holds {record[:80]!r}")
+
+
+def _ignore(record: bytes) -> None:
+    """Take what follows the end of a listing."""

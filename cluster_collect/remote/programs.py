@@ -1,0 +1,218 @@
+"""What runs on a host; `listing` reads the answers.
+
+The command line is the same for everybody: a shell that reads its program from standard input.
+No name, path or setting ever stands in it, whatever the login shell is. Answers begin after a
+random marker, so that what start-up files print before it does no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.remote.decompress import Codec
+
+_FUNCTIONS = rb"""
+LC_ALL=C; export LC_ALL
+newline='
+'
+say() { printf '%s\0' "$1"; }
+enter() { cd -P -- "$root" 2>/dev/null && { [ -r . ] || ls . >/dev/null 2>&1; }; }
+list() {
+  find . ! -type d -printf '%y %s/%b %T@ %P\0'; found=$?
+  export follow newline
+  find . -type l $links -print0 2>/dev/null | xargs -0 -r sh -c "$look" look
+  say "end $found"
+}
+"""
+
+#: For each link: where it leads, whether captures lie there, and, where it may be followed, what lies there.
+_LOOK = rb"""
+set -f
+for link do
+  real=$(readlink -f -- "$link") || real=
+  holds='?'
+  if [ -e "$link" ]; then
+    holds=-
+    case $PWD/ in "$real"/*) ;; *)
+      case ${link##*/} in *_ascend_pt|*_ascend_ms|PROF_*) holds=+ ;; *)
+        [ -z "$(find -H "$link" -mindepth 1 -maxdepth 3 \( -name '*_ascend_pt' -o -name '*_ascend_ms' \
+          -o -name 'PROF_*' -o -name 'profiler*' \) -print -quit 2>/dev/null)" ] || holds=+ ;;
+      esac
+      IFS=:
+      for root in $follow; do
+        root=$(readlink -f -- "$root") && case $real/ in "${root%/}"/*) holds='>' ;; esac
+      done ;;
+    esac
+  fi
+  # A link to a file that is not followed is in the list of files already.
+  [ "$holds" = - ] && [ ! -d "$link" ] && continue
+  printf 'link %s %s//%s\0' "$holds" "${link#./}" "$real"
+  [ "$holds" != '>' ] || find -H "$link" ! -type d -printf '%y %s/%b %T@ %p\0'
+done
+"""
+
+_PROBE = rb"""
+say "$marker"; say "clock $(date +%s.%N)"
+# Every process counts where many hosts are asked: the shell itself takes the line that is wanted.
+for tool in tar zstd gzip find; do
+  version=$($tool --version </dev/null 2>/dev/null)
+  say "tool $tool ${version%%"$newline"*}"
+done
+if enter; then
+  free=$(df -Pk . 2>/dev/null)
+  say "free ${free##*"$newline"}"
+  say "root $(pwd -P)"
+  say listing
+  # Another find would print its complaints, or not know -printf at all.
+  case $version in *GNU*) list ;; *) say "end 0" ;; esac
+else say missing; fi
+# One more program may follow: a login shell costs more than all the rest.
+read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
+"""
+
+# tar writes as much as a pipe holds: in its usual 10 KiB it costs a big host a sixth more of all its time.
+_ARCHIVE = rb"""
+pack() {
+  $low tar $dereference --null --no-unquote --no-recursion --hard-dereference --format=gnu \
+    --quoting-style=literal --blocking-factor=128 -T - -cf -
+  status=$?
+  say "$marker"; say "status $status"; say listing; list
+}
+"""
+
+_REST = rb"""
+pack() {
+  $low tail -c "+$first" -- "$name" </dev/null | head -c "$length"
+  say "$marker"; say "status 0"; say listing
+  find -H "$name" -maxdepth 0 -printf '%y %s/%b %T@ %p\0'; say "end $?"
+}
+"""
+
+_SEND = rb"""
+say "$marker"
+enter || exit 91
+low=
+nice -n "$niceness" true >/dev/null 2>&1 && low="nice -n $niceness"
+case $codec in
+  # With threads of its own zstd takes more of the host's time. Before 1.3.4 it had none, nor this option.
+  zstd) pack | { $low zstd -1 --single-thread -q -c || [ $? -ne 1 ] || $low zstd -1 -q -c; } ;;
+  gzip) pack | $low gzip -1 -c ;;
+  *) pack ;;
+esac
+"""
+
+_HASH = rb"""
+say "$marker"
+enter || exit 91
+nice -n "$niceness" xargs -0 sha256sum -z --
+"""
+
+_PREPARE = rb"""
+say "$marker"
+exec 2>&1 </dev/null
+sh -c "$prepare"
+"""
+
+
+def quoted(value: bytes) -> bytes:
+    """Return `value` as one word of the POSIX shell."""
+    return b"'" + value.replace(b"'", rb"'\''") + b"'"
+
+
+@dataclass(frozen=True)
+class RemoteProgram:
+    """A program and the data for its standard input. `marker` stands before the answer on standard output."""
+
+    text: bytes
+    data: bytes
+    marker: bytes
+
+    @property
+    def command(self) -> str:
+        """The command line: it names the length of the program and nothing else."""
+        # dd takes exactly the program's bytes: a shell that reads its script from a pipe may take more.
+        return f"sh -c 'eval \"$(dd bs=1 count={len(self.text)} 2>/dev/null)\"'"
+
+    @property
+    def stdin(self) -> bytes:
+        """What `command` reads."""
+        return self.text + self.data
+
+    @property
+    def follow_up(self) -> bytes:
+        """What a probe that is still running reads to become this program."""
+        return b"%d\n" % len(self.text) + self.text + self.data
+
+
+def _program(script: bytes, settings: dict[bytes, bytes], data: bytes = b"") -> RemoteProgram:
+    marker = secrets.token_hex(16).encode()
+    assignments = b"".join(name + b"=" + value + b"\n" for name, value in settings.items())
+    program = b"marker=" + marker + b"\n" + assignments + _FUNCTIONS + script
+    return RemoteProgram(program, data, marker)
+
+
+def _root(profiler_root: bytes) -> bytes:
+    if profiler_root == b"~" or profiler_root.startswith(b"~/"):
+        return b'"$HOME"' + quoted(profiler_root[1:])
+    return quoted(profiler_root)
+
+
+def _links(follow: Sequence[str]) -> dict[bytes, bytes]:
+    """Return what the listing of links needs: all are told, those that lead below `follow` are followed."""
+    # Links to files stand in the list anyhow: only to be followed they need a second look.
+    which = b"" if follow else b"( -xtype d -o -xtype l )"
+    return {
+        b"follow": quoted(os.fsencode(":".join((".", *follow) if follow else ()))),
+        b"links": quoted(which),
+        b"look": quoted(_LOOK),
+        b"dereference": b"--dereference" if follow else b"",
+    }
+
+
+def probe_program(profiler_root: bytes, follow: Sequence[str] = ()) -> RemoteProgram:
+    """Return the program that reports clock, tools and free space and lists everything below the root."""
+    return _program(_PROBE, {b"root": _root(profiler_root), **_links(follow)})
+
+
+def fetch_program(
+    profiler_root: bytes, names: Iterable[bytes], codec: Codec, niceness: int, follow: Sequence[str] = ()
+) -> RemoteProgram:
+    """Return the program that sends the files `names` as one archive, and then lists everything again."""
+    settings = {
+        b"root": _root(profiler_root),
+        b"codec": codec.encode(),
+        b"niceness": b"%d" % niceness,
+        **_links(follow),
+    }
+    # The ./ keeps a name that begins with a dash from being read as an option by old tars.
+    return _program(_ARCHIVE + _SEND, settings, b"".join(b"./" + name + b"\0" for name in names))
+
+
+def rest_program(
+    profiler_root: bytes, entry: RemoteEntry, begin: int, codec: Codec, niceness: int
+) -> RemoteProgram:
+    """Return the program that sends a file from byte `begin` to its listed end, and then lists it again."""
+    settings = {
+        b"root": _root(profiler_root),
+        b"codec": codec.encode(),
+        b"niceness": b"%d" % niceness,
+        b"name": quoted(b"./" + entry.path),
+        b"first": b"%d" % (begin + 1),
+        b"length": b"%d" % (entry.size_bytes - begin),
+    }
+    return _program(_REST + _SEND, settings)
+
+
+def hash_program(profiler_root: bytes, names: Iterable[bytes], niceness: int) -> RemoteProgram:
+    """Return the program that sends `HASH  ./NAME` and a NUL byte for each of the files `names`."""
+    settings = {b"root": _root(profiler_root), b"niceness": b"%d" % niceness}
+    return _program(_HASH, settings, b"".join(b"./" + name + b"\0" for name in names))
+
+
+def prepare_program(command: str) -> RemoteProgram:
+    """Return the program that runs the inventory's `prepare` command, both outputs as one."""
+    return _program(_PREPARE, {b"prepare": quoted(command.encode())})

@@ -1,0 +1,204 @@
+"""Which of a host's files are wanted, and where they land. Pure: entries in, placements out.
+
+Three kinds of things are known below a profiler root:
+
+* captures: `*_ascend_pt`, `*_ascend_ms` and `PROF_*` directories at any depth, kept whole;
+* r1.x directories: `profiler*/*.*`, or `{device_regex}{i}/{output_dir}*/profiler*/*.*`, laid flat as the
+  r1.x script did (its last match wins the flat name; earlier ones go to `collided/`);
+* `msmonitor_*.db` files beside them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import translate
+from posixpath import basename
+
+from cluster_collect.entries import Link, RemoteEntry, is_capture, unsafe_because
+from cluster_collect.selection.analysis_files import needed_by_analysis
+from cluster_collect.selection.links import Links
+
+COLLIDED_NAME = b"collided"
+_MSMONITOR = re.compile(rb"msmonitor_.*\.db")
+#: Names that tell an r1.x directory that is not called `profiler`.
+_R1_MARKS = re.compile(
+    rb"(?:step_trace_raw_|step_trace_point_info|hccl_raw_|aicore_intermediate_|minddata_|flops_|memory_usage_"
+    rb"|output_op_compute_time_|framework_raw_|\w+_cluster_analyse_).*"
+)
+
+
+@dataclass(frozen=True)
+class TreeShape:
+    """How the host's profiler root is laid out. `root_name` is its last part."""
+
+    root_name: bytes
+    device_regex: str | None = None
+    output_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What a host lists: entries, the links to directories among them, and where the root really lies."""
+
+    entries: Sequence[RemoteEntry]
+    links: Sequence[Link] = ()
+    real_root: bytes = b""
+
+
+@dataclass(frozen=True)
+class PlacedFile:
+    """A wanted file. `target` is relative to the host's `profiler` directory."""
+
+    entry: RemoteEntry
+    target: bytes
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Something that was found but is not taken, and why.
+
+    `is_lost` tells what belongs to the profiler data from what was left out on purpose.
+    """
+
+    entry: RemoteEntry
+    reason: str
+    is_lost: bool = False
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The files to take, in the order to take them, and what is left out on purpose."""
+
+    files: tuple[PlacedFile, ...]
+    refused: tuple[Refused, ...]
+
+
+def select(tree: Tree, shape: TreeShape, what: Sequence[str]) -> Selection:
+    """Choose and place the entries of one host for a selection of `analysis`, `full` and globs.
+
+    Globs match the path below the profiler root or the bare name.
+    """
+    links = Links(tree.links, tree.real_root, [entry.path for entry in tree.entries if entry.kind == "f"])
+    entries = [entry for entry in tree.entries if not links.hide(entry.path)]
+    place = _placer(entries, shape)
+    wanted = _wanted(entries, what)
+    taken: list[tuple[RemoteEntry, bytes]] = []
+    refused: list[Refused] = []
+    for entry in entries:
+        target = place(entry.path)
+        if entry.kind == "l" and links.know(entry.path):
+            if lost := links.lost_behind(entry.path):
+                refused.append(Refused(entry, lost, is_lost=True))
+            continue
+        if not wanted(entry.path, target is not None):
+            continue
+        if unsafe := unsafe_because(entry.path):
+            refused.append(Refused(entry, unsafe, is_lost=True))
+        elif entry.kind == "l":
+            refused.append(Refused(entry, "a symbolic link: not followed", is_lost=True))
+        elif entry.kind != "f":
+            refused.append(Refused(entry, _kind_reason(entry.kind)))
+        else:
+            taken.append((entry, entry.path if target is None else target))
+    return Selection(_apart(taken), tuple(refused))
+
+
+def _kind_reason(kind: str) -> str:
+    names = {"p": "a fifo", "s": "a socket", "c": "a device", "b": "a device"}
+    return f"{names.get(kind, 'not a regular file')}: not copied"
+
+
+def _placer(entries: Sequence[RemoteEntry], shape: TreeShape) -> Callable[[bytes], bytes | None]:
+    """Return the function that gives a path its place below the host's directory, None where it has none."""
+    if is_capture(shape.root_name):
+        return lambda path: shape.root_name + b"/" + path
+    known = _by_directory(_r1_directory(shape))
+    if any(known(entry.path) is not None for entry in entries):
+        return known
+    is_flat_root = shape.root_name.startswith(b"profiler") or any(
+        _R1_MARKS.fullmatch(entry.path) for entry in entries
+    )
+    return _flat_place if is_flat_root else known
+
+
+def _by_directory(r1_directory: re.Pattern[bytes]) -> Callable[[bytes], bytes | None]:
+    """Return the function that places what is known by its directory; it looks at each directory once."""
+    of_captures: dict[bytes, bool] = {}
+
+    def place(path: bytes) -> bytes | None:
+        directory, _, name = path.rpartition(b"/")
+        is_of_capture = of_captures.get(directory)
+        if is_of_capture is None:
+            is_of_capture = any(is_capture(part) for part in directory.split(b"/"))
+            of_captures[directory] = is_of_capture
+        if is_of_capture or _MSMONITOR.fullmatch(name):
+            return path
+        return _dotted(name) if r1_directory.fullmatch(directory) else None
+
+    return place
+
+
+def _flat_place(path: bytes) -> bytes | None:
+    return None if b"/" in path else _dotted(path)
+
+
+def _dotted(name: bytes) -> bytes | None:
+    """The r1.x script copies `*.*`: names with a dot that is not the first character."""
+    return name if b"." in name[1:] and not name.startswith(b".") else None
+
+
+def _r1_directory(shape: TreeShape) -> re.Pattern[bytes]:
+    if not shape.device_regex:
+        return re.compile(rb"profiler[^/]*")
+    device = _glob_body(shape.device_regex.strip("/").removeprefix("./"))
+    middle = ""
+    if shape.output_dir and shape.output_dir.strip("./"):
+        middle = _glob_body(shape.output_dir.strip("/").removeprefix("./")) + "[^/]*/"
+    return re.compile(os.fsencode(f"{device}[0-9]+/{middle}profiler[^/]*"))
+
+
+def _glob_body(glob: str) -> str:
+    """The regular expression of a shell glob whose stars do not cross a `/`."""
+    return "/".join(
+        re.escape(part).replace(r"\*", "[^/]*").replace(r"\?", "[^/]") for part in glob.split("/")
+    )
+
+
+def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[bytes, bool], bool]:
+    needed = needed_by_analysis(entry.path for entry in entries) if "analysis" in what else None
+    globs = [
+        re.compile(os.fsencode(translate(text)), re.DOTALL)
+        for text in what
+        if text not in ("analysis", "full")
+    ]
+
+    def wanted(path: bytes, is_known: bool) -> bool:
+        if is_known and ("full" in what or (needed is not None and needed(path))):
+            return True
+        return any(glob.match(path) or glob.match(basename(path)) for glob in globs)
+
+    return wanted
+
+
+def _apart(taken: Iterable[tuple[RemoteEntry, bytes]]) -> tuple[PlacedFile, ...]:
+    """Give every file a place of its own. Of several for one place the last in natural order gets it."""
+    winners: dict[bytes, PlacedFile] = {}
+    losers: list[PlacedFile] = []
+    for entry, target in taken:
+        placed, rival = PlacedFile(entry, target), winners.get(target)
+        if rival is not None:
+            if natural_order(entry.path) < natural_order(rival.entry.path):
+                placed, rival = rival, placed
+            losers.append(replace(rival, target=COLLIDED_NAME + b"/" + rival.entry.path))
+        winners[target] = placed
+    return tuple(sorted([*winners.values(), *losers], key=lambda file: file.entry.path))
+
+
+def natural_order(path: bytes) -> tuple[tuple[int, bytes], ...]:
+    """Sort key in which `device10` comes after `device9`."""
+    return tuple(
+        (int(part[:18]), b"") if part.isdigit() else (-1, part) for part in re.split(rb"([0-9]+)", path)
+    )

@@ -1,0 +1,143 @@
+"""Shows a collection on stderr: a bar on a terminal, plain lines otherwise. Only this module uses rich."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+from cluster_collect.show.tracker import Tracker, Verbosity
+from cluster_collect.spec import HostSpec
+from cluster_collect.wording import format_bytes
+from cluster_run.manifest import HostState
+
+#: Without a terminal, how often a line says how far it is.
+STATUS_INTERVAL_S = 10.0
+#: The verb of a collection; others only look, and end with a table that says it all.
+COLLECTING = "collecting"
+
+
+class Display(Protocol):
+    """Something that shows a tracker."""
+
+    tracker: Tracker
+
+    def tick(self) -> None:
+        """Show how far it is, when it is time to. Called a few times a second."""
+
+
+@contextmanager
+def display(
+    specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str = COLLECTING
+) -> Iterator[Display]:
+    """Show a collection, or what else `verb` says, on `stream` while the block runs."""
+    terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    if verbosity > Verbosity.QUIET and terminal:
+        with _Bar(specs, verbosity, stream, verb) as bar:
+            yield bar
+    else:
+        yield _Lines(specs, verbosity, stream, verb)
+
+
+class _Lines:
+    """Plain lines, for logs and pipes."""
+
+    def __init__(self, specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str) -> None:
+        self._stream = stream
+        self._verb = verb
+        self._quiet = verbosity == Verbosity.QUIET
+        self._next_s = time.monotonic() + STATUS_INTERVAL_S
+        lines_for: Sequence[HostState] = ("complete", "partial", "failed") if verb == COLLECTING else ()
+        self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        if not self._quiet and now >= self._next_s:
+            self._next_s = now + STATUS_INTERVAL_S
+            self._say(f"{self._verb}: {self.tracker.status_line()}")
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class _Bar:
+    """One bar over all hosts; lines appear above it."""
+
+    def __init__(self, specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str) -> None:
+        # Imported here: a run without a terminal does not pay for it.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # noqa: PLC0415
+
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[figures]}", markup=False),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._progress.add_task(verb, total=None, figures="")
+        self._rate = _Rate()
+        lines_for: Sequence[HostState] = ("partial", "failed") if verb == COLLECTING else ()
+        self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def tick(self) -> None:
+        tally = self.tracker.tally
+        self._progress.update(
+            self._task,
+            total=tally.n_bytes or None,
+            completed=min(tally.n_bytes_done, tally.n_bytes),
+            figures=self._figures(),
+        )
+
+    def _figures(self) -> str:
+        tally = self.tracker.tally
+        rate = self._rate.update(tally.n_bytes_done, time.monotonic())
+        parts = [f"{tally.n_hosts_done}/{tally.n_hosts} hosts"]
+        if tally.n_files:
+            parts.append(f"{tally.n_files_done:,}/{tally.n_files:,} files")
+            parts.append(f"{format_bytes(tally.n_bytes_done)}/{format_bytes(tally.n_bytes)}")
+            parts.append(f"{format_bytes(rate)}/s")
+            if rate and (left := tally.n_bytes - tally.n_bytes_done) > 0:
+                parts.append(f"{_clock(left / rate)} left")
+        elif names := self.tracker.waiting_for():
+            parts.append(f"waiting for {names}")
+        return "  ".join(parts)
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
+
+class _Rate:
+    """A rate that follows changes within seconds without jumping."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, float] | None = None
+        self._bytes_per_s = 0.0
+
+    def update(self, n_bytes: int, now_s: float) -> float:
+        if self._last is None:
+            self._last = (n_bytes, now_s)
+        elapsed = now_s - self._last[1]
+        if elapsed >= 0.5:
+            current = (n_bytes - self._last[0]) / elapsed
+            weight = 0.3 if self._bytes_per_s else 1.0
+            self._bytes_per_s += weight * (current - self._bytes_per_s)
+            self._last = (n_bytes, now_s)
+        return self._bytes_per_s
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,198 @@
+"""What a collection, a plan and a check look like for people: a table by host, then what to do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from cluster_collect.inventory.nodesets import fold
+from cluster_collect.show.advice import Trouble, fold_troubles
+from cluster_collect.show.context import Surroundings
+from cluster_collect.show.table import format_table
+from cluster_collect.transfer.plan import HostCheck, HostPlan
+from cluster_collect.wording import count, format_bytes, format_seconds, printable
+from cluster_run.manifest import CollectedFile, HostOutcome
+
+#: With more hosts than this, those that are well share one row.
+MAX_ROWS = 40
+#: How many files of a host are named; the manifest has them all.
+MAX_FILES_NAMED = 3
+#: A clock that is further off than this spoils the comparison of time stamps between hosts.
+MAX_CLOCK_OFFSET_MS = 1000.0
+
+_SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
+_CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
+
+
+def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> str:
+    """Return the table of a collection, its troubles and where the data lies."""
+    shown, folded = list(outcomes), []
+    if len(shown) > MAX_ROWS:
+        folded = [outcome for outcome in shown if outcome.state == "complete"]
+        shown = [outcome for outcome in shown if outcome.state != "complete"]
+    rows = [_outcome_row(outcome) for outcome in shown]
+    if folded:
+        rows.append(_folded_row(folded))
+    text = format_table(("", "", "host", "state", "files", "size", "time"), rows, numbers={1, 4, 5, 6})
+    text += _troubles_text(trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around))
+    text += _missing_text(around)
+    n_complete = sum(outcome.state == "complete" for outcome in outcomes)
+    n_files = sum(outcome.n_stored for outcome in outcomes)
+    n_bytes = sum(outcome.stored_bytes for outcome in outcomes)
+    text += f"\n{n_complete} of {count(len(outcomes), 'host')} complete: {count(n_files, 'file')}, "
+    text += f"{format_bytes(n_bytes)} in {format_seconds(around.seconds)}, in {around.run}\n"
+    if n_complete < len(outcomes):
+        run = shlex.quote(str(around.run))
+        text += f"  → call it again with --output {run}: it fetches only what is missing\n"
+    return text
+
+
+def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
+    """Return the table of a dry run."""
+    rows = [
+        (
+            "✗" if plan.reason else "✓",
+            plan.host,
+            printable(plan.server_id),
+            f"{len(plan.files):,}",
+            format_bytes(plan.n_bytes),
+            f"{len(plan.skipped):,}" if plan.skipped else "",
+            printable(plan.method),
+        )
+        for plan in plans
+    ]
+    n_files, n_bytes = sum(len(plan.files) for plan in plans), sum(plan.n_bytes for plan in plans)
+    head = ("", "", "host", "files", "size", "skipped", "method")
+    text = format_table(head, rows, numbers={1, 3, 4, 5}, empty_columns=False)
+    text += _troubles_text(_answer_troubles(plans, around)) + _missing_text(around)
+    if around.free_bytes is not None and n_bytes + around.min_free_bytes > around.free_bytes:
+        text += f"\nnot enough room here: {format_bytes(around.free_bytes)} free\n"
+        text += "  → choose another --output, collect less with --what, or make room\n"
+    free = "" if around.free_bytes is None else f" ({format_bytes(around.free_bytes)} free)"
+    text += f"\nwould fetch {count(n_files, 'file')}, {format_bytes(n_bytes)} into {around.run}{free}"
+    return text + "; nothing was copied\n"
+
+
+def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
+    """Return the table of a check."""
+    rows = [_check_row(check) for check in checks]
+    head = ("", "", "host", "login", "files", "size", "free", "clock", "method", "tools")
+    text = format_table(head, rows, numbers={1, 3, 4, 5, 6, 7}, empty_columns=False)
+    off = [check for check in checks if _is_clock_off(check.clock_offset_ms)]
+    text += _troubles_text(
+        [
+            *_answer_troubles(checks, around),
+            *(Trouble(check.server_id, _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
+        ]
+    )
+    text += _missing_text(around)
+    n_good = sum(not check.reason for check in checks)
+    free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
+    return text + f"\n{n_good} of {count(len(checks), 'host')} ready{free}; nothing was copied\n"
+
+
+def _outcome_row(outcome: HostOutcome) -> tuple[str, ...]:
+    return (
+        _SIGNS[outcome.state],
+        outcome.host,
+        printable(outcome.server_id),
+        outcome.state,
+        f"{outcome.n_stored:,}",
+        format_bytes(outcome.stored_bytes),
+        format_seconds(outcome.seconds),
+    )
+
+
+def _folded_row(outcomes: Sequence[HostOutcome]) -> tuple[str, ...]:
+    return (
+        _SIGNS["complete"],
+        "",
+        f"{printable(fold(outcome.server_id for outcome in outcomes))} ({count(len(outcomes), 'host')})",
+        "complete",
+        f"{sum(outcome.n_stored for outcome in outcomes):,}",
+        format_bytes(sum(outcome.stored_bytes for outcome in outcomes)),
+        format_seconds(max(outcome.seconds for outcome in outcomes)),
+    )
+
+
+def _check_row(check: HostCheck) -> tuple[str, ...]:
+    answered = check.login_s is not None
+    return (
+        "✗" if check.reason else "✓",
+        check.host,
+        printable(check.server_id),
+        "" if check.login_s is None else format_seconds(check.login_s),
+        f"{check.n_files:,}" if answered else "",
+        format_bytes(check.n_bytes) if answered else "",
+        "" if check.free_bytes is None else format_bytes(check.free_bytes),
+        "" if check.clock_offset_ms is None else f"{check.clock_offset_ms:+.0f} ms",
+        printable(check.method),
+        printable(", ".join(f"{name} {_version(text)}" for name, text in check.tools)),
+    )
+
+
+_CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
+
+
+def _is_clock_off(offset_ms: float | None) -> bool:
+    return offset_ms is not None and abs(offset_ms) > MAX_CLOCK_OFFSET_MS
+
+
+def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Trouble]:
+    troubles = []
+    if outcome.reason:
+        incomplete = [file for file in outcome.files if file.state in ("failed", "unstable")]
+        troubles.append(_trouble(outcome, around, _named(incomplete)))
+    if _is_clock_off(outcome.clock_offset_ms):
+        troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
+    return troubles
+
+
+def _answer_troubles(answers: Sequence[HostPlan | HostCheck], around: Surroundings) -> list[Trouble]:
+    return [_trouble(one, around) for one in answers if one.reason]
+
+
+def _trouble(
+    host: HostOutcome | HostPlan | HostCheck, around: Surroundings, details: tuple[str, ...] = ()
+) -> Trouble:
+    spec = around.specs.get(host.host)
+    command = around.command_to_try(host.host, host.failure)
+    address = "" if spec is None else spec.address
+    return Trouble(host.server_id, host.reason, host.advice, address, details, command)
+
+
+def _named(files: Sequence[CollectedFile]) -> tuple[str, ...]:
+    """Return lines for the first few of several files; a single one is in the reason already."""
+    if len(files) < 2:
+        return ()
+    lines = [f"{file.source}: {file.reason or file.state}" for file in files[:MAX_FILES_NAMED]]
+    if len(files) > MAX_FILES_NAMED:
+        lines.append(f"and {len(files) - MAX_FILES_NAMED:,} more, see manifest.json")
+    return tuple(lines)
+
+
+def _version(text: str) -> str:
+    """Return the version number in what a program says of itself."""
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    return match[0] if match else text
+
+
+def _missing_text(around: Surroundings) -> str:
+    if not around.missing:
+        return ""
+    advice = "add the host to the inventory, or set its server_id to the name in the rank table"
+    return f"\nmissing: {printable(around.missing)}\n  → {advice}\n"
+
+
+def _troubles_text(troubles: Iterable[Trouble]) -> str:
+    text = ""
+    for trouble in fold_troubles(troubles):
+        hosts = f" ({len(trouble.names)} hosts)" if len(trouble.names) > 1 else ""
+        text += f"\n{printable(fold(trouble.names))}{hosts}: {printable(trouble.reason)}\n"
+        text += "".join(f"    {printable(line)}\n" for line in trouble.details)
+        if trouble.advice:
+            text += f"  → {printable(trouble.advice)}\n"
+        if trouble.command:
+            text += f"  → try: {printable(trouble.command)}\n"
+    return text

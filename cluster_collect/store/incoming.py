@@ -1,0 +1,157 @@
+"""One file on its way into the run directory: written, hashed, and given its final name when whole."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from cluster_collect.faults import local_error
+
+#: Files of this size on are gone on with when they are cut off.
+LARGE_BYTES = 8 << 20
+CUT_PREFIX = b".cut-"
+_READ_BYTES = 8 << 20
+
+
+class FileRefusedError(Exception):
+    """This machine cannot hold a file under its name; only this one file is concerned."""
+
+
+class Disk(Protocol):
+    """What a file tells the writer of the whole run directory."""
+
+    def written(self, n_bytes: int) -> None:
+        """So much is on its way to the disk."""
+
+    def put_aside(self, temporary: bytes) -> None:
+        """The beginning of a file stays under this name."""
+
+
+class IncomingFile:
+    """A file that is being received."""
+
+    def __init__(self, disk: Disk, descriptor: int, temporary: bytes, final: bytes, has_holes: bool) -> None:
+        self._disk = disk
+        self._descriptor = descriptor
+        self._temporary = temporary
+        self._final = final
+        self._hash = hashlib.sha256()
+        self._n_bytes_before = 0
+        self._has_holes = has_holes
+        self._is_held = False
+        self.n_bytes = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Append content; return how much of it takes room on the disk.
+
+        Raises:
+            FileRefusedError: this file grows larger than the file system allows.
+            ClusterError: the disk is full or broken.
+        """
+        n_bytes = len(data)
+        self._hash.update(data)
+        self.n_bytes += n_bytes
+        is_hole = self._has_holes and bytes(data).count(0) == n_bytes
+        try:
+            if is_hole:
+                os.lseek(self._descriptor, n_bytes, os.SEEK_CUR)
+            else:
+                write_all(self._descriptor, data)
+        except OSError as error:
+            raise refused(error, os.fsdecode(self._final)) from None
+        if is_hole:
+            return 0
+        self._disk.written(n_bytes)
+        return n_bytes
+
+    def commit(self, mtime_ns: int) -> str:
+        """Give the file its final name and its time on the host; return its SHA-256."""
+        sha256 = self.hold(mtime_ns)
+        self.settle()
+        return sha256
+
+    def hold(self, mtime_ns: int) -> str:
+        """End the file under its temporary name, until `settle` or `abandon`; return its SHA-256."""
+        try:
+            self._end_with_hole()
+            os.utime(self._descriptor, ns=(mtime_ns, mtime_ns))
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._is_held = True
+        except (OSError, OverflowError) as error:
+            self.abandon()
+            raise refused(error, os.fsdecode(self._final)) from None
+        return self._hash.hexdigest()
+
+    def settle(self) -> None:
+        """Give a file that is held its final name."""
+        try:
+            os.replace(self._temporary, self._final)
+        except OSError as error:
+            self.abandon()
+            raise refused(error, os.fsdecode(self._final)) from None
+        self._is_held = False
+
+    def _end_with_hole(self) -> None:
+        """Give the file its size where it ends with zeros that were not written."""
+        if self._has_holes:
+            os.ftruncate(self._descriptor, self.n_bytes)
+
+    def abandon(self) -> None:
+        """Remove what has been received; safe to call again, and after a commit."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._is_held = True
+        if self._is_held:
+            self._is_held = False
+            os.unlink(self._temporary)
+
+    def put_aside(self) -> int:
+        """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.
+
+        Return how much has been kept that was not here before.
+        """
+        if self._is_held:
+            return 0
+        is_large = os.path.basename(self._temporary).startswith(CUT_PREFIX)
+        if not is_large or self.n_bytes < LARGE_BYTES:
+            self.abandon()
+            return 0
+        if self._descriptor < 0:
+            return 0
+        self._end_with_hole()
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._disk.put_aside(self._temporary)
+        return self.n_bytes - self._n_bytes_before
+
+    def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
+        """Hash the content of a file that is gone on with, and stand at its end."""
+        while piece := os.read(self._descriptor, _READ_BYTES):
+            self._hash.update(piece)
+            self.n_bytes += len(piece)
+            alive()
+        self._n_bytes_before = self.n_bytes
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all of `data`, or raise OSError."""
+    n_written = os.write(descriptor, data)
+    while n_written < len(data):  # a full disk takes a part before it says so
+        n_written += os.write(descriptor, memoryview(data)[n_written:])
+
+
+def refused(error: OSError | OverflowError, path: str) -> Exception:
+    """Return what an error of the disk means: a FileRefusedError where only this one file is concerned."""
+    if not isinstance(error, OSError):
+        return FileRefusedError(str(error))
+    stops_all = local_error(error, path)
+    if stops_all is not None:
+        return stops_all
+    if error.errno == errno.EFBIG:
+        return FileRefusedError("larger than this machine's file system allows")
+    return FileRefusedError(f"cannot be stored under its name: {error.strerror}")

@@ -1,0 +1,68 @@
+"""The files of the run directory that are not the hosts' own: mapping, rank table, manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster_collect.faults import UnwritableError, local_error
+from cluster_collect.spec import HostSpec
+from cluster_collect.store.journal import Journal, refuse_other_hosts
+from cluster_collect.store.writer import RunWriter
+from cluster_run.errors import InputError
+from cluster_run.files import write_bytes_whole, write_text_whole
+from cluster_run.ids import HostId, ServerId
+from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME
+from cluster_run.manifest import Manifest, manifest_to_json
+from cluster_run.ranktable import format_host_mapping, parse_host_mapping
+
+
+def prepare_run(
+    run: Path, specs: Sequence[HostSpec], journal: Journal, rank_table: Path | None
+) -> dict[ServerId, HostId]:
+    """Write the mapping of all hosts and the copy of the rank table; return the mapping.
+
+    Hosts of earlier calls keep their lines.
+
+    Raises:
+        InputError: the directory belongs to another inventory, or the rank table cannot be read.
+        UnwritableError: the directory cannot be written.
+    """
+    mapping_path = run / MAPPING_NAME
+    known = {outcome.server_id: outcome.host for outcome in journal.earlier.values()}
+    if mapping_path.exists():
+        known |= parse_host_mapping(mapping_path.read_text(errors="replace"))
+    wanted = {spec.server_id: spec.host for spec in specs}
+    refuse_other_hosts(known, wanted, run)
+    mapping = dict(sorted({**known, **wanted}.items(), key=lambda pair: (len(pair[1]), pair[1])))
+    table = None if rank_table is None else _bytes_of(rank_table)
+    try:
+        write_text_whole(mapping_path, format_host_mapping(mapping))
+        if rank_table is not None and table is not None:
+            write_bytes_whole(run / _rank_table_name(rank_table.name), table)
+    except OSError as error:
+        raise local_error(error, str(run)) or UnwritableError(f"{run}: {error.strerror}") from None
+    return mapping
+
+
+def finish_run(writer: RunWriter, manifest: Manifest) -> None:
+    """Make everything durable, and then write the manifest, last of all."""
+    writer.flush_to_disk()
+    path = writer.run / MANIFEST_NAME
+    try:
+        write_text_whole(path, manifest_to_json(manifest))
+    except OSError as error:
+        raise local_error(error, str(path)) or UnwritableError(f"{path}: {error.strerror}") from None
+
+
+def _bytes_of(rank_table: Path) -> bytes:
+    try:
+        return rank_table.read_bytes()
+    except OSError as error:
+        raise InputError(f"{rank_table}: the rank table cannot be read: {error.strerror}") from None
+
+
+def _rank_table_name(name: str) -> str:
+    if name == MANIFEST_NAME or name.startswith("."):
+        return RANK_TABLE_NAME
+    return name if name.endswith(".json") else f"{name}.json"

@@ -1,0 +1,228 @@
+"""Writes files into the run directory: under a temporary name, hashed on the way, renamed when whole.
+
+A large file that is cut off stays under its temporary name, which says of which version of the file it
+is the beginning, and is gone on with later. Such a beginning is only believed until this machine is
+booted again: what a process wrote outlives the process, but not always the machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
+from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, refused, write_all
+
+PART_PREFIX = ".part-"
+#: A temporary name of `written_whole`, and how deep below the run directory our own files lie.
+_HALF = re.compile(rb"\..+\.[0-9a-f]{12}\.part")
+_MAX_OWN_DEPTH = 3
+_CHECK_EVERY_BYTES = 64 << 20
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+#: More than what stands behind the content of a file in a stream: marker, status, one line of a listing.
+_DOUBTFUL_BYTES = 16 << 10
+_FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_MODE = 0o644
+
+
+class RunWriter:
+    """Makes the files below one run directory and watches the free space while doing so."""
+
+    def __init__(self, run: Path, min_free_bytes: int) -> None:
+        self.run = run
+        self._root = os.fsencode(run)
+        self._part_stem = os.fsencode(f"{PART_PREFIX}{os.getpid()}-")
+        self._min_free_bytes = min_free_bytes
+        self._promised_bytes = 0
+        self._unchecked_bytes = 0
+        self._numbers = count(1)
+        self._made: set[bytes] = set()
+        self._cut_stem = b"%b%b-" % (CUT_PREFIX, _boot_mark())
+        self._cuts: set[bytes] = set()
+
+    def room_bytes(self) -> int:
+        """Return how much more may be promised; never below 0."""
+        taken_bytes = self._promised_bytes + self._min_free_bytes
+        return max(0, shutil.disk_usage(self.run).free - taken_bytes)
+
+    def promise(self, n_bytes: int) -> None:
+        """Announce that `n_bytes` will be written.
+
+        Raises:
+            NoRoomError: they would not fit beside what is already promised.
+        """
+        room_bytes = self.room_bytes()
+        if n_bytes > room_bytes:
+            raise NoRoomError(
+                f"{n_bytes >> 20} MiB do not fit: {self.run} has room for {room_bytes >> 20} MiB more",
+                "choose another --output, collect less with --what, or make room; a second call goes on",
+            )
+        self._promised_bytes += n_bytes
+
+    def release(self, n_bytes: int) -> None:
+        """Take back a promise that was kept or will not be needed."""
+        self._promised_bytes -= n_bytes
+
+    def begin(self, path: str, version: str = "", *, has_holes: bool = False) -> IncomingFile:
+        """Start the file `path` (relative to the run directory).
+
+        With a `version` (of a large file: its name, size and time on the host) it can be gone on with.
+        With `has_holes` zeros become holes here too.
+
+        Raises:
+            FileRefusedError: the name cannot be used here.
+            ClusterError: the disk is full or the directory cannot be written.
+        """
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        directory = final.rpartition(b"/")[0]
+        try:
+            if version:
+                temporary = self._cut_name(directory, version)
+                self._make(directory)
+                self._remove(temporary)
+            else:
+                temporary = self._part_name(directory)
+            return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final, has_holes)
+        except OSError as error:
+            raise refused(error, path) from None
+
+    def store(self, path: str, content: bytes | memoryview, mtime_ns: int) -> str:
+        """Write the file `path`, all of which is here, as an IncomingFile does; return its SHA-256.
+
+        Raises:
+            FileRefusedError: the name or the time cannot be used here.
+            ClusterError: the disk is full or the directory cannot be written.
+        """
+        sha256 = hashlib.sha256(content).hexdigest()
+        self.written(len(content))
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        try:
+            temporary = self._part_name(final.rpartition(b"/")[0])
+            descriptor = os.open(temporary, _FLAGS, _MODE)
+            try:
+                try:
+                    write_all(descriptor, content)
+                    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+                finally:
+                    os.close(descriptor)
+                os.replace(temporary, final)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except (OSError, OverflowError) as error:
+            raise refused(error, path) from None
+        return sha256
+
+    def cut_bytes(self, path: str, version: str) -> int:
+        """Return how much of this version of a large file is here, 0 when there is nothing of it."""
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        temporary = self._cut_name(final.rpartition(b"/")[0], version)
+        return os.lstat(temporary).st_size if temporary in self._cuts else 0
+
+    def resume(
+        self, path: str, version: str, alive: Callable[[], object], *, has_holes: bool = False
+    ) -> IncomingFile:
+        """Go on with a file that `cut_bytes` knows.
+
+        What is there is read, to hash it, which may take long; `alive` is called meanwhile.
+
+        Raises:
+            ClusterError: the disk cannot be read or written.
+        """
+        final = b"%b/%b" % (self._root, os.fsencode(path))
+        temporary = self._cut_name(final.rpartition(b"/")[0], version)
+        try:
+            descriptor = os.open(temporary, _FLAGS_AGAIN)
+            # When a stream ends early, what came last may be something else.
+            os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
+            incoming = IncomingFile(self, descriptor, temporary, final, has_holes)
+            incoming.take_in_what_is_there(alive)
+        except OSError as error:
+            raise refused(error, path) from None
+        self._cuts.discard(temporary)
+        return incoming
+
+    def remove(self, path: str) -> None:
+        """Remove a file that has its final name."""
+        self._remove(b"%b/%b" % (self._root, os.fsencode(path)))
+
+    def put_aside(self, temporary: bytes) -> None:
+        """Remember the beginning of a file."""
+        self._cuts.add(temporary)
+
+    def drop_cuts(self, directory: str) -> None:
+        """Remove what nobody went on with below a directory (relative to the run directory)."""
+        prefix = b"%b/%b/" % (self._root, os.fsencode(directory))
+        for temporary in [name for name in self._cuts if name.startswith(prefix)]:
+            self._remove(temporary)
+
+    def _part_name(self, directory: bytes) -> bytes:
+        """Return a new temporary name in a directory, which is made when missing."""
+        self._make(directory)
+        return b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
+
+    def _make(self, directory: bytes) -> None:
+        if directory not in self._made:
+            os.makedirs(directory, exist_ok=True)
+            self._made.add(directory)
+
+    def _cut_name(self, directory: bytes, version: str) -> bytes:
+        return b"%b/%b%b" % (directory, self._cut_stem, version.encode())
+
+    def _remove(self, temporary: bytes) -> None:
+        self._cuts.discard(temporary)
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            return
+
+    def written(self, n_bytes: int) -> None:
+        """Count bytes on their way to the disk; now and then see that there is room for more."""
+        self._unchecked_bytes += n_bytes
+        if self._unchecked_bytes >= _CHECK_EVERY_BYTES:
+            self._unchecked_bytes = 0
+            if shutil.disk_usage(self.run).free < self._min_free_bytes:
+                raise DiskFullError(
+                    f"{self.run}: less than {self._min_free_bytes >> 20} MiB left",
+                    "make room and call it again: it goes on from there",
+                )
+
+    def flush_to_disk(self) -> None:
+        """Make everything durable that was written to the run directory's file system."""
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+                raise UnwritableError(f"{self.run}: not written to disk: {os.strerror(ctypes.get_errno())}")
+        finally:
+            os.close(descriptor)
+
+    def remove_leftovers(self) -> None:
+        """Remove the temporary files of a call that was killed; find what can be gone on with."""
+        for directory, _, names in os.walk(self._root):
+            for name in names:
+                path = os.path.join(directory, name)
+                if name.startswith(self._cut_stem):
+                    self._cuts.add(path)
+                elif name.startswith((os.fsencode(PART_PREFIX), CUT_PREFIX)) or self._is_half(path):
+                    os.unlink(path)
+
+    def _is_half(self, path: bytes) -> bool:
+        """Whether a file is what a kill left of our own ones, which lie above the hosts' `profiler`."""
+        below = path[len(self._root) :]
+        return below.count(b"/") <= _MAX_OWN_DEPTH and _HALF.fullmatch(os.path.basename(path)) is not None
+
+
+def _boot_mark() -> bytes:
+    """Return a mark that stays the same until this machine is booted again; else a random one."""
+    try:
+        text = Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:
+        text = secrets.token_hex(16)
+    return text.replace("-", "")[:8].encode()

@@ -1,0 +1,215 @@
+"""Collects from one host: connect, prepare, list, fetch what is missing, look again, and say how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cluster_collect.faults import HostError, NoShellError, as_host_error
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.selection.collisions import merge_identical
+from cluster_collect.selection.select import PlacedFile, Selection
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.store.budget import Budget
+from cluster_collect.store.journal import Journal
+from cluster_collect.store.writer import RunWriter
+from cluster_collect.threads import in_thread
+from cluster_collect.transfer.bandwidth import BandwidthCap
+from cluster_collect.transfer.intake import Intake
+from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
+from cluster_collect.transfer.retry import backoff_s
+from cluster_collect.transfer.rounds import Rounds
+from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.protocol import Dialer, HostConnection
+from cluster_run.files import write_bytes_whole
+from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
+from cluster_run.manifest import CollectedFile, HostOutcome
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the hosts of one collection have in common."""
+
+    options: CollectOptions
+    bounds: Bounds
+    writer: RunWriter
+    journal: Journal
+    watch: ProgressListener
+    cap: BandwidthCap | None
+    chance: random.Random
+
+
+class HostCollection:
+    """One host's part of a collection; `run` returns its outcome and raises local errors only."""
+
+    def __init__(self, spec: HostSpec, dialer: Dialer, shared: Shared) -> None:
+        self._spec = spec
+        self._dialer = dialer
+        self._shared = shared
+        self._options = shared.options
+        rate = spec.bandwidth_bytes_per_s
+        self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
+        prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
+        self._prefix = prefix
+        self._budget = Budget(shared.writer)
+        self._intake = Intake(
+            spec.host,
+            spec.server_id,
+            prefix,
+            writer=shared.writer,
+            budget=self._budget,
+            journal=shared.journal,
+            watch=shared.watch,
+        )
+        self._one_by_one = False
+        self._is_prepared = False
+        self._findings = Findings()
+
+    async def run(self) -> HostOutcome:
+        """Collect, with as many attempts as make sense.
+
+        Raises:
+            ClusterError: this machine's disk is full or cannot be written.
+        """
+        began_s = time.monotonic()
+        self._shared.watch.host_started(self._spec.host)
+        try:
+            await self._attempts()
+        except Exception as error:
+            self._findings.error = as_host_error(error)
+        kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
+        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s)
+        if outcome.state == "complete":
+            self._shared.writer.drop_cuts(self._prefix)
+        self._shared.watch.host_finished(outcome)
+        return outcome
+
+    async def _attempts(self) -> None:
+        attempt = 1
+        while True:
+            n_before = len(self._intake.stored)
+            n_aside_before = self._intake.n_bytes_aside
+            try:
+                return await self._attempt()
+            except NoShellError as error:
+                if self._one_by_one:
+                    raise
+                self._one_by_one = True
+                self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
+            except HostError as error:
+                if len(self._intake.stored) > n_before or self._intake.n_bytes_aside > n_aside_before:
+                    attempt = 1
+                if not error.retryable or attempt >= self._options.n_attempts:
+                    raise
+                options = self._options
+                wait_s = backoff_s(
+                    attempt, options.backoff_first_s, options.backoff_most_s, self._shared.chance
+                )
+                self._shared.watch.retrying(self._spec.host, error.message, wait_s)
+                await asyncio.sleep(wait_s)
+                attempt += 1
+
+    async def _attempt(self) -> None:
+        began_s = time.monotonic()
+        connection = await self._dialer.dial(self._spec)
+        if self._spec.local is None:
+            self._shared.watch.noted(self._spec.host, f"logged in within {time.monotonic() - began_s:.1f} s")
+        try:
+            if self._spec.prepare and not self._is_prepared:
+                await self._prepare(connection)
+            survey = await survey_host(connection, self._spec, self._options, one_by_one=self._one_by_one)
+            selection = chosen(survey, self._spec, self._options.what)
+            self._findings.look(survey, selection)
+            self._shared.watch.noted(self._spec.host, survey.method(self._spec))
+            rounds = Rounds(
+                connection,
+                survey,
+                self._spec,
+                self._options,
+                intake=self._intake,
+                findings=self._findings,
+                caps=self._caps,
+            )
+            await self._fetch_missing(rounds, selection)
+        finally:
+            await connection.close()
+
+    async def _prepare(self, connection: HostConnection) -> None:
+        problem, printed = await run_prepare(connection, self._spec, self._options)
+        self._is_prepared = True
+        self._findings.prepare_problem = problem
+        directory = host_directory(self._shared.writer.run, self._spec.host).parent
+        write_bytes_whole(directory / PREPARE_LOG_NAME, printed)
+
+    async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> None:
+        # After a killed call content is hashed again here: not in the loop, where it would stop the others.
+        present, missing = await in_thread(self._divided, selection)
+        for placed in await rounds.differing(selection.files, present):
+            del present[placed.entry.path]
+            missing.append(placed)
+        n_bytes = sum(file.entry.size_bytes - self._intake.cut_bytes(file) for file in missing)
+        self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
+        if missing:
+            async with self._shared.bounds.transfer() as slot:
+                try:
+                    fitting = self._fitting(missing)
+                    self._budget.promise(sum(file.entry.needed_bytes for file in fitting))
+                    await rounds.fetch(fitting, slot)
+                finally:
+                    self._budget.release()
+                    self._intake.drop_held()
+                    self._findings.take(self._intake, present, selection)
+        else:
+            self._findings.take(self._intake, present, selection)
+        self._findings.files = merge_identical(
+            self._shared.writer.run, self._findings.files, selection, self._intake.path_of
+        )
+
+    def _fitting(self, missing: Sequence[PlacedFile]) -> list[PlacedFile]:
+        """Return the files that could each lie on this disk; one that never could costs only itself.
+
+        A file with holes is one too: most programs that read or copy it would need its whole size.
+        """
+        room_bytes = self._shared.writer.room_bytes()
+        fitting = [placed for placed in missing if placed.entry.size_bytes <= room_bytes]
+        for placed in missing:
+            size_bytes = placed.entry.size_bytes
+            if size_bytes > room_bytes:
+                reason = f"its {size_bytes >> 20} MiB do not fit: there is room for {room_bytes >> 20} MiB"
+                self._intake.refuse(placed, reason)
+        return fitting
+
+    def _divided(self, selection: Selection) -> tuple[dict[bytes, CollectedFile], list[PlacedFile]]:
+        """Tell the files that are already here from those to fetch."""
+        present: dict[bytes, CollectedFile] = {}
+        missing: list[PlacedFile] = []
+        if not self._shared.journal.knows(self._spec.server_id):
+            return present, _smallest_first(selection.files)
+        for placed in selection.files:
+            entry = placed.entry
+            source = os.fsdecode(entry.path)
+            file = self._shared.journal.stored(
+                self._spec.server_id, source, entry, hash_again=self._options.verify
+            )
+            if file is None:
+                missing.append(placed)
+            else:
+                present[entry.path] = file
+        lost = {self._intake.path_of(placed) for placed in missing}
+        for placed in selection.files:
+            # A copy that was merged into another file's goes with it when that one is replaced.
+            file = present.get(placed.entry.path)
+            if file is not None and file.path != self._intake.path_of(placed) and file.path in lost:
+                del present[placed.entry.path]
+                missing.append(placed)
+        return present, _smallest_first(missing)
+
+
+def _smallest_first(files: Iterable[PlacedFile]) -> list[PlacedFile]:
+    """Over a link that keeps breaking, as many files as possible get through."""
+    return sorted(files, key=lambda placed: placed.entry.size_bytes)

@@ -1,0 +1,129 @@
+"""Sums up one host: what was found, what came, what did not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cluster_collect.failures import Failure, left_out, listing_failure, nothing_found
+from cluster_collect.faults import HostError
+from cluster_collect.selection.select import Refused, Selection
+from cluster_collect.spec import HostSpec
+from cluster_collect.transfer.intake import Intake
+from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_run.layout import host_directory
+from cluster_run.manifest import CollectedFile, HostOutcome, HostState
+
+#: Beside the host's `profiler` directory.
+PREPARE_LOG_NAME = "prepare.log"
+
+
+@dataclass
+class Findings:
+    """What is known of a host while it is collected."""
+
+    error: HostError | None = None
+    prepare_problem: str = ""
+    survey: Survey | None = None
+    files: list[CollectedFile] = field(default_factory=list)
+    refused: tuple[Refused, ...] = ()
+    seen: set[str] = field(default_factory=set)
+    unstable: set[bytes] = field(default_factory=set)
+    wire_bytes: int = 0
+
+    def look(self, survey: Survey, selection: Selection) -> None:
+        """Note a listing."""
+        self.survey = survey
+        self.refused = selection.refused
+        self.seen = {os.fsdecode(entry.path) for entry in survey.entries}
+
+    def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
+        """Note how each selected file fares, in the order of the selection."""
+        self.files = []
+        for placed in selection.files:
+            path = placed.entry.path
+            file = intake.failed.get(path) or intake.stored.get(path) or present.get(path)
+            if path in self.unstable:
+                file = intake.stored.get(path) or intake.mismatched.get(path) or file
+                if file is not None:
+                    file = replace(
+                        file, state="unstable", reason="still being written: it changed while it was read"
+                    )
+            self.files.append(file or intake.described(placed, reason="not fetched"))
+
+
+def outcome_of(
+    spec: HostSpec, findings: Findings, kept: Sequence[CollectedFile], seconds: float
+) -> HostOutcome:
+    """Return the host's line of the manifest."""
+    files = (*findings.files, *kept, *map(not_taken, findings.refused))
+    failure = _why(spec, findings)
+    n_stored = sum(file.state in ("stored", "unstable") for file in files)
+    state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
+    survey = findings.survey
+    return HostOutcome(
+        host=spec.host,
+        server_id=spec.server_id,
+        state=state,
+        files=tuple(files),
+        reason=failure.reason,
+        advice=failure.advice,
+        clock_offset_ms=None if survey is None else survey.clock_offset_ms,
+        seconds=round(seconds, 3),
+        wire_bytes=findings.wire_bytes,
+        failure=failure.word,
+    )
+
+
+def _why(spec: HostSpec, findings: Findings) -> Failure:
+    """Why the host is not complete, worst first."""
+    if findings.error is not None:
+        return Failure(findings.error.failure, findings.error.message, findings.error.advice)
+    if findings.prepare_problem:
+        log = host_directory(Path(), spec.host).parent / PREPARE_LOG_NAME
+        advice = f"its output is in the run directory, in {log}"
+        return Failure("prepare", findings.prepare_problem, advice)
+    if findings.files and (why := _why_files(findings)).word:
+        return why
+    problem = "" if findings.survey is None else findings.survey.problem
+    return why_not_all(spec, len(findings.files), findings.refused, problem)
+
+
+def why_not_all(spec: HostSpec, n_files: int, refused: Sequence[Refused], problem: str) -> Failure:
+    """Why a listing and a selection do not show all profiler data of a host, worst first."""
+    lost = [one for one in refused if one.is_lost]
+    if lost:
+        return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
+    return listing_failure(problem) if n_files else nothing_found(profiler_root(spec))
+
+
+def not_taken(refused: Refused) -> CollectedFile:
+    """Return the manifest's line for what was found and not taken."""
+    entry = refused.entry
+    return CollectedFile(
+        path="",
+        source=os.fsdecode(entry.path),
+        size_bytes=entry.size_bytes,
+        mtime_ns=entry.mtime_ns,
+        sha256="",
+        state="failed" if refused.is_lost else "skipped",
+        reason=refused.reason,
+    )
+
+
+def _why_files(findings: Findings) -> Failure:
+    failed = [file for file in findings.files if file.state == "failed"]
+    unstable = [file for file in findings.files if file.state == "unstable"]
+    if failed:
+        reason = f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}"
+        return Failure("files-missing", reason, "see manifest.json for all")
+    if unstable:
+        reason = f"{_n_files(unstable)} still being written, the first is {unstable[0].source}"
+        return Failure("files-unstable", reason, "call it again when the job has ended")
+    return Failure()
+
+
+def _n_files(files: Sequence[CollectedFile]) -> str:
+    return "1 file" if len(files) == 1 else f"{len(files)} files"

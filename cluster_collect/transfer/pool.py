@@ -1,0 +1,167 @@
+"""Collects from all hosts at once; one host's failure is its own outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from cluster_collect.faults import as_host_error
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.store.journal import Journal
+from cluster_collect.store.lock import locked
+from cluster_collect.store.run_files import finish_run, prepare_run
+from cluster_collect.store.writer import RunWriter
+from cluster_collect.transfer.bandwidth import BandwidthCap
+from cluster_collect.transfer.host import HostCollection, Shared
+from cluster_collect.transfer.plan import HostCheck, HostPlan
+from cluster_collect.transfer.preview import check_host, plan_host
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.protocol import Dialer
+from cluster_collect.transports.registry import Dialers
+from cluster_collect.watchdog import cancelled
+from cluster_run.manifest import HostOutcome, HostState, Manifest
+from cluster_run.version import VERSION
+
+_T = TypeVar("_T")
+_Answer = TypeVar("_Answer", HostPlan, HostCheck)
+
+
+async def collect(
+    specs: Sequence[HostSpec],
+    run: Path,
+    options: CollectOptions,
+    rank_table: Path | None,
+    watch: ProgressListener,
+) -> Manifest:
+    """Collect from every host into `run` and return the manifest that was written there last.
+
+    Hosts that an earlier call collected and this one does not name stay in the manifest. Cancelling
+    leaves a directory from which the next call goes on.
+
+    Raises:
+        ClusterError: a local problem: the directory is locked or cannot be written, or the disk is full.
+    """
+    with locked(run), Journal(run) as journal:
+        mapping = prepare_run(run, specs, journal, rank_table)
+        writer = RunWriter(run, options.min_free_bytes)
+        writer.remove_leftovers()
+        rate = options.bandwidth_bytes_per_s
+        shared = Shared(
+            options=options,
+            bounds=_bounds(options),
+            writer=writer,
+            journal=journal,
+            watch=watch,
+            cap=BandwidthCap(rate) if rate else None,
+            chance=random.Random(),
+        )
+        async with _dialers(options, shared.bounds, watch) as dialers:
+
+            async def one(spec: HostSpec) -> HostOutcome:
+                return await HostCollection(spec, dialers.of(spec), shared).run()
+
+            outcomes = await _each(specs, one)
+        manifest = Manifest(
+            what=options.what,
+            hosts=_with_earlier(outcomes, journal, set(mapping.values())),
+            tool_version=VERSION,
+            finished_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        )
+        await asyncio.to_thread(finish_run, writer, manifest)
+        journal.finished()
+        return manifest
+
+
+async def plan(
+    specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
+) -> tuple[HostPlan, ...]:
+    """List every host and return what `collect` would fetch, in the order of `specs`; nothing is copied."""
+    return await _look(specs, options, watch, plan_host, HostPlan)
+
+
+async def check(
+    specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
+) -> tuple[HostCheck, ...]:
+    """Log in to every host and report paths, free space, clock offset and tools, in the order of `specs`."""
+    return await _look(specs, options, watch, check_host, HostCheck)
+
+
+async def _look(
+    specs: Sequence[HostSpec],
+    options: CollectOptions,
+    watch: ProgressListener,
+    question: Callable[[Dialer, HostSpec, CollectOptions], Awaitable[_Answer]],
+    answer: type[_Answer],
+) -> tuple[_Answer, ...]:
+    """Ask every host one question; where it cannot be asked, the answer is the reason."""
+    async with _dialers(options, _bounds(options), watch) as dialers:
+
+        async def one(spec: HostSpec) -> _Answer:
+            watch.host_started(spec.host)
+            try:
+                told = await question(dialers.of(spec), spec, options)
+            except Exception as error:
+                why = as_host_error(error)
+                told = answer(
+                    spec.host, spec.server_id, reason=why.message, advice=why.advice, failure=why.failure
+                )
+            watch.host_finished(_looked_at(told))
+            return told
+
+        return await _each(specs, one)
+
+
+def _looked_at(answer: HostPlan | HostCheck) -> HostOutcome:
+    """Return what a watcher hears of a host that nothing was copied from."""
+    state: HostState = "failed" if answer.reason else "complete"
+    return HostOutcome(answer.host, answer.server_id, state, reason=answer.reason, failure=answer.failure)
+
+
+def _bounds(options: CollectOptions) -> Bounds:
+    return Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
+
+
+@asynccontextmanager
+async def _dialers(
+    options: CollectOptions, bounds: Bounds, watch: ProgressListener
+) -> AsyncIterator[Dialers]:
+    dialers = Dialers(options, bounds, watch)
+    try:
+        yield dialers
+    finally:
+        await dialers.close()
+
+
+async def _each(specs: Sequence[HostSpec], work: Callable[[HostSpec], Awaitable[_T]]) -> tuple[_T, ...]:
+    """Run `work` for all hosts at once; an error (a local one: hosts' own are values) ends them all."""
+    tasks = [asyncio.ensure_future(work(spec)) for spec in specs]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            await cancelled(task)
+
+
+def _with_earlier(
+    outcomes: Sequence[HostOutcome], journal: Journal, hosts: set[str]
+) -> tuple[HostOutcome, ...]:
+    """This call's outcomes and those of hosts that only earlier calls collected, by number."""
+    collected = {outcome.server_id for outcome in outcomes}
+    earlier = [
+        outcome
+        for server_id, outcome in journal.earlier.items()
+        if server_id not in collected and outcome.host in hosts
+    ]
+    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: _number(outcome.host)))
+
+
+def _number(host: str) -> tuple[int, str]:
+    return (int(host), "") if host.isdecimal() else (1 << 62, host)

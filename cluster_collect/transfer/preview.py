@@ -1,0 +1,86 @@
+"""Looks without copying: the plan of a host for `--dry-run`, and its health for `--check`."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+
+from cluster_collect.faults import NoShellError
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transfer.outcome import not_taken, why_not_all
+from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
+from cluster_collect.transfer.survey import Survey, chosen, survey_host
+from cluster_collect.transports.protocol import Dialer
+from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
+
+
+async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostPlan:
+    """Return what a collection would fetch from one host.
+
+    Raises:
+        HostError: it cannot be reached or listed.
+    """
+    survey, _ = await _look(dialer, spec, options)
+    selection = chosen(survey, spec, options.what)
+    prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
+    files = tuple(
+        PlannedFile(
+            os.fsdecode(placed.entry.path), f"{prefix}/{os.fsdecode(placed.target)}", placed.entry.size_bytes
+        )
+        for placed in selection.files
+    )
+    skipped = tuple(map(not_taken, selection.refused))
+    failure = why_not_all(spec, len(files), selection.refused, survey.problem)
+    return HostPlan(
+        host=spec.host,
+        server_id=spec.server_id,
+        files=files,
+        skipped=skipped,
+        method=survey.method(spec),
+        reason=failure.reason,
+        advice=failure.advice,
+        failure=failure.word,
+    )
+
+
+async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostCheck:
+    """Log in and look around.
+
+    Raises:
+        HostError: it cannot be reached or listed.
+    """
+    survey, login_s = await _look(dialer, spec, options)
+    selection = chosen(survey, spec, options.what)
+    files = selection.files
+    failure = why_not_all(spec, len(files), selection.refused, survey.problem)
+    return HostCheck(
+        host=spec.host,
+        server_id=spec.server_id,
+        login_s=round(login_s, 3),
+        n_files=len(files),
+        n_bytes=sum(file.entry.size_bytes for file in files),
+        free_bytes=survey.free_bytes,
+        clock_offset_ms=survey.clock_offset_ms,
+        method=survey.method(spec),
+        tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
+        reason=failure.reason,
+        advice=failure.advice,
+        failure=failure.word,
+    )
+
+
+async def _look(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> tuple[Survey, float]:
+    """List one host, over SFTP where it has no shell; return the listing and the seconds of the login."""
+    for one_by_one in (False, True):
+        began_s = time.monotonic()
+        connection = await dialer.dial(spec)
+        login_s = time.monotonic() - began_s
+        try:
+            return await survey_host(connection, spec, options, one_by_one=one_by_one), login_s
+        except NoShellError:
+            if one_by_one:
+                raise
+        finally:
+            await connection.close()
+    raise AssertionError("unreachable: the second attempt returns or raises")

@@ -1,0 +1,188 @@
+"""Fetches the missing files of one host, and looks again: what changed meanwhile is fetched anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from cluster_collect.entries import RemoteEntry, unchanged
+from cluster_collect.remote.decompress import Codec
+from cluster_collect.remote.host_stream import HostSource
+from cluster_collect.selection.select import PlacedFile
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transfer.bandwidth import BandwidthCap
+from cluster_collect.transfer.intake import Intake
+from cluster_collect.transfer.outcome import Findings
+from cluster_collect.transfer.rest_fetch import fetch_rest
+from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_collect.transfer.tar_fetch import fetch_by_tar
+from cluster_collect.transfer.verify import differing
+from cluster_collect.transfer.walker import fetch_by_walker
+from cluster_collect.transports.bounds import TransferSlot
+from cluster_collect.transports.protocol import HostConnection, RunningCommand
+from cluster_collect.watchdog import Watchdog
+from cluster_run.manifest import CollectedFile
+
+#: A file that changed while it was read is fetched again this often before it is called unstable.
+_N_REFETCHES = 2
+#: A host that hashes more slowly than this is taken for one that hangs.
+_HASH_BYTES_PER_S = 20e6
+
+
+class Rounds:
+    """The fetching over one connection. What came and what did not is told to `intake` and `findings`."""
+
+    def __init__(
+        self,
+        connection: HostConnection,
+        survey: Survey,
+        spec: HostSpec,
+        options: CollectOptions,
+        *,
+        intake: Intake,
+        findings: Findings,
+        caps: Sequence[BandwidthCap],
+    ) -> None:
+        self._connection = connection
+        self._survey = survey
+        self._spec = spec
+        self._options = options
+        self._intake = intake
+        self._findings = findings
+        self._caps = caps
+        self._shell = survey.shell
+
+    async def fetch(self, missing: Sequence[PlacedFile], slot: TransferSlot) -> None:
+        """Fetch, and fetch again what changed meanwhile; what still changes then is unstable."""
+        pending = list(missing)
+        for _ in range(1 + _N_REFETCHES):
+            after, errors = await self._fetch(pending, slot)
+            changed = self._changed(pending, after, errors)
+            again = {placed.entry.path for placed in changed}
+            same = [placed for placed in pending if placed.entry.path not in again]
+            changed += await self.differing(same, self._intake.stored)
+            if not changed:
+                return
+            pending = changed
+        for placed in pending:
+            if placed.entry.path not in self._intake.failed:
+                self._intake.keep_changed(placed)
+                self._findings.unstable.add(placed.entry.path)
+
+    async def differing(
+        self, files: Sequence[PlacedFile], here: Mapping[bytes, CollectedFile]
+    ) -> list[PlacedFile]:
+        """With `verify`, let the host hash files, and return those that are something else here."""
+        if not self._options.verify:
+            return []
+        largest_bytes = max((placed.entry.size_bytes for placed in files), default=0)
+        watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
+        source = self._source("none", self._booking(watchdog))
+        return await watchdog.guard(differing(source, files, here), "hashing its files")
+
+    async def _fetch(
+        self, pending: Sequence[PlacedFile], slot: TransferSlot
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        watchdog = Watchdog(self._options.progress_deadline_s, when_quiet=slot.give_back)
+        book = self._booking(watchdog)
+        fetch = self._by_walker if self._survey.codec is None else self._by_tar
+        return await watchdog.guard(fetch(pending, book), "waiting for its files")
+
+    def _booking(self, watchdog: Watchdog) -> Callable[[int], float]:
+        """Return what is told the size of all that arrives, and says how long the sender has to pause."""
+
+        def book(n_bytes: int) -> float:
+            self._findings.wire_bytes += n_bytes
+            pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
+            watchdog.progress(pause_s)
+            return pause_s
+
+        return book
+
+    def _source(self, codec: Codec, book: Callable[[int], float]) -> HostSource:
+        return HostSource(
+            connection=self._connection,
+            profiler_root=os.fsencode(profiler_root(self._spec)),
+            codec=codec,
+            niceness=self._options.remote_niceness,
+            max_entries=self._options.max_entries_per_host,
+            follow=self._spec.follow_links,
+            book=book,
+        )
+
+    async def _by_tar(
+        self, pending: Sequence[PlacedFile], book: Callable[[int], float]
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        """Go on with large files that were cut off; take all others as one archive."""
+        source = self._source(self._survey.codec or "none", book)
+        after: dict[bytes, RemoteEntry] = {}
+        for placed in pending:
+            if self._intake.cut_bytes(placed):
+                now = await fetch_rest(source, placed, self._intake, self._take_shell())
+                if now is not None:
+                    after[placed.entry.path] = now
+        whole = [placed for placed in pending if placed.entry.path not in after]
+        if not whole:
+            return after, b""
+        listed, errors = await fetch_by_tar(source, whole, self._intake, self._take_shell())
+        return {**listed, **after}, errors
+
+    async def _by_walker(
+        self, pending: Sequence[PlacedFile], book: Callable[[int], float]
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        """Take file by file."""
+        files = await self._connection.open_files()
+        try:
+            root = os.fsencode(profiler_root(self._spec))
+            return await fetch_by_walker(files, root, pending, self._intake, book), b""
+        finally:
+            await files.close()
+
+    def _take_shell(self) -> RunningCommand | None:
+        """Return the shell that waits for a program; it takes one only."""
+        shell, self._shell = self._shell, None
+        return shell
+
+    def _changed(
+        self, pending: Sequence[PlacedFile], after: dict[bytes, RemoteEntry], errors: bytes
+    ) -> list[PlacedFile]:
+        """Return the files that are no longer what was fetched; note those that never came."""
+        intake = self._intake
+        changed: list[PlacedFile] = []
+        for placed in pending:
+            path = placed.entry.path
+            now = after.get(path)
+            if path in intake.failed:
+                continue
+            if now is not None and not unchanged(placed.entry, now):
+                changed.append(replace(placed, entry=now))
+            elif path in intake.mismatched:
+                reason = (
+                    f"{intake.mismatched[path].size_bytes} bytes came instead of {placed.entry.size_bytes}"
+                )
+                intake.refuse(placed, reason)
+            elif path not in intake.stored:
+                intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
+            elif errors and (padded := _why_padded(path, errors)):
+                intake.discard(placed, padded)
+                changed.append(placed)
+        return changed
+
+
+def _why_padded(path: bytes, errors: bytes) -> str:
+    """Say why tar filled up a file with zeros, as it does where it cannot read on; empty when it did not."""
+    for trouble in (b": Read error", b": File shrank"):
+        _, found, rest = errors.partition(b"tar: ./" + path + trouble)
+        if found:
+            return (trouble[2:] + rest.split(b"\n")[0]).decode(errors="replace")[:200]
+    return ""
+
+
+def _why_missing(path: bytes, now: RemoteEntry | None, errors: bytes) -> str:
+    if now is None:
+        return "removed on the host before it could be read"
+    for line in errors.split(b"\n"):
+        if path in line:
+            return line.rpartition(b": ")[2].decode(errors="replace")[:200]
+    return "the host did not send it"

@@ -1,0 +1,185 @@
+"""Finds out what one host has and how its files can travel: the part that collect, plan and check share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cluster_collect.entries import Link, RemoteEntry
+from cluster_collect.faults import LostConnectionError, NoShellError
+from cluster_collect.remote.decompress import Codec
+from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
+from cluster_collect.remote.programs import prepare_program, probe_program
+from cluster_collect.selection.select import Selection, Tree, TreeShape, select
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transfer.tar_fetch import last_line
+from cluster_collect.transfer.walker import Walked, walk
+from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
+from cluster_collect.watchdog import Watchdog, cancelled
+
+#: What find complains about travels beside its list, and may come a moment after the list's end.
+_ERRORS_FOLLOW_S = 0.2
+_MAX_PREPARE_OUTPUT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read.
+
+    `shell` still runs and takes one more program; it ends with the connection.
+    """
+
+    entries: Sequence[RemoteEntry]
+    codec: Codec | None
+    tools: Tools = field(default_factory=Tools)
+    clock_offset_ms: float | None = None
+    free_bytes: int | None = None
+    problem: str = ""
+    shell: RunningCommand | None = field(default=None, repr=False, compare=False)
+    links: Sequence[Link] = ()
+    real_root: bytes = b""
+
+    def method(self, spec: HostSpec) -> str:
+        """Say how the files would travel."""
+        if self.codec is None:
+            return "local copy" if spec.local is not None else "sftp"
+        return "tar" if self.codec == "none" else f"tar+{self.codec}"
+
+
+def profiler_root(spec: HostSpec) -> str:
+    """Return the directory to list on the host."""
+    return spec.local if spec.local is not None else spec.profiler_root
+
+
+def chosen(survey: Survey, spec: HostSpec, what: Sequence[str]) -> Selection:
+    """Select and place the files of a survey."""
+    root_name = os.fsencode(profiler_root(spec).rstrip("/").rpartition("/")[2])
+    tree = Tree(survey.entries, tuple(survey.links), survey.real_root)
+    return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), what)
+
+
+async def survey_host(
+    connection: HostConnection, spec: HostSpec, options: CollectOptions, *, one_by_one: bool
+) -> Survey:
+    """Ask a host for its tools, clock and files; over SFTP where it runs no commands or `one_by_one` is set.
+
+    Raises:
+        HostError: it did not answer, or has no profiler root.
+    """
+    if not (one_by_one or spec.local is not None):
+        try:
+            return await _survey_by_shell(connection, spec, options)
+        except NoShellError:
+            pass
+    return await survey_by_files(connection, spec, options)
+
+
+async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
+    program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links)
+    noise = MarkerFilter(program.marker)
+    listing = ListingReader(options.max_entries_per_host)
+    watchdog = Watchdog(options.listing_deadline_s)
+    listed = asyncio.Event()
+    arrived_s: list[float] = []
+
+    def receive(data: bytes) -> float:
+        watchdog.progress()
+        answer = noise.feed(data)
+        if noise.found and not arrived_s:
+            arrived_s.append(time.time())
+        if answer:
+            listing.feed(answer)
+        if listing.complete:
+            listed.set()
+        return 0.0
+
+    async def probed() -> RunningCommand:
+        shell = await connection.start(program.command, receive)
+        shell.send(program.stdin)
+        ended = asyncio.ensure_future(shell.wait())
+        told = asyncio.ensure_future(listed.wait())
+        try:
+            await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                ended.result()
+        finally:
+            await cancelled(told)
+            await cancelled(ended)
+        return shell
+
+    shell = await watchdog.guard(probed(), "listing its profiler data")
+    if not noise.found:
+        raise NoShellError("the host runs no commands for us")
+    listing.require_root(profiler_root(spec))
+    tools = listing.tools
+    if not tools.can_list or not tools.can_pack:
+        raise NoShellError("find or tar on the host is not GNU's")
+    if not listing.complete:
+        raise LostConnectionError("the connection broke while the host listed its files")
+    if listing.find_status and not shell.errors:
+        await asyncio.sleep(_ERRORS_FOLLOW_S)
+    return Survey(
+        entries=listing.entries,
+        codec=tools.codec(options.compression),
+        tools=tools,
+        clock_offset_ms=None if listing.clock_s is None else (listing.clock_s - arrived_s[0]) * 1000,
+        free_bytes=listing.free_bytes,
+        problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
+        shell=shell,
+        links=listing.links,
+        real_root=listing.real_root,
+    )
+
+
+async def survey_by_files(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
+    """List a host's files without a shell."""
+    watchdog = Watchdog(options.listing_deadline_s)
+    walked = Walked(spec.follow_links)
+
+    async def listed() -> list[RemoteEntry]:
+        files: RemoteFiles = await connection.open_files()
+        try:
+            root = os.fsencode(profiler_root(spec))
+            return await walk(files, root, options.max_entries_per_host, walked, watchdog.progress)
+        finally:
+            await files.close()
+
+    entries = await watchdog.guard(listed(), "listing its profiler data")
+    problem = ""
+    if walked.unreadable:
+        first = walked.unreadable[0].decode(errors="replace")
+        problem = f"{len(walked.unreadable)} directories could not be listed, the first is {first}"
+    return Survey(entries, codec=None, problem=problem, links=walked.links, real_root=walked.root)
+
+
+async def run_prepare(
+    connection: HostConnection, spec: HostSpec, options: CollectOptions
+) -> tuple[str, bytes]:
+    """Run the host's `prepare` command; return what went wrong (empty: nothing) and what it printed.
+
+    At most the last MiB of the output is kept.
+    """
+    program = prepare_program(spec.prepare or "")
+    noise = MarkerFilter(program.marker)
+    output = bytearray()
+
+    def receive(data: bytes) -> float:
+        output.extend(noise.feed(data))
+        if len(output) > 2 * _MAX_PREPARE_OUTPUT_BYTES:
+            del output[:-_MAX_PREPARE_OUTPUT_BYTES]
+        return 0.0
+
+    watchdog = Watchdog(options.prepare_deadline_s)
+    result = await watchdog.guard(
+        run(connection, program.command, program.stdin, receive), "running its prepare command"
+    )
+    printed = bytes(output[-_MAX_PREPARE_OUTPUT_BYTES:])
+    if not noise.found:
+        return "prepare could not be run: the host runs no commands for us", printed
+    if result.exit_status != 0:
+        status = "was ended" if result.exit_status is None else f"exited with {result.exit_status}"
+        return f"prepare {status}: {last_line(printed)}", printed
+    return "", printed

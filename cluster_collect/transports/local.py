@@ -1,0 +1,173 @@
+"""A directory of this machine (a shared file system) in the place of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from cluster_collect.entries import RemoteEntry, kind_letter
+from cluster_collect.faults import RemoteFailureError
+from cluster_collect.spec import HostSpec
+from cluster_collect.threads import in_thread
+from cluster_collect.transports.protocol import (
+    MAX_ERROR_BYTES,
+    CommandResult,
+    Receive,
+    RemoteFiles,
+    Transport,
+)
+from cluster_collect.watchdog import cancelled
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+_PIECE_BYTES = 1 << 20
+
+
+class LocalDialer:
+    """Opens directories of this machine."""
+
+    async def dial(self, spec: HostSpec) -> LocalConnection:
+        """Return a connection; whether the directory exists shows when it is listed."""
+        return LocalConnection()
+
+    async def close(self) -> None:
+        """Nothing is shared."""
+
+
+class LocalConnection:
+    """Runs commands and reads files here."""
+
+    async def start(self, command: str, receive: Receive) -> LocalCommand:
+        """Start a command with `sh`."""
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-c", command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        return LocalCommand(process, receive)
+
+    async def open_files(self) -> RemoteFiles:
+        """Return the local file system."""
+        return LocalFiles()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class LocalCommand:
+    """A command of this machine."""
+
+    def __init__(self, process: asyncio.subprocess.Process, receive: Receive) -> None:
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise RemoteFailureError("the command has no pipes")
+        self._process = process
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+        self._receive = receive
+        self._errors = asyncio.ensure_future(process.stderr.read(MAX_ERROR_BYTES))
+        self._ended = asyncio.ensure_future(self._listen())
+
+    @property
+    def errors(self) -> bytes:
+        """What it has said on its error output, once that has ended."""
+        return self._errors.result() if self._errors.done() else b""
+
+    def redirect(self, receive: Receive) -> None:
+        """Give its further output to `receive`."""
+        self._receive = receive
+
+    def send(self, data: bytes) -> None:
+        """Give it more input."""
+        self._stdin.write(data)
+
+    def end_input(self) -> None:
+        """Tell it that no more input comes."""
+        self._stdin.close()
+
+    async def wait(self) -> CommandResult:
+        """Wait for its end."""
+        return CommandResult(await asyncio.shield(self._ended), self.errors)
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await cancelled(self._ended)
+        await cancelled(self._errors)
+        await self._process.wait()
+
+    async def _listen(self) -> int:
+        while data := await self._stdout.read(_PIECE_BYTES):
+            pause_s = self._receive(data)
+            if pause_s > 0:
+                await asyncio.sleep(pause_s)
+        await self._errors
+        return await self._process.wait()
+
+
+class LocalFiles:
+    """The file system of this machine. Calls that may block run in threads: shared file systems hang."""
+
+    async def real_path(self, path: bytes) -> bytes:
+        """Return the absolute path, links resolved."""
+        return await _in_thread(path, lambda: os.path.realpath(os.path.expanduser(path)))
+
+    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        """Return what lies in a directory; `max_entries` is checked by whoever adds the directories up."""
+        return await _in_thread(directory, _scan, directory)
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        """Return one file's entry."""
+        return await _in_thread(path, lambda: _entry(path, os.lstat(path)))
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
+        """Read a file in order, one byte more than `size_bytes` to see that it has grown."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = -1
+        n_left = size_bytes + 1 - begin
+
+        def open_and_read() -> bytes:
+            nonlocal descriptor
+            descriptor = os.open(path, flags)
+            if begin:
+                os.lseek(descriptor, begin, os.SEEK_SET)
+            return os.read(descriptor, min(_PIECE_BYTES, n_left))
+
+        try:
+            data = await _in_thread(path, open_and_read)
+            while data:
+                n_left -= len(data)
+                pause_s = receive(data)
+                if pause_s > 0:
+                    await asyncio.sleep(pause_s)
+                if n_left <= 0:
+                    return
+                data = await _in_thread(path, os.read, descriptor, min(_PIECE_BYTES, n_left))
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _in_thread(path: bytes, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    try:
+        return await in_thread(call, *args, **kwargs)
+    except OSError as error:
+        raise RemoteFailureError(f"{os.fsdecode(path)}: {error.strerror}") from None
+
+
+def _scan(directory: bytes) -> list[RemoteEntry]:
+    with os.scandir(directory) as names:
+        return [_entry(name.name, name.stat(follow_symlinks=False)) for name in names]
+
+
+def _entry(path: bytes, status: os.stat_result) -> RemoteEntry:
+    # st_blocks counts 512 bytes each, whatever the file system's own blocks are.
+    kind, blocks_bytes = kind_letter(status.st_mode), status.st_blocks * 512
+    return RemoteEntry(path, kind, status.st_size, status.st_mtime_ns, blocks_bytes)
+
+
+LOCAL = Transport("local", lambda _options, _bounds, _watch: LocalDialer())

@@ -1,0 +1,41 @@
+"""The transports there are, and the dialer of each host.
+
+A new transport is a module that makes a `Transport`, and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.local import LOCAL
+from cluster_collect.transports.protocol import Dialer, Transport
+from cluster_collect.transports.ssh.by_asyncssh.transport import ASYNCSSH
+from cluster_collect.transports.ssh.by_paramiko.transport import PARAMIKO
+
+#: Every transport by its name in inventories; the first one is the default.
+TRANSPORTS: Mapping[str, Transport] = {transport.name: transport for transport in (ASYNCSSH, PARAMIKO, LOCAL)}
+
+
+class Dialers:
+    """The dialers of one collection; each is made when the first host needs it."""
+
+    def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
+        self._options = options
+        self._bounds = bounds
+        self._watch = watch
+        self._made: dict[str, Dialer] = {}
+
+    def of(self, spec: HostSpec) -> Dialer:
+        """Return the dialer for a host."""
+        if spec.transport not in self._made:
+            make = TRANSPORTS[spec.transport].make_dialer
+            self._made[spec.transport] = make(self._options, self._bounds, self._watch)
+        return self._made[spec.transport]
+
+    async def close(self) -> None:
+        """Close what the dialers hold."""
+        for dialer in self._made.values():
+            await dialer.close()

@@ -1,0 +1,136 @@
+"""What happens on a connection that asyncssh has made: commands, and the way to files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from cluster_collect.transports.command_output import CommandOutput
+from cluster_collect.transports.protocol import CommandResult, Receive, RemoteFiles
+from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors, translated
+from cluster_collect.transports.ssh.by_asyncssh.files import AsyncsshFiles
+from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
+from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
+
+_WINDOW_BYTES = 8 << 20
+_CLOSE_DEADLINE_S = 3.0
+
+
+class AsyncsshConnection:
+    """One logged-in connection."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
+        self._connection = connection
+
+    async def start(self, command: str, receive: Receive) -> AsyncsshCommand:
+        """Start a command; its output goes to `receive` straight from the packet."""
+        session = _Session(CommandOutput(receive))
+        try:
+            channel, _ = await self._connection.create_session(
+                lambda: session,
+                command,
+                encoding=None,
+                window=_WINDOW_BYTES,
+                request_pty=False,
+            )
+        except asyncssh.ChannelOpenError as error:
+            raise translated(error) if self._connection.is_closed() else no_commands(error.reason) from None
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) from None
+        return AsyncsshCommand(channel, session)
+
+    async def open_files(self) -> RemoteFiles:
+        """Start SFTP."""
+        try:
+            return AsyncsshFiles(await self._connection.start_sftp_client(path_encoding=None))
+        except (OSError, asyncssh.Error) as error:
+            raise translated(error) if self._connection.is_closed() else no_way_to_files() from None
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await close(self._connection)
+
+
+async def close(connection: asyncssh.SSHClientConnection) -> None:
+    """Close a connection, with force where it does not end by itself."""
+    connection.close()
+    try:
+        await asyncio.wait_for(connection.wait_closed(), _CLOSE_DEADLINE_S)
+    except (OSError, asyncssh.Error, asyncio.TimeoutError):
+        connection.abort()
+
+
+class AsyncsshCommand:
+    """A command that runs on a host."""
+
+    def __init__(self, channel: Any, session: _Session) -> None:
+        self._channel = channel
+        self._session = session
+        self._output = session.output
+
+    @property
+    def errors(self) -> bytes:
+        """What it has said on its error output."""
+        return self._output.errors
+
+    def redirect(self, receive: Receive) -> None:
+        """Give its further output to `receive`."""
+        self._output.redirect(receive)
+
+    def send(self, data: bytes) -> None:
+        """Give it more input; input for a command that has ended is dropped."""
+        if not self._channel.is_closing():
+            self._channel.write(data)
+
+    def end_input(self) -> None:
+        """Tell it that no more input comes."""
+        if not self._channel.is_closing():
+            self._channel.write_eof()
+
+    async def wait(self) -> CommandResult:
+        """Wait for its end."""
+        with our_errors():
+            await asyncio.shield(self._output.ended)
+        return CommandResult(self._channel.get_exit_status(), self.errors)
+
+    async def close(self) -> None:
+        """End it if it still runs."""
+        self._session.forget()
+        self._channel.abort()
+
+
+class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
+    """Receives one command's output."""
+
+    def __init__(self, output: CommandOutput) -> None:
+        self.output = output
+        self._channel: Any = None
+        self._resume: asyncio.TimerHandle | None = None
+
+    def connection_made(self, chan: Any) -> None:
+        """Keep the channel."""
+        self._channel = chan
+
+    def data_received(self, data: Any, datatype: int | None) -> None:
+        """Pass it on, and let the sender pause where that is asked for."""
+        if datatype == asyncssh.EXTENDED_DATA_STDERR:
+            self.output.complain(data)
+            return
+        pause_s = self.output.take(data)
+        if pause_s > 0:
+            self._channel.pause_reading()
+            self._cancel_resume()
+            self._resume = asyncio.get_running_loop().call_later(pause_s, self._channel.resume_reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The channel is closed, by its end or with the connection."""
+        self.output.end(exc)
+
+    def forget(self) -> None:
+        """Drop whatever still arrives."""
+        self.output.forget()
+        self._cancel_resume()
+
+    def _cancel_resume(self) -> None:
+        if self._resume is not None:
+            self._resume.cancel()

@@ -1,0 +1,95 @@
+"""asyncssh's errors made ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cluster_collect.faults import (
+    HostError,
+    HostileDataError,
+    HostKeyError,
+    LoginError,
+    RemoteFailureError,
+    SshSetupError,
+)
+from cluster_collect.spec import HostSpec
+from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
+from cluster_collect.transports.ssh.errors import (
+    behind_jump_host,
+    login_refused,
+    lost,
+    no_agreement,
+    system_error,
+    where,
+)
+from cluster_collect.transports.ssh.host_keys import HostKeyJudge
+
+_NO_AGREEMENT = (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported, asyncssh.IllegalUserName)
+
+
+@contextmanager
+def our_errors() -> Iterator[None]:
+    """Let every error leave as ours."""
+    try:
+        yield
+    except (OSError, asyncssh.Error) as error:
+        raise translated(error) from None
+
+
+def translated(error: Exception, judge: HostKeyJudge | None = None) -> HostError:
+    """Return our error for one of asyncssh's or the system's."""
+    name = judge.name if judge is not None else ""
+    if isinstance(error, HostError):
+        return error
+    if judge is not None and _is_about_host_key(error, judge):
+        return judge.error(getattr(error, "reason", ""))
+    if isinstance(error, asyncssh.SFTPError):
+        return _translated_sftp(error)
+    if isinstance(error, asyncssh.DisconnectError):
+        return _translated_disconnect(error, name)
+    if isinstance(error, asyncssh.ChannelOpenError):
+        return behind_jump_host(name, error.reason)
+    return system_error(error, name)
+
+
+def _translated_disconnect(error: asyncssh.DisconnectError, name: str) -> HostError:
+    if isinstance(error, asyncssh.PermissionDenied):
+        return login_refused(name)
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return HostKeyError(f"{where(name)}the host key cannot be verified: {error.reason}")
+    if isinstance(error, _NO_AGREEMENT):
+        return no_agreement(name, error.reason, "paramiko")
+    if "authentication failures" in error.reason.lower():
+        return LoginError(f"{where(name)}{error.reason}", "name the right key with identity_file")
+    return lost(name, error.reason)
+
+
+def _is_about_host_key(error: Exception, judge: HostKeyJudge) -> bool:
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return True
+    if isinstance(error, asyncssh.KeyExchangeFailed) and "host key" in error.reason.lower():
+        # The server has no key of the kinds that known_hosts lists for it.
+        judge.verdict = "changed"
+        return True
+    return False
+
+
+def _translated_sftp(error: asyncssh.SFTPError) -> HostError:
+    if isinstance(error, (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)):
+        return lost("", error.reason)
+    if isinstance(error, asyncssh.SFTPBadMessage):
+        return HostileDataError(f"the SFTP server sent nonsense: {error.reason}")
+    return RemoteFailureError(error.reason or type(error).__name__)
+
+
+def setup_error(error: Exception, spec: HostSpec) -> HostError:
+    """Return our error for settings and keys of this machine that asyncssh refuses."""
+    if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
+        return SshSetupError(
+            f"the private key {spec.identity_file} cannot be opened: {error}",
+            "add it to the agent (ssh-add), or give --ask-passphrase or passphrase_env",
+        )
+    return SshSetupError(
+        f"the SSH settings of this host cannot be used: {error}", "check identity_file and ssh_config"
+    )

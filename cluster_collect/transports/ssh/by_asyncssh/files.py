@@ -1,0 +1,59 @@
+"""SFTP by asyncssh."""
+
+from __future__ import annotations
+
+from cluster_collect.entries import RemoteEntry, kind_letter
+from cluster_collect.faults import HostileDataError
+from cluster_collect.transports.protocol import Receive
+from cluster_collect.transports.read_ahead import read_in_order
+from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors
+from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
+
+
+class AsyncsshFiles:
+    """SFTP by asyncssh; paths stay bytes, reads are sent ahead and handed on in order."""
+
+    def __init__(self, client: asyncssh.SFTPClient) -> None:
+        self._client = client
+
+    async def real_path(self, path: bytes) -> bytes:
+        """Return the absolute path, links resolved."""
+        home_free = path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
+        with our_errors():
+            found = await self._client.realpath(home_free)
+        return found if isinstance(found, bytes) else str(found).encode()
+
+    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        """Return what lies in a directory."""
+        entries: list[RemoteEntry] = []
+        with our_errors():
+            async for name in self._client.scandir(directory):
+                if name.filename not in (b".", b".."):
+                    entries.append(_entry(bytes(name.filename), name.attrs))  # type: ignore[arg-type]
+                    if len(entries) > max_entries:
+                        raise HostileDataError(f"a directory holds more than {max_entries} entries")
+        return entries
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        """Return one file's entry."""
+        with our_errors():
+            return _entry(path, await self._client.lstat(path))
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
+        """Read a file in order, one piece further than `size_bytes` to see that it has grown."""
+        with our_errors():
+            # Without a block size of its own it sends each read as it is; with one, reads that a lost
+            # connection interrupts would be reported as forgotten.
+            async with self._client.open(path, "rb", encoding=None, block_size=0) as file:
+                await read_in_order(file.read, size_bytes, receive, begin)
+
+    async def close(self) -> None:
+        """End SFTP."""
+        self._client.exit()
+
+
+def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
+    mode = attributes.permissions
+    kind = "?" if mode is None else kind_letter(mode)
+    mtime_ns = int(attributes.mtime or 0) * 1_000_000_000 + int(attributes.mtime_ns or 0)
+    return RemoteEntry(path, kind, attributes.size or 0, mtime_ns)

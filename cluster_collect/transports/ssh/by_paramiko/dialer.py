@@ -1,0 +1,141 @@
+"""SSH by paramiko, for servers that asyncssh does not get along with; this package alone knows that library.
+
+It blocks, so everything runs in threads of its own. GSSAPI, ProxyCommand, `Match` and host certificates
+are asyncssh's alone.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import paramiko
+
+from cluster_collect.faults import SshSetupError
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.threads import in_thread
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnection
+from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
+from cluster_collect.transports.ssh.by_paramiko.login import log_in
+from cluster_collect.transports.ssh.handshake import client_configuration
+from cluster_collect.transports.ssh.host_keys import (
+    SYSTEM_KNOWN_HOSTS,
+    HostKeyJudge,
+    KnownHostsCache,
+    user_known_hosts,
+)
+from cluster_collect.transports.ssh.jumps import Jump, parse_jump
+
+_WINDOW_BYTES = 8 << 20
+_KEEPALIVE_S = 15
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+
+
+class ParamikoDialer:
+    """Connects to hosts, each through jump connections of its own."""
+
+    def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
+        self._options = options
+        self._bounds = bounds
+        self._watch = watch
+        self._known_hosts = KnownHostsCache()
+
+    async def dial(self, spec: HostSpec) -> ParamikoConnection:
+        """Connect and log in."""
+        gateway = spec.jump or f"{spec.address}:{spec.port}"
+        async with self._bounds.handshake(gateway):
+            opened: list[paramiko.Transport] = []
+            try:
+                return await in_thread(self._dial, spec, opened)
+            except BaseException:
+                for transport in opened:
+                    transport.close()
+                raise
+
+    async def close(self) -> None:
+        """Nothing is shared."""
+
+    def _dial(self, spec: HostSpec, opened: list[paramiko.Transport]) -> ParamikoConnection:
+        config = _config(spec)
+        target = config.lookup(spec.address)
+        jumps = spec.jump or target.get("proxyjump", "")
+        through: paramiko.Transport | None = None
+        for text in filter(None, jumps.split(",") if jumps.lower() != "none" else []):
+            through = self._open(spec, parse_jump(text), config, through, opened)
+        self._open(spec, Jump(spec.user, spec.address, spec.port), config, through, opened, spec.password)
+        return ParamikoConnection(opened)
+
+    def _open(
+        self,
+        spec: HostSpec,
+        place: Jump,
+        config: paramiko.SSHConfig,
+        through: paramiko.Transport | None,
+        opened: list[paramiko.Transport],
+        password: str | None = None,
+    ) -> paramiko.Transport:
+        """Connect to one server, directly or through the one before it, and log in."""
+        settings = config.lookup(place.name)
+        name = settings.get("hostname", place.name)
+        port = place.port or int(settings.get("port", 22))
+        judge = HostKeyJudge(
+            name=name,
+            port=port,
+            alias=settings.get("hostkeyalias"),
+            paths=(user_known_hosts(spec.known_hosts), SYSTEM_KNOWN_HOSTS),
+            cache=self._known_hosts,
+            accept_new=self._options.accept_new_host_keys,
+        )
+        try:
+            transport = paramiko.Transport(
+                self._socket(name, port, through), default_window_size=_WINDOW_BYTES
+            )
+            opened.append(transport)
+            address = str(transport.getpeername()[0]) if through is None else name
+            self._shake_hands(transport, judge, address)
+            user = place.user or settings.get("user") or spec.user or os.environ.get("USER", "root")
+            log_in(transport, user, spec, settings, password)
+        except ERRORS as error:
+            raise translated(error, name) from None
+        transport.set_keepalive(_KEEPALIVE_S)
+        if new_key := judge.confirm():
+            self._watch.noted(spec.host, f"new host key of {name} accepted: {new_key}")
+        return transport
+
+    def _socket(self, name: str, port: int, through: paramiko.Transport | None) -> Any:
+        deadline_s = self._options.connect_deadline_s
+        if through is None:
+            return socket.create_connection((name, port), timeout=deadline_s)
+        return through.open_channel("direct-tcpip", (name, port), ("127.0.0.1", 0), timeout=deadline_s)
+
+    def _shake_hands(self, transport: paramiko.Transport, judge: HostKeyJudge, address: str) -> None:
+        deadline_s = self._options.login_deadline_s
+        transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = deadline_s
+        security = transport.get_security_options()
+        ciphers = tuple(security.ciphers)
+        security.ciphers = [cipher for cipher in _CIPHERS if cipher in ciphers] + [
+            cipher for cipher in ciphers if cipher not in _CIPHERS
+        ]
+        known = judge.known(address)
+        supported = tuple(security.key_types)
+        preferred = [kind for kind in judge.key_kinds() if kind in supported]
+        if preferred:
+            security.key_types = preferred
+        transport.start_client(timeout=deadline_s)
+        offered = transport.get_remote_server_key()
+        key = f"{offered.get_name()} {offered.get_base64()}"
+        if (key not in known.trusted or key in known.revoked) and not judge.accepts(address, key):
+            raise judge.error()
+
+
+def _config(spec: HostSpec) -> paramiko.SSHConfig:
+    path = client_configuration(spec)
+    if path is None or not os.path.isfile(path):
+        return paramiko.SSHConfig()
+    try:
+        return paramiko.SSHConfig.from_path(path)
+    except (OSError, paramiko.ConfigParseError) as error:
+        raise SshSetupError(f"{path}: cannot be read: {error}", "check ssh_config") from None

@@ -1,0 +1,148 @@
+"""Decides about a server's key; the same for every SSH library."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_collect.faults import HostKeyError
+from cluster_collect.transports.ssh.known_hosts import (
+    KnownHosts,
+    KnownKeys,
+    fingerprint,
+    read_known_hosts,
+    remember_host,
+)
+
+_DEFAULT_PORT = 22
+_KEY_KINDS = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+)
+SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
+
+
+def user_known_hosts(named: str | None) -> Path:
+    """Return the known_hosts file of a host: the inventory's, or the user's own."""
+    return Path(named or "~/.ssh/known_hosts").expanduser()
+
+
+class KnownHostsCache:
+    """Reads each set of known_hosts files once for all hosts."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[Path, ...], KnownHosts] = {}
+
+    def of(self, paths: Iterable[Path]) -> KnownHosts:
+        """Return what the files say."""
+        key = tuple(paths)
+        if key not in self._read:
+            self._read[key] = read_known_hosts(key)
+        return self._read[key]
+
+    def forget(self) -> None:
+        """Read the files again next time: one of them has been written."""
+        self._read.clear()
+
+
+@dataclass
+class HostKeyJudge:
+    """Judges the key of one server in one handshake.
+
+    `alias` (HostKeyAlias) replaces name and port in the lookup. The key of an unknown host is accepted
+    when `accept_new` says so, and written down by `confirm` after the login.
+    """
+
+    name: str
+    port: int
+    alias: str | None
+    paths: Sequence[Path]
+    cache: KnownHostsCache
+    accept_new: bool
+    offered: str = ""
+    verdict: str = ""
+
+    def known(self, address: str) -> KnownKeys:
+        """Return what the files say of this server."""
+        hosts = self.cache.of(self.paths)
+        if self.alias:
+            return hosts.lookup([self.alias], _DEFAULT_PORT)
+        return hosts.lookup(dict.fromkeys([self.name, address]), self.port)
+
+    def key_kinds(self) -> tuple[str, ...]:
+        """Return the signature algorithms to ask for: those of the listed keys first, then all others.
+
+        Without the others a server whose key has changed in kind would just hang up. Empty when the
+        files know nothing of the server.
+        """
+        known = self.known(self.name)
+        if not known.trusted and not known.authorities:
+            return ()
+        kinds = {key.split()[0] for key in known.trusted}
+        listed = [
+            kind for kind in _KEY_KINDS if kind in kinds or (kind.startswith("rsa") and "ssh-rsa" in kinds)
+        ]
+        certified = [f"{kind}-cert-v01@openssh.com" for kind in _KEY_KINDS if known.authorities]
+        return (*certified, *listed, *(kind for kind in _KEY_KINDS if kind not in listed))
+
+    def accepts(self, address: str, key: str) -> bool:
+        """Judge a key (`type base64`) that the files do not list for this server.
+
+        A server that the files list with another key is refused whatever `accept_new` says.
+        """
+        self.offered = key
+        known = self.known(address)
+        if key in known.revoked:
+            self.verdict = "revoked"
+        elif key in known.trusted:
+            self.verdict = "trusted"
+        elif known.knows_host:
+            self.verdict = "changed"
+        else:
+            self.verdict = "new" if self.accept_new else "unknown"
+        return self.verdict in ("new", "trusted")
+
+    def confirm(self) -> str:
+        """Write down a key that was accepted as new; return its fingerprint, empty when there is none."""
+        if self.verdict != "new":
+            return ""
+        remember_host(
+            self.paths[0], self.alias or self.name, _DEFAULT_PORT if self.alias else self.port, self.offered
+        )
+        self.cache.forget()
+        self.verdict = "trusted"
+        return fingerprint(self.offered)
+
+    @property
+    def _forget(self) -> str:
+        """The command that removes the server's old key."""
+        name, port = (self.alias, _DEFAULT_PORT) if self.alias else (self.name, self.port)
+        entry = name if port == _DEFAULT_PORT else f"[{name}]:{port}"
+        return f"ssh-keygen -f {shlex.quote(str(self.paths[0]))} -R {shlex.quote(entry)}"
+
+    def error(self, detail: str = "") -> HostKeyError:
+        """Return the error for a refused key."""
+        print_of = f" ({fingerprint(self.offered)})" if self.offered else ""
+        if self.verdict == "changed":
+            return HostKeyError(
+                f"the key of {self.name} has changed{print_of}: reinstalled, or somebody is in between",
+                "compare it with what the host says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; "
+                f"if it is right, forget the old one: {self._forget}",
+            )
+        if self.verdict == "revoked":
+            return HostKeyError(f"the key of {self.name} is revoked{print_of}", "ask who runs the host")
+        if self.verdict == "unknown":
+            return HostKeyError(
+                f"the key of {self.name} is not known{print_of}",
+                "log in once with ssh and compare the fingerprint, or call it with --accept-new-host-keys",
+            )
+        return HostKeyError(
+            f"the key of {self.name} cannot be verified{': ' + detail if detail else ''}",
+            f"see what ssh says to it, and {self.paths[0]}",
+        )

@@ -1,0 +1,138 @@
+"""Which captures below a directory a job wrote: those that began while it ran.
+
+Jobs that run one after the other often write to one directory. What is there when a job ended may be the
+previous job's, or by now the next one's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_hook.job import FinishedJob
+from cluster_run.errors import InputError
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+
+
+class NoProfileError(InputError):
+    """The job wrote no capture that could be its own."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """When each capture below `root` began, in seconds since 1970; split by whose they are."""
+
+    root: Path
+    own: Mapping[Path, float]
+    others: Mapping[Path, float]
+
+
+def captures_of(job: FinishedJob, root: Path, mirror: Path) -> Path:
+    """Return where the captures of `job` are, and nobody else's.
+
+    That is `root` itself, unless others lie below it too: then `mirror`, a tree of links to all but those.
+
+    Raises:
+        NoProfileError: all captures below `root` are of other times than the job's.
+        OSError: the links cannot be made.
+    """
+    if job.began_s is None and job.ended_s is None:
+        return root
+    survey = survey_captures(job, root)
+    if not survey.others:
+        return root
+    if not survey.own:
+        raise NoProfileError(
+            f"this job wrote no profile: {_why_not(job, survey.others)}",
+            "if they are the job's, clocks differ: let each job write to a directory of its own, "
+            "profile_dir=…/%j",
+        )
+    _clear(mirror)
+    _link_all_but(root, mirror, frozenset(survey.others))
+    return mirror
+
+
+def survey_captures(job: FinishedJob, root: Path) -> Survey:
+    """Return when the captures below `root` began. A file of r1.x is a capture of its own."""
+    # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
+    from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
+
+    tree = walk(root)
+    began = {one: _oldest_s(one) for one in (*tree.ascend, *tree.prof)}
+    for directory in tree.legacy:
+        began.update((path, path.stat().st_mtime) for path in _legacy_files(directory))
+    known = {path: at_s for path, at_s in began.items() if at_s is not None}
+    own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s)}
+    return Survey(root, own, {path: at_s for path, at_s in known.items() if path not in own})
+
+
+def _ran_at(job: FinishedJob, at_s: float) -> bool:
+    # Slurm cuts times to whole seconds, so the second in which the job ended is the job's.
+    return (job.began_s is None or at_s >= job.began_s) and (job.ended_s is None or at_s < job.ended_s + 1)
+
+
+def _oldest_s(capture: Path) -> float | None:
+    """Return when a capture began: its oldest file, which parsing it later does not change.
+
+    Nothing deeper than one directory is looked at: the thousands of raw files below are no older.
+    """
+    times = []
+    for directory in (capture, *_folders(capture)):
+        with contextlib.suppress(OSError), os.scandir(directory) as entries:
+            times += [entry.stat().st_mtime for entry in entries if entry.is_file()]
+    return min(times, default=None)
+
+
+def _folders(directory: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        yield from [Path(entry.path) for entry in entries if entry.is_dir()]
+
+
+def _legacy_files(directory: Path) -> Iterator[Path]:
+    from cluster_analysis.discovery.legacy import FILES  # noqa: PLC0415  as above
+
+    for path in sorted(directory.iterdir()):
+        if path.is_file() and any(pattern.match(path.name) for pattern in FILES.values()):
+            yield path
+
+
+def _why_not(job: FinishedJob, others: Mapping[Path, float]) -> str:
+    newest_s = max(others.values())
+    n = f"the newest of {len(others)} captures" if len(others) > 1 else "the only capture"
+    if job.began_s is not None and newest_s < job.began_s:
+        return f"{n} there began {_clock(newest_s)}, before the job did ({_clock(job.began_s)})"
+    assert job.ended_s is not None
+    return f"{n} there began {_clock(newest_s)}, after the job ended ({_clock(job.ended_s)})"
+
+
+def _clock(at_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
+
+
+def _link_all_but(root: Path, mirror: Path, others: frozenset[Path]) -> None:
+    """Make `mirror` a tree of links to what is below `root`, without `others`."""
+    holding = {parent for path in others for parent in path.parents}
+    mirror.mkdir(parents=True)
+    for path in sorted(root.iterdir()):
+        if path in others or path.name == ANALYSIS_OUTPUT_NAME:
+            continue
+        if path in holding:
+            _link_all_but(path, mirror / path.name, others)
+        else:
+            (mirror / path.name).symlink_to(path.absolute())
+
+
+def _clear(mirror: Path) -> None:
+    """Remove the links of an earlier attempt, and nothing else."""
+    if not mirror.is_dir():
+        return
+    for path in mirror.iterdir():
+        if path.is_symlink():
+            path.unlink()
+        elif path.is_dir():
+            _clear(path)
+    mirror.rmdir()

@@ -1,0 +1,79 @@
+"""Mistakes in options that would otherwise show in the night, when the job has ended."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cluster_hook.inventory import HostDefaults
+from cluster_hook.job import FinishedJob, parse_request
+from cluster_hook.pipeline import IN_ALLOCATION, FollowOptions
+from cluster_run.errors import UsageError
+
+_WHOLE = ("analysis", "full")
+
+
+def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, has_nodes: bool) -> None:
+    """Check what the commands below would refuse.
+
+    Args:
+        options: how jobs will be followed.
+        defaults_file: where the host defaults come from.
+        has_nodes: whether the hook will have nodes of Slurm to itself, on which it can start Dask.
+
+    Raises:
+        UsageError: they would.
+    """
+    _check_scheduler(options.scheduler, has_nodes=has_nodes)
+    if options.dask_interface and options.scheduler != IN_ALLOCATION:
+        raise UsageError("--dask-interface is of use with --scheduler srun only")
+    if len(options.what) > 1 and set(_WHOLE) & set(options.what):
+        raise UsageError("--what takes 'analysis', or 'full', or globs")
+    if defaults_file is not None:
+        _check_defaults(options.host_defaults or {}, defaults_file)
+
+
+def _check_scheduler(scheduler: str, *, has_nodes: bool) -> None:
+    if scheduler == FollowOptions.scheduler or (has_nodes and scheduler == IN_ALLOCATION):
+        return
+    if scheduler == IN_ALLOCATION:
+        raise UsageError("--scheduler srun needs the nodes of a post-job", "use it with slurm-submit")
+    # Late: it brings pyarrow, and most calls leave the choice to the analysis.
+    from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS  # noqa: PLC0415
+
+    if scheduler not in NAMED_SCHEDULERS and not scheduler.startswith(ADDRESS_PREFIXES):
+        known = [*NAMED_SCHEDULERS, *([IN_ALLOCATION] if has_nodes else [])]
+        raise UsageError(f"unknown scheduler {scheduler!r}", _one_of(scheduler, known, ADDRESS_PREFIXES))
+
+
+def _check_defaults(defaults: HostDefaults, file: Path) -> None:
+    from cluster_collect.inventory.keys import HOST_KEYS  # noqa: PLC0415  only for sites with such a file
+
+    for key in defaults:
+        if key not in HOST_KEYS:
+            raise UsageError(f"{file}: unknown key {key!r} in its defaults", _one_of(key, HOST_KEYS))
+
+
+def check_profile_dir(profile_dir: str) -> None:
+    """Check a directory that becomes a part of the job's comment.
+
+    Raises:
+        UsageError: it has an unknown pattern, or a comment cannot hold it.
+    """
+    if not profile_dir or re.search(r"[,;\s]", profile_dir):
+        raise UsageError(
+            f"--profile-dir {profile_dir!r}: a job's comment cannot hold this path",
+            "blanks, commas and semicolons end it there: give a link to it",
+        )
+    nobody = FinishedJob("0", "", "", "", (), Path("/"), f"profile_dir={profile_dir}")
+    parse_request(nobody)
+
+
+def _one_of(given: str, known: Iterable[str], further: Sequence[str] = ()) -> str:
+    names = list(known)
+    nearest = difflib.get_close_matches(given, names, n=1)
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    return "one of " + ", ".join([*names, *(f"{one}…" for one in further)])
