@@ -123,7 +123,7 @@ def _rendered(written: Written, output_format: str, language: Language) -> str:
     if output_format == "markdown":
         from cluster_analysis.reports import markdown  # noqa: PLC0415
 
-        return markdown.render(result, written.comparison, language)
+        return markdown.render(result, written.comparison, language=language)
     from cluster_analysis.reports import terminal  # noqa: PLC0415
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -21,7 +21,16 @@ from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import advice, reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
-from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo, Wait
+from cluster_run.findings import (
+    Evidence,
+    Finding,
+    FindingsDocument,
+    Link,
+    ParallelSizes,
+    Place,
+    RunInfo,
+    Wait,
+)
 from cluster_run.problem import Problem
 
 SCHEMA = "cluster-findings/1"
@@ -77,6 +86,7 @@ def _finding(plain: dict[str, Any]) -> Finding:
         "evidence": tuple(Evidence(**one) for one in parts["evidence"]),
         "facts": tuple(fact_of(one) for one in parts["facts"]),
         "chain": tuple(Wait(**one) for one in parts["chain"]),
+        "places": tuple(Place(**one) for one in parts.get("places", ())),
     }
     return Finding(**{**parts, **rows})
 

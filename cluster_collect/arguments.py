@@ -74,6 +74,10 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         prepare_deadline_s=given.prepare_deadline,
         listing_deadline_s=given.listing_deadline,
         progress_deadline_s=given.progress_deadline,
+        least_bytes_per_s=given.least_rate,
+        give_up_s=given.give_up,
+        host_deadline_s=given.host_deadline,
+        deadline_s=given.deadline,
         n_attempts=given.attempts,
         bandwidth_bytes_per_s=given.bandwidth,
         compression=given.compression,
@@ -212,11 +216,32 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         metavar="SIZE",
         help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
     )
+    group.add_argument(
+        "--least-rate",
+        type=_size,
+        default=int(_DEFAULTS.least_bytes_per_s),
+        metavar="SIZE",
+        help="a host that sends less in a second is taken for one that hangs (default: %(default)s)",
+    )
+    group.add_argument(
+        "--deadline", type=_seconds, metavar="SECONDS", help="longest time for all hosts (default: none)"
+    )
+    group.add_argument(
+        "--host-deadline", type=_seconds, metavar="SECONDS", help="longest time for each host (default: none)"
+    )
+    group.add_argument(
+        "--give-up",
+        type=_seconds,
+        default=_DEFAULTS.give_up_s,
+        metavar="SECONDS",
+        help="a host that has brought nothing for so long, over all attempts, is not tried again "
+        f"(default: {_DEFAULTS.give_up_s:g})",
+    )
     for name, seconds, what in (
         ("connect", _DEFAULTS.connect_deadline_s, "for a connection"),
         ("login", _DEFAULTS.login_deadline_s, "for logging in"),
         ("prepare", _DEFAULTS.prepare_deadline_s, "for the prepare command"),
-        ("listing", _DEFAULTS.listing_deadline_s, "for listing the files of a host"),
+        ("listing", _DEFAULTS.listing_deadline_s, "without a name from a host that lists its files"),
         ("progress", _DEFAULTS.progress_deadline_s, "without a byte from a host"),
     ):
         group.add_argument(

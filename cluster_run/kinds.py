@@ -56,7 +56,11 @@ FindingFact = Literal[
     "stages_uneven",
     "replicas_uneven",
     "experts_uneven",
-    "input_waits",
+    "late_first_operator",
+    "loader_not_timed",
+    "loader_takes_most",
+    "loader_takes_little",
+    "exposed_communication",
     "devices_idle",
     "small_operators",
     # What is to be known of the cost.
@@ -68,6 +72,8 @@ FindingFact = Literal[
 #: What could not be judged, and why.
 NoteFact = Literal[
     "no_step_times",
+    "steps_as_a_whole",
+    "no_common_step",
     "no_operators",
     "no_communication_matrix",
     "ranks_missing",
@@ -86,6 +92,8 @@ NoteFact = Literal[
     "family_left_out",
     "no_groups",
     "no_communication_recorded",
+    "level0_operators",
+    "mean_step_only",
     "average_row_differs",
 ]
 #: Why something could not be used.
@@ -147,6 +155,7 @@ ReasonKind = Literal[
     "several_databases",
     "two_frameworks",
     "raw_only",
+    "exported_by_old_cann",
     "several_devices",
     "ranks_counted",
     "missing_ranks",
@@ -157,6 +166,12 @@ ReasonKind = Literal[
     "given_up",
     "reading_failed",
     "step_not_analysed",
+    "leads_nowhere",
+    "archive",
+    "made_by_msprof_analyze",
+    "nsight_report",
+    "pytorch_trace",
+    "xla_trace",
     # What the captures say of the job.
     "group_disagreement",
     "size_not_known",
@@ -195,6 +210,11 @@ AdviceKind = Literal[
     "restore_target",
     "others_analysed",
     "report_file",
+    "record_same_steps",
+    "unpack",
+    "give_captures",
+    "only_ascend",
+    "profile_with_torch_npu",
     "as_told",
 ]
 #: Why two runs cannot be compared.

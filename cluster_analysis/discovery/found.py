@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.kinds import AdviceKind, ReasonKind
 
 _RANK_DIGITS = 6
 _HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
@@ -94,3 +95,5 @@ class Tree:
     prof: tuple[Path, ...] = ()
     legacy: tuple[Path, ...] = ()
     unreadable: Mapping[Path, str] = field(default_factory=dict)
+    #: Files and folders that are something else: what, and what to do.
+    foreign: Mapping[Path, tuple[ReasonKind, AdviceKind]] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.facts import fact
+from cluster_run.host_names import HostNames
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
 from cluster_run.problem import Problem
@@ -154,9 +155,10 @@ def _unusable(error: InputError, prefix: str, path: Path) -> Problem:
 
 
 def _problems_of(manifest: Manifest) -> list[Problem]:
+    hidden = HostNames([(str(outcome.server_id),) for outcome in manifest.hosts]).hidden
     problems = [
         Problem(
-            fact("not_collected", detail=outcome.reason, told=outcome.advice),
+            fact("not_collected", detail=hidden(outcome.reason), told=hidden(outcome.advice)),
             host=outcome.host,
             advice="as_told" if outcome.advice else None,
         )
@@ -165,7 +167,7 @@ def _problems_of(manifest: Manifest) -> list[Problem]:
     ]
     problems += [
         Problem(
-            fact("file_not_collected", state=file.state, detail=file.reason),
+            fact("file_not_collected", state=file.state, detail=hidden(file.reason)),
             file=file.path.rpartition("/")[2],
             host=outcome.host,
         )

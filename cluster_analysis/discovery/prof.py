@@ -53,9 +53,10 @@ def inspect_prof(
     for directory, host in sorted(directories.items(), key=lambda item: item[0]):
         files = _files(directory)
         if not files:
+            old = any(directory.glob("device_*/timeline/*.json"))
             problems.append(
                 Problem(
-                    fact("raw_only"),
+                    fact("exported_by_old_cann" if old else "raw_only"),
                     file=directory.name,
                     host=host,
                     advice="export_with_msprof",
@@ -101,6 +102,8 @@ def _files(directory: Path) -> dict[str, Path]:
             files.update(_newest_timeline(matches))
         elif matches:
             files[role] = matches[-1]
+    if TIMELINE not in files:
+        files.update(_newest_timeline(sorted(directory.glob("device_*/timeline/msprof_*.json"))))
     return files
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Tree, is_directory
 from cluster_run import layout
+from cluster_run.kinds import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
 MAX_DEPTH = 16
@@ -19,6 +20,31 @@ LEGACY_FILE = re.compile(
 )
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
+#: What lies where captures should, by its name: what it is, and what to do.
+_NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
+    (
+        r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|zip|tar\.(gz|xz|zst|bz2))$",
+        "archive",
+        "unpack",
+    ),
+    (
+        r"^cluster_analysis\.db$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
+        "made_by_msprof_analyze",
+        "give_captures",
+    ),
+    (
+        r"\.(nsys-rep|qdrep|qdstrm|ncu-rep)$",
+        "nsight_report",
+        "only_ascend",
+    ),
+    (
+        r"\.pt\.trace\.json(\.gz)?$",
+        "pytorch_trace",
+        "profile_with_torch_npu",
+    ),
+    (r"\.xplane\.pb$", "xla_trace", "only_ascend"),
+)
+_FOREIGN = tuple((re.compile(pattern), what, advice) for pattern, what, advice in _NAMES)
 #: Why a link that is named like a capture cannot be listed.
 LEADS_NOWHERE = "it is a link that leads nowhere"
 
@@ -29,6 +55,7 @@ def walk(root: Path) -> Tree:
     prof: list[Path] = []
     legacy: list[Path] = []
     unreadable: dict[Path, str] = {}
+    foreign: dict[Path, tuple[ReasonKind, AdviceKind]] = {}
     seen: set[tuple[int, int]] = set()
     pending = [(root, 0)]
     while pending:
@@ -44,6 +71,7 @@ def walk(root: Path) -> Tree:
         except OSError as error:
             unreadable[directory] = error.strerror or str(error)
             continue
+        foreign.update({directory / name: what for name in names if (what := what_else(name))})
         folders = [child.name for child in children if is_directory(child)]
         unreadable.update(
             (directory / child.name, LEADS_NOWHERE)
@@ -64,7 +92,20 @@ def walk(root: Path) -> Tree:
             pending += [
                 (directory / name, depth + 1) for name in folders if name != layout.ANALYSIS_OUTPUT_NAME
             ]
-    return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable)
+    return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable, foreign)
+
+
+def is_archive(name: str) -> bool:
+    """Return whether a name is that of a packed capture."""
+    return bool(_FOREIGN[0][0].search(name))
+
+
+def what_else(name: str) -> tuple[ReasonKind, AdviceKind] | None:
+    """Return what a file or folder is that is named like no capture, and what to do; None for all others."""
+    for pattern, what, advice in _FOREIGN:
+        if pattern.search(name):
+            return what, advice
+    return None
 
 
 def _is_capture(directory: Path, names: set[str]) -> bool:

@@ -26,8 +26,7 @@ def can_judge(view: JobView, limits: Thresholds) -> bool:
 
 
 def _has_times(view: JobView) -> BoolArray:
-    known = np.isfinite(view.step_us) & np.isfinite(view.computing_us)
-    return np.asarray(known.any(axis=1))
+    return np.asarray(np.isfinite(view.step_us).any(axis=1))
 
 
 def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
@@ -35,6 +34,8 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
     notes = []
     if not _has_times(view).any():
         notes.append(fact("no_step_times"))
+    elif not np.isfinite(view.computing_us).any():
+        notes.append(fact("steps_as_a_whole"))
     if view.graph is None:
         notes.append(fact("no_operators"))
     elif not evidence.links.num_rows:

@@ -12,10 +12,22 @@ import pyarrow as pa
 
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
+from cluster_analysis.tables.schema import (
+    COUNTERS,
+    LINKS,
+    MATCHED,
+    OPERATORS,
+    PACKETS,
+    RANK_TIMES,
+    STEPS,
+    empty,
+)
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Step
+
+#: Said, and made a problem, where ranks cannot be compared at all.
+NO_COMMON_STEP = fact("no_common_step")
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,7 @@ class JobEvidence:
     step_operators: tuple[StepOperators | None, ...]
     notes: tuple[Fact, ...] = field(default=())
     graph: Graph | None = None
+    counters: pa.Table = field(default_factory=COUNTERS.empty_table)
 
 
 def merge_steps(
@@ -55,7 +68,9 @@ def merge_steps(
     if silent and ordered:
         notes.append(fact("ranks_without_step_times", n_silent=len(silent), n_ranks=len(topology.ranks)))
     partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
-    if partial:
+    if partial and len(partial) == len(ordered) and len(seen) > 1:
+        notes.append(NO_COMMON_STEP)
+    elif partial:
         notes.append(fact("steps_of_some_ranks", steps=tuple(partial)))
     return JobEvidence(
         steps=tuple(part.step for part in ordered),

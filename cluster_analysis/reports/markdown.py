@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
+from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.header import header_phrases
+from cluster_analysis.reports.locator import locator
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.chains import chain
@@ -17,12 +20,22 @@ from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.phrase import Language, Phrase
 from cluster_run.findings import Finding
 
+#: Places of one finding that are told; more say nothing to a reader.
+_MAX_PLACES = 8
 #: Characters that Markdown or the HTML around it would read as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def render(result: AnalysisResult, baseline: Comparison | None = None, language: Language = "en") -> str:
-    """Return the whole report as GitHub-flavoured Markdown; ends with a newline."""
+def render(
+    result: AnalysisResult,
+    baseline: Comparison | None = None,
+    analysed: str | None = None,
+    language: Language = "en",
+) -> str:
+    """Return the whole report as GitHub-flavoured Markdown; ends with a newline.
+
+    `analysed` is the time to be told, where the document holds none.
+    """
     document = result.document
     ticket = _Ticket(result, words.load_dictionary(), language)
     lines = [
@@ -32,6 +45,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, language:
         "",
         ticket.said(words.run_line(document, ticket.dictionary)),
         "",
+        *ticket.header(analysed),
     ]
     if document.findings:
         lines += ticket.findings_table()
@@ -57,6 +71,13 @@ class _Ticket:
 
     def said(self, phrase: Phrase) -> str:
         return _escaped(phrase.of(self.language))
+
+    def header(self, analysed: str | None) -> list[str]:
+        """Return which run it is, for those who read the ticket on another day."""
+        document = self.result.document
+        facts = [self.said(one) for one in header_phrases(document, self.dictionary, analysed)]
+        lines = [" · ".join(facts), ""] if facts else []
+        return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
     def findings_table(self) -> list[str]:
         rows = [
@@ -92,6 +113,7 @@ class _Ticket:
             rows = chain(finding)
             lines += [f"{position}. {self.said(row)}" for position, row in enumerate(rows, start=1)]
             lines.append("")
+        lines += self.where(finding)
         traits = say(
             "traits",
             pattern=term(terms.PATTERNS, finding.pattern),
@@ -99,6 +121,26 @@ class _Ticket:
             confidence=term(terms.CONFIDENCES, finding.confidence),
         )
         return [*lines, self.said(traits), ""]
+
+    def where(self, finding: Finding) -> list[str]:
+        """Return the places of a finding, and what to run there."""
+        locate = locator(self.result, self.dictionary)
+        places = [f"- {self.said(locate(place))}" for place in finding.places[:_MAX_PLACES]]
+        if len(finding.places) > _MAX_PLACES:
+            more = say("more_places", n=len(finding.places) - _MAX_PLACES)
+            places.append(f"- {self.said(more)}")
+        lines = [*places, ""] if places else []
+        asked = commands(finding, self.result)
+        if asked:
+            # The commands of one place stand together, under its name.
+            by_place = {
+                command.where: [one.text for one in asked if one.where == command.where] for command in asked
+            }
+            code = [
+                line for where, texts in by_place.items() for line in (f"# {wording.plain(where)}", *texts)
+            ]
+            lines += ["```sh", *code, "```", ""]
+        return lines
 
     def changes(self, baseline: Comparison) -> list[str]:
         sentences, refused = changes.summary(baseline), changes.refusals(baseline)

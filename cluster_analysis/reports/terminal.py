@@ -11,6 +11,8 @@ from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
+from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.locator import locator
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
@@ -29,6 +31,7 @@ MAX_PROBLEMS = 3
 MAX_CHANGES = 3
 MAX_NOTES = 4
 MAX_CHECKS = 3
+MAX_PLACES = 2
 _MIN_WIDTH = 40
 
 
@@ -109,6 +112,13 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         lead = say("then" if number else "next").of(language)
         console.print(Text.assemble((lead, "bold"), wording.plain(check)))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
+    locate = locator(result, words.load_dictionary())
+    for place in first.places[:MAX_PLACES]:
+        where = wording.plain(locate(place).of(language))
+        console.print(Text.assemble((say("where").of(language), "bold"), where))
+    for command in commands(first, result)[:MAX_PLACES]:
+        # Not wrapped: it is copied.
+        console.print(Text.assemble((say("run").of(language), "bold"), command.text), soft_wrap=True)
     known = [
         say("host_is", host=host, address=wording.plain(result.addresses[host])).of(language)
         for host in hosts

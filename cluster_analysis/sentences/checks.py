@@ -83,13 +83,25 @@ CHECKS: Mapping[str, Template] = {
         "Look at data loading: more workers, prefetching, a faster file system.",
         "检查数据加载：增加 worker、预取，或使用更快的文件系统。",
     ),
+    "loader_not_timed": (
+        "Record operator_details.csv (with_stack) or a timeline: does the host wait for its data loader there, "
+        "copy the batch, or run Python?",
+        "采集 operator_details.csv（with_stack）或时间线：看主机是在等待 data loader、拷贝 batch，还是在执行 Python。",
+    ),
     "host_bound": (
         "Look at operator launches: larger batches, graph mode, fused operators, free CPU cores.",
         "检查算子下发：增大 batch、图模式、融合算子、预留空闲 CPU 核。",
     ),
 }
 _HOST: Template = ("host {host}", "主机 {host}")
-_CONDITIONS = ("no_matrix", "packets_lost", "host_link_stopped")
+#: Facts that say better than the kind what to look at.
+_CONDITIONS = {
+    "no_matrix": "no_matrix",
+    "packets_lost": "packets_lost",
+    "host_link_stopped": "host_link_stopped",
+    "loader_not_timed": "loader_not_timed",
+    "loader_takes_little": "loader_not_timed",
+}
 
 
 def next_check(finding: Finding) -> Phrase:
@@ -108,7 +120,7 @@ def next_check(finding: Finding) -> Phrase:
 
 def check_kind(finding: Finding) -> str:
     """Return the key of `CHECKS` that fits a finding."""
-    said = next((one.kind for one in finding.facts if one.kind in _CONDITIONS), None)
+    said = next((_CONDITIONS[one.kind] for one in finding.facts if one.kind in _CONDITIONS), None)
     if said is not None:
         return said
     if finding.kind in ("slow_rank", "slow_host"):

@@ -17,6 +17,9 @@ HEADINGS: Mapping[str, Template] = {
     ),
     "next": ("Next: ", "下一步："),
     "then": ("Then: ", "然后："),
+    "where": ("Where: ", "位置："),
+    "run": ("Run: ", "运行："),
+    "more_places": ("and {n} more", "另有 {n} 处"),
     "host_is": ("host {host} is {address}", "主机 {host} 是 {address}"),
     "hosts_hint": (
         "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them.",

@@ -13,13 +13,21 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "no step times could be read: nothing can be said about this job",
         "没有可读的步耗时：无法对该作业下结论",
     ),
+    "steps_as_a_whole": (
+        "steps are known as a whole only: no file says which part of them was computing",
+        "只知道整步时间：没有文件说明其中哪些是计算",
+    ),
+    "no_common_step": (
+        "no step was recorded by all ranks: they are not compared",
+        "没有所有卡都记录的步：无法比较",
+    ),
     "no_operators": (
         "no communication operators: costs are bounds from step totals, links are not judged",
         "没有通信算子：损失只是由步总时间得出的上限，链路未判断",
     ),
     "no_communication_matrix": (
-        "no communication matrix: links are judged by groups only, where there are three alike",
-        "没有通信矩阵：只能在有三个以上同类通信域时按通信域判断链路",
+        "no link with two known ends: links are judged by groups only, where three are alike",
+        "没有两端均已知的链路：只能在有三个以上同类通信域时按通信域判断链路",
     ),
     "ranks_missing": (
         "{n_read} of {n_ranks} ranks {n_read:was|were} read: whom the others waited for may be "
@@ -97,6 +105,14 @@ SENTENCES: Mapping[NoteFact, Template] = {
     "no_communication_recorded": (
         "profiled at Level0: there is no communication data, so waiting and links cannot be judged",
         "以 Level0 采集：没有通信数据，无法判断等待与链路",
+    ),
+    "level0_operators": (
+        "profiled at Level0: communication operators are known by their start and length, links are not",
+        "以 Level0 采集：只知道通信算子的开始时间和时长，不知道链路",
+    ),
+    "mean_step_only": (
+        "rank {rank}, {file}: it holds no step but their mean, which is shown as step 0",
+        "卡 {rank}，{file}：其中没有各步，只有平均值，显示为步 0",
     ),
     "average_row_differs": (
         "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "

@@ -12,6 +12,18 @@ from cluster_run.problem import Problem
 
 WHY: Mapping[ReasonKind, Template] = {
     "unreadable": ("cannot be read: {detail}", "无法读取：{detail}"),
+    "leads_nowhere": (
+        "cannot be listed: it is a link that leads nowhere",
+        "无法列出目录：符号链接指向不存在的位置",
+    ),
+    "archive": ("it is an archive: what is in it is not read", "是压缩包：其中的内容未读取"),
+    "made_by_msprof_analyze": (
+        "it is what msprof-analyze made of a job, not a capture",
+        "是 msprof-analyze 对作业的分析结果，不是采集数据",
+    ),
+    "nsight_report": ("it is a report of NVIDIA Nsight", "是 NVIDIA Nsight 的报告"),
+    "pytorch_trace": ("it is a trace of PyTorch's own profiler", "是 PyTorch 自带 profiler 的 trace"),
+    "xla_trace": ("it is a trace of XLA", "是 XLA 的 trace"),
     "unlistable": ("cannot be listed: {detail}", "无法列出目录：{detail}"),
     "unforeseen_content": (
         "holds what it should not: {error}: {detail}",
@@ -166,6 +178,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "it holds raw data only: the capture was not exported",
         "只有原始数据：采集数据未导出",
     ),
+    "exported_by_old_cann": (
+        "it was exported by a CANN of 2023 or older, whose files are not read (device_*/timeline)",
+        "由 2023 年或更早的 CANN 导出，其文件（device_*/timeline）不支持读取",
+    ),
     "several_devices": (
         "it holds {n_devices} devices, and its files do not tell them apart",
         "其中有 {n_devices} 个设备，文件中无法区分",
@@ -215,10 +231,9 @@ WHY: Mapping[ReasonKind, Template] = {
         "卡 {ranks:all_ranges} 声明的是另一作业（共 {n_sizes} 种规模）",
     ),
     "links_not_mapped": (
-        "{n_links} {n_links:link|links} of group {group} could not be mapped to global ranks: its members "
-        "are not "
-        "known",
-        "通信域 {group} 的 {n_links} 条链路无法对应到全局卡号：其成员未知",
+        "{n_links} {n_links:link|links} of group {group} could not be mapped to global ranks: its members, "
+        "{n_members} or more, are not known",
+        "通信域 {group} 的 {n_links} 条链路无法对应到全局卡号：其成员（至少 {n_members} 个）未知",
     ),
 }
 
@@ -336,6 +351,20 @@ ADVICE: Mapping[AdviceKind, Template] = {
     "report_file": (
         "the other ranks were analysed; please report this file",
         "其余的卡已分析；请反馈此文件",
+    ),
+    "record_same_steps": (
+        "record the same steps on all ranks, or analyse each rank alone",
+        "请在所有卡上采集相同的步，或分别分析每张卡",
+    ),
+    "unpack": ("unpack it, and analyse again", "请解压后重新分析"),
+    "give_captures": (
+        "give the directory of the ranks' own *_ascend_pt or *_ascend_ms directories",
+        "请给出各卡自身的 *_ascend_pt 或 *_ascend_ms 目录所在的目录",
+    ),
+    "only_ascend": ("only captures of Ascend profilers are read", "只读取 Ascend profiler 的采集数据"),
+    "profile_with_torch_npu": (
+        "profile with torch_npu.profiler, which writes *_ascend_pt directories",
+        "请使用 torch_npu.profiler 采集，它会写出 *_ascend_pt 目录",
     ),
     "as_told": ("{told}", "{told}"),
 }

@@ -35,6 +35,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "data_imbalance": ("uneven data", "数据不均衡"),
     "expert_imbalance": ("uneven experts", "专家负载不均衡"),
     "small_packets": ("small packets", "小通信包"),
+    "exposed_communication": ("exposed communication", "未被计算掩盖的通信"),
     "retransmission": ("retransmissions", "重传"),
     "periodic_pause": ("periodic pause", "周期性停顿"),
     "input_bound": ("input bound", "数据输入瓶颈"),

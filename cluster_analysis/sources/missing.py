@@ -62,7 +62,7 @@ def _tell_missing_files(
     if not missing:
         return
     if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
-        reading.notes.append(fact("no_communication_recorded"))
+        reading.notes.append(fact("level0_operators" if has_communication else "no_communication_recorded"))
     else:
         reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], "profile_at_level1")
 
@@ -72,8 +72,9 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
 
     A file that is whole, and of the right form, can be without them all the same.
     """
-    name = next(Path(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
-    if name in told:
+    read = (Path(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
+    name = next(read, None)
+    if name is None or name in told:
         return
     busy = steps.filter(pc.greater(steps["communication_us"], 0))
     silent = busy.filter(pc.invert(pc.is_in(busy["step"], value_set=collectives["step"].combine_chunks())))

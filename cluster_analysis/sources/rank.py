@@ -29,7 +29,7 @@ from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
-from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details
+from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
@@ -82,6 +82,10 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
         ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
+        (
+            "kernel_details",
+            lambda path, remark: _without_packets(read_kernel_communication(path, rank, remark)),
+        ),
     )
     links = reading.first(
         ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
@@ -109,8 +113,10 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
-        apis=or_empty(apis, schema.APIS),
-        counters=counters.counter_table(rank, _counters(reading)),
+        figures={
+            "apis": or_empty(apis, schema.APIS),
+            "counters": counters.counter_table(rank, _counters(reading)),
+        },
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
     )
 
@@ -163,6 +169,7 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("npu_module_mem", counters.read_module_memory),
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
+        ("operator_details", counters.read_data_loader),
         ("profiler_db", read_task_counters),
     ):
         found += reading.first((role, read)) or []

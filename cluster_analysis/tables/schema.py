@@ -174,6 +174,10 @@ COUNTERS = pa.schema(
 )
 
 
+#: Tables that describe ranks and decide no verdict: they are joined over the ranks and written as they are.
+FIGURES = {"apis": APIS, "counters": COUNTERS}
+
+
 def empty(schema: pa.Schema) -> pa.Table:
     """Return a table of `schema` without rows."""
     return schema.empty_table()

@@ -23,6 +23,8 @@ from cluster_collect.watchdog import Watchdog, cancelled
 #: What find complains about travels beside its list, and may come a moment after the list's end.
 _ERRORS_FOLLOW_S = 0.2
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
+#: One name in some seconds: a busy file server finds a thousand in one.
+_LEAST_LISTING_BYTES_PER_S = 50.0
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,12 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
     program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links)
     noise = MarkerFilter(program.marker)
     listing = ListingReader(options.max_entries_per_host)
-    watchdog = Watchdog(options.listing_deadline_s)
+    watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
     listed = asyncio.Event()
     arrived_s: list[float] = []
 
     def receive(data: bytes) -> float:
-        watchdog.progress()
+        watchdog.received(len(data))
         answer = noise.feed(data)
         if noise.found and not arrived_s:
             arrived_s.append(time.time())
@@ -136,14 +138,14 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
 
 async def survey_by_files(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
     """List a host's files without a shell."""
-    watchdog = Watchdog(options.listing_deadline_s)
+    watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
     walked = Walked(spec.follow_links)
 
     async def listed() -> list[RemoteEntry]:
         files: RemoteFiles = await connection.open_files()
         try:
             root = os.fsencode(profiler_root(spec))
-            return await walk(files, root, options.max_entries_per_host, walked, watchdog.progress)
+            return await walk(files, root, options.max_entries_per_host, walked, watchdog.received)
         finally:
             await files.close()
 

@@ -24,6 +24,8 @@ from cluster_collect.watchdog import cancelled
 
 _MAX_DEPTH = 40
 _N_SCANS = 16
+#: What an empty directory counts, besides its names.
+_BYTES_OF_A_SCAN = 100
 N_FILES_IN_FLIGHT = 64
 
 
@@ -42,7 +44,7 @@ async def walk(
     profiler_root: bytes,
     max_entries: int,
     walked: Walked,
-    progress: Callable[[], None],
+    received: Callable[[int], None],
 ) -> list[RemoteEntry]:
     """List everything below the root that is not a directory.
 
@@ -55,6 +57,7 @@ async def walk(
     try:
         root = walked.root = await files.real_path(profiler_root)
         level = [(b"", await files.scan(root, max_entries))]
+        received(_BYTES_OF_A_SCAN)
     except RemoteFailureError as error:
         raise NoProfilerRootError(
             f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
@@ -82,7 +85,6 @@ async def walk(
                     is_nested = any(path.startswith(link.path + b"/") for link in walked.links)
                     if name.kind == "l" and not is_nested and await _link(files, path, max_entries, walked):
                         directories.append(path)
-        progress()
         if not directories:
             return found
         level = await _scan_all(
@@ -91,7 +93,7 @@ async def walk(
             directories,
             max_entries=max_entries,
             unreadable=walked.unreadable,
-            progress=progress,
+            received=received,
         )
     raise HostileDataError(f"directories are nested deeper than {_MAX_DEPTH}")
 
@@ -136,7 +138,7 @@ async def _scan_all(
     *,
     max_entries: int,
     unreadable: list[bytes],
-    progress: Callable[[], None],
+    received: Callable[[int], None],
 ) -> list[tuple[bytes, list[RemoteEntry]]]:
     async def scan(directory: bytes) -> tuple[bytes, list[RemoteEntry]]:
         try:
@@ -144,7 +146,7 @@ async def _scan_all(
         except RemoteFailureError:
             unreadable.append(directory)
             return directory + b"/", []
-        progress()
+        received(sum(len(name.path) for name in names) + _BYTES_OF_A_SCAN)
         return directory + b"/", names
 
     results: list[tuple[bytes, list[RemoteEntry]]] = []

@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.hashes import group_number
 from benchmarks.models.streams.account import step_times
 from benchmarks.models.streams.links import Carried
 from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, KERNELS, Op
@@ -54,15 +55,6 @@ def _clocks(program: Program) -> list[tuple[float, float]]:
     ]
 
 
-def group_hash(name: str) -> str:
-    """Return the number that operator names carry for a group (`double_hash`, msprof-analyze.md, 1.3)."""
-    first, second = 0, 0
-    for character in name:
-        first = (first * 29 + ord(character)) % 2**32
-        second = (second * 131 + ord(character)) % 2**32
-    return str(first * 2**32 + second)
-
-
 class _RankFiles:
     """The files of one rank."""
 
@@ -73,7 +65,7 @@ class _RankFiles:
         self.ops = program.ops[rank]
         self.mine = [(name, ranks) for name, ranks in program.groups.items() if rank in ranks]
         self.ids = {name: f"group_name_{number}" for number, name in enumerate(program.groups)}
-        self.hashes = {name: group_hash(one) for name, one in self.ids.items()}
+        self.hashes = {name: group_number(one) for name, one in self.ids.items()}
         self.counts: dict[str, int] = {}
 
     def write(self, capture: Path, output: Path) -> None:

@@ -5,9 +5,11 @@ No rank stands out in these, so that no comparison of peers finds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect, Where
@@ -16,21 +18,36 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import Cause, Evidence, WorkloadKind
+from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
-    yield from _input_bound(case.view, case.limits)
+    yield from _input_bound(case.evidence, case.view, case.limits)
     yield from _host_bound(case.view, case.limits)
     yield from _small_packets(case.evidence, case.view, case.limits)
 
 
-def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
+#: Share of the time before the first operator from which on a part of it is its reason.
+_MOSTLY = 0.5
+
+
+def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
+    """A late first operator. Only a file that times the data loader says if it is the input's fault."""
     typical = float(median(view.preparing_us))
     if not typical >= limits.input_bound_share * view.mean_step_us:
         return []
+    loader_us = _data_loader_us(evidence.counters, len(view.steps))
+    if loader_us is None:
+        reading = fact("loader_not_timed")
+        confidence: Confidence = "low"
+    elif loader_us >= _MOSTLY * typical:
+        reading, confidence = fact("loader_takes_most", loader_us=loader_us), "high"
+    else:
+        reading = fact("loader_takes_little", loader_us=loader_us)
+        confidence = "medium"
     return [
         _suspect(
             view,
@@ -38,9 +55,29 @@ def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             view.preparing_us,
             cause="input",
             where="head",
-            said=fact("input_waits", wait_us=typical, step_share=typical / view.mean_step_us),
+            said=(
+                fact(
+                    "late_first_operator",
+                    wait_us=typical,
+                    step_share=typical / view.mean_step_us,
+                    **_on_whom(view),
+                ),
+                reading,
+            ),
+            confidence=confidence,
         )
     ]
+
+
+def _on_whom(view: JobView) -> Mapping[str, int]:
+    """How many ranks are alike in it."""
+    return {"n_ranks": len(view.ranks)}
+
+
+def _data_loader_us(counters: pa.Table, n_steps: int) -> float | None:
+    """What the typical rank spent in its data loader, a step; None where no file times it."""
+    spent = counters.filter(pc.equal(counters["metric"].cast(pa.string()), "data_loader_us"))
+    return float(median(numbers(spent["value"]))) / max(n_steps, 1) if spent.num_rows else None
 
 
 def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -54,7 +91,11 @@ def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             view.free_us,
             cause="dispatch",
             where="spread",
-            said=fact("devices_idle", idle_us=typical, step_share=typical / view.mean_step_us),
+            said=(
+                fact(
+                    "devices_idle", idle_us=typical, step_share=typical / view.mean_step_us, **_on_whom(view)
+                ),
+            ),
         )
     ]
 
@@ -66,7 +107,8 @@ def _suspect(
     *,
     cause: Cause,
     where: Where,
-    said: Fact,
+    said: tuple[Fact, ...],
+    confidence: Confidence = "high",
 ) -> Suspect:
     typical = float(median(time_us))
     return Suspect(
@@ -86,7 +128,8 @@ def _suspect(
                 len(view.ranks),
             ),
         ),
-        facts=(said,),
+        facts=said,
+        confidence=confidence,
         excess_us=np.nan_to_num(time_us),
         where=where,
         is_alarm=False,

@@ -44,6 +44,8 @@ def read_r1_rank(reading: Reading) -> RankTables:
     )
     if steps is None:
         steps = steps_of_iterations(iterations, {})
+        if steps["step"].to_pylist() == [0]:
+            reading.note("r1_step_trace")(fact("mean_step_only"))
     reading.notes.append(fact("no_groups"))
     links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
     if not steps.num_rows and "r1_step_trace" not in reading.source.files:
@@ -74,7 +76,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
         packets=schema.empty(schema.PACKETS),
         metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,
-        counters=counters.counter_table(rank, figures),
+        figures={"counters": counters.counter_table(rank, figures)},
     )
 
 

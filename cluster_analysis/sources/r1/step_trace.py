@@ -36,7 +36,8 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_all_columns(path, remark)
+    # A line is checked against its own sum, so a last one without its end is taken where that holds.
+    text = read_all_columns(path, remark, keep_last=True)
     if not {"step_num", "total", "iteration_interval"} <= set(text.column_names):
         raise BadFileError(fact("header_not_step_trace"))
     if text.num_rows == 0:
@@ -80,7 +81,8 @@ def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
         pc.add(iterations["interval_us"], iterations["forward_backward_us"]), iterations["tail_us"]
     )
     off = pc.greater(pc.abs(pc.subtract(iterations["total_us"], parts)), _TOLERANCE_US)
-    damaged = pc.and_(pc.fill_null(off, True), pc.is_valid(iterations["step"]))
+    is_step = pc.is_valid(iterations["step"])
+    damaged = pc.and_(pc.fill_null(off, True), is_step)
     n_damaged = pc.sum(damaged).as_py() or 0
     if n_damaged:
         remark(left_out(n_damaged, "step", "not_sum_of_parts"))

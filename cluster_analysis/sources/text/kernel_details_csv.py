@@ -1,4 +1,7 @@
-"""kernel_details.csv: one row a kernel, in µs. Read where op_statistic.csv is missing, and summed like it."""
+"""kernel_details.csv: one row a kernel, in µs. Read where op_statistic.csv is missing, and summed like it.
+
+Its rows of communication stand in for communication.json, which captures of Level0 do not have.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources import numbers
+from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
@@ -16,6 +19,8 @@ from cluster_run.facts import fact
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
 _DECIMALS = 3
+#: Begin of a group's name that means something for one rank only.
+OWN_GROUP_PREFIX = "rank:"
 
 
 def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -49,3 +54,43 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
         "max_us": summed["us_max"],
     }
     return pa.table(columns, schema=schema.OPERATORS)
+
+
+def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return COLLECTIVES by start and length alone; None where the file has no row of communication.
+
+    The name holds three digits of the group's hash, which two groups may share: so a group is of this rank
+    alone, and nothing is matched over ranks.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    wanted = ("Step Id", "Name", "Accelerator Core", "Start Time(us)", "Duration(us)")
+    text = read_columns(path, wanted, remark)
+    if not set(wanted[1:]) <= set(text.column_names):
+        return None
+    text = text.filter(pc.is_in(text["Accelerator Core"], value_set=_COMMUNICATION)).combine_chunks()
+    if not text.num_rows:
+        return None
+    starts, _ = numbers.to_ns(text["Start Time(us)"].combine_chunks())
+    durations, _ = numbers.to_float64(text["Duration(us)"])
+    cells = text["Step Id"].to_pylist() if "Step Id" in text.column_names else ["0"] * text.num_rows
+    op_names = text["Name"].combine_chunks()
+    op_types = names.operations(op_names)
+    digits = pc.extract_regex(op_names, r"__(?P<group>\d+)_\d+").field("group")
+    given = {
+        "rank": numbers.constant(rank, text.num_rows, pa.int32()),
+        "step": pa.array([numbers.parse_step(cell) for cell in cells], pa.int64()),
+        "group": numbers.encoded([f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()]),
+        "op_name": op_names,
+        "op_type": op_types,
+        "op_index": names.indices_in_group(op_names),
+        "is_p2p": names.point_to_point(op_types),
+        "start_ns": starts,
+        "elapse_us": durations,
+    }
+    table = pa.table(
+        [given.get(one.name, pa.nulls(text.num_rows, one.type)) for one in schema.COLLECTIVES],
+        schema=schema.COLLECTIVES,
+    )
+    return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))

@@ -117,7 +117,9 @@ def test_options_become_one_value() -> None:
     line = (
         "--hosts n1 --jobs 3 --attempts 2 --bandwidth 200M --host-bandwidth 50Mi --min-free 1G --user u"
         " --connect-deadline 1 --login-deadline 2 --prepare-deadline 3 --listing-deadline 4"
-        " --progress-deadline 5 --what *.csv *.json --compression gzip --accept-new-host-keys"
+        " --progress-deadline 5"
+        " --least-rate 2K --give-up 6 --deadline 7 --host-deadline 8"
+        " --what *.csv *.json --compression gzip --accept-new-host-keys"
         " --set port=22 --set jump=b"
     )
     arguments = parse_arguments(line.split())
@@ -132,6 +134,10 @@ def test_options_become_one_value() -> None:
         prepare_deadline_s=3,
         listing_deadline_s=4,
         progress_deadline_s=5,
+        least_bytes_per_s=2000,
+        give_up_s=6,
+        deadline_s=7,
+        host_deadline_s=8,
         compression="gzip",
         accept_new_host_keys=True,
     )

@@ -24,6 +24,7 @@ from cluster_collect.transports.ssh.host_keys import (
     user_known_hosts,
 )
 from cluster_collect.transports.ssh.jumps import parse_jump
+from cluster_collect.transports.ssh.window import window_bytes
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
@@ -49,7 +50,8 @@ class AsyncsshDialer:
         jump = spec.jump or (base.tunnel if isinstance(base.tunnel, str) else "")
         tunnel = await self._gateway(spec, tuple(jump.split(","))) if jump else None
         gateway = jump or f"{spec.address}:{spec.port}"
-        return AsyncsshConnection(await self._connect(spec, base, tunnel, gateway, spec.password))
+        connection = await self._connect(spec, base, tunnel, gateway, spec.password)
+        return AsyncsshConnection(connection, window_bytes(spec, self._options))
 
     async def close(self) -> None:
         """Close the jump connections."""
