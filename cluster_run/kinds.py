@@ -60,7 +60,8 @@ FindingFact = Literal[
     "loader_not_timed",
     "loader_takes_most",
     "loader_takes_little",
-    "exposed_communication",
+    "exposed",
+    "exposed_of_some_ranks",
     "devices_idle",
     "small_operators",
     # What is to be known of the cost.

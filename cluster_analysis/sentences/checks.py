@@ -79,14 +79,21 @@ CHECKS: Mapping[str, Template] = {
         "Gather them into fewer, larger operators (gradient buckets, fused communication).",
         "合并为更少、更大的通信算子（梯度分桶、通信融合）。",
     ),
+    "exposed_communication": (
+        "Find first whom the ranks wait for; then overlap what is left with computing (gradient buckets, "
+        "communication beside the backward pass).",
+        "先查明各卡在等谁；再让其余通信与计算重叠（梯度分桶、与反向计算并行通信）。",
+    ),
     "input_bound": (
         "Look at data loading: more workers, prefetching, a faster file system.",
         "检查数据加载：增加 worker、预取，或使用更快的文件系统。",
     ),
     "loader_not_timed": (
-        "Record operator_details.csv (with_stack) or a timeline: does the host wait for its data loader there, "
+        "Record operator_details.csv (with_stack) or a timeline: does the host wait for its data loader "
+        "there, "
         "copy the batch, or run Python?",
-        "采集 operator_details.csv（with_stack）或时间线：看主机是在等待 data loader、拷贝 batch，还是在执行 Python。",
+        "采集 operator_details.csv（with_stack）或时间线：看主机是在等待 data loader、拷贝 batch，"
+        "还是在执行 Python。",
     ),
     "host_bound": (
         "Look at operator launches: larger batches, graph mode, fused operators, free CPU cores.",

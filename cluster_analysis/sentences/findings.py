@@ -23,6 +23,14 @@ _OPERATORS = (
     "takes {slower_share:percent} longer for the same bytes than {n_others} like it elsewhere.",
     "传输相同数据的时间比其他 {n_others} 个同类长 {slower_share:percent}。",
 )
+_EXPOSED = (
+    "Communication that computing does not cover takes {exposed_us:ms} a step, {step_share:percent} of "
+    "it: of the "
+    "operators' time {moving_share:percent} moves data, {waiting_share:percent}",
+    "每步有 {exposed_us:ms}（{step_share:percent}）的通信未被计算掩盖：算子时间中 {moving_share:percent} "
+    "用于传输，"
+    "{waiting_share:percent} ",
+)
 _TOOK = ("took {took_us:ms} instead of {usual_us:ms}", "耗时 {took_us:ms}，通常为 {usual_us:ms}")
 
 #: The sentence of each fact. Besides the fact's values it may speak of the finding's: `who` (the rank and its
@@ -218,15 +226,26 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "其中 data loader 占 {loader_us:ms}。",
     ),
     "loader_takes_little": (
-        "Its data loader takes {loader_us:ms} of that only, the rest is the host's own work: copying the batch "
+        "Its data loader takes {loader_us:ms} of that only, the rest is the host's own work: copying the "
+        "batch "
         "to the device, or Python before the first operator.",
-        "其中 data loader 仅占 {loader_us:ms}，其余是主机自身的工作：向设备拷贝 batch，或第一个算子之前的 Python。",
+        "其中 data loader 仅占 {loader_us:ms}，其余是主机自身的工作：向设备拷贝 batch，或第一个算子之前的 "
+        "Python。",
     ),
     "devices_idle": (
         "Devices idle {idle_us:ms} a step between operators, {step_share:percent} of the step, "
         "{n_ranks:on the one rank that was read|on all ranks alike}: the host is too slow.",
         "设备每步在算子之间空闲 {idle_us:ms}，占每步的 {step_share:percent}"
         "（{n_ranks:仅读取的一张卡|所有卡都如此}）：主机下发过慢。",
+    ),
+    "exposed": (
+        f"{_EXPOSED[0]} waits for each other. Most data moves in each {{role:term}}.",
+        f"{_EXPOSED[1]}用于相互等待。数据主要在{{role:term}}中传输。",
+    ),
+    "exposed_of_some_ranks": (
+        f"{_EXPOSED[0]} waits for each other and for ranks without files. Most data moves in each "
+        f"{{role:term}}.",
+        f"{_EXPOSED[1]}用于相互等待以及等待没有文件的卡。数据主要在{{role:term}}中传输。",
     ),
     "small_operators": (
         "{n_a_step} {op_type} of {size_bytes:mb} a step in each {role:term} take {time_us:ms}: latency, "
