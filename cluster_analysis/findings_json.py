@@ -15,10 +15,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import Any
 
+from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
-from cluster_analysis.sentences.problems import advice, reason
+from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
 from cluster_run.findings import (

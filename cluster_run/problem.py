@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_run.facts import Fact
+from cluster_run.facts import AdviceKind, Fact
 from cluster_run.ids import HostId, Rank
-from cluster_run.kinds import AdviceKind
 
 
 @dataclass(frozen=True)

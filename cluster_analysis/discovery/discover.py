@@ -20,15 +20,15 @@ from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
-from cluster_analysis.sentences.problems import advice, reason
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
 from cluster_run import layout
 from cluster_run.errors import InputError
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.ids import DeviceId, HostId, Rank
-from cluster_run.kinds import AdviceKind
 from cluster_run.problem import Problem
 
 #: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.

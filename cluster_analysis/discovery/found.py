@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_analysis.tables.model import SourceKind
+from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
-from cluster_run.kinds import AdviceKind, ReasonKind
 
 _RANK_DIGITS = 6
 _HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")

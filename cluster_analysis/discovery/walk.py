@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Tree, is_directory
 from cluster_run import layout
-from cluster_run.kinds import AdviceKind, ReasonKind
+from cluster_run.facts import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
 MAX_DEPTH = 16

@@ -11,7 +11,8 @@ from cluster_analysis.engine import tasks
 from cluster_analysis.engine.protocol import Engine, Kept, Part
 from cluster_analysis.engine.tasks import Batch, BatchSummary
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.sentences.problems import advice, reason
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import Fact
-from cluster_run.kinds import RefusalKind
+from cluster_run.facts import Fact, RefusalKind
 
 _BAND = ("{share:percent} {more} ({noise})", "{more} {share:percent}（{noise}）")
 SENTENCES: Mapping[str, Template] = {

@@ -27,11 +27,12 @@ from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
-from cluster_analysis.sentences.problems import advice, reason
+from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import InputError
 
 #: Put together in this order; each file may use what the ones above it define.

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.problems import advice, reason
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, Link
 from cluster_run.ids import HostId, format_number_ranges

@@ -9,10 +9,11 @@ from importlib.resources import files
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.problems import advice, reason
+from cluster_analysis.sentences.problems import reason
 from cluster_run.findings import Evidence, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
+from cluster_run.facts import FindingFact
 from cluster_run.findings import Finding
-from cluster_run.kinds import FindingFact
 
 _PEERS = ("its {n_peers} {n_peers:peer|peers} of {role:role}", "{role:role}的 {n_peers} 个同类")
 _HOST = ("{ranks:n} ranks of host {host} ({ranks:ranges})", "主机 {host} 的 {ranks:n} 张卡（{ranks:ranges}）")

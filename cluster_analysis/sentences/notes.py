@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import Fact
-from cluster_run.kinds import NoteFact
+from cluster_run.facts import Fact, NoteFact
 
 SENTENCES: Mapping[NoteFact, Template] = {
     "no_step_times": (

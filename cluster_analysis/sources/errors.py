@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from cluster_run.errors import InputError
-from cluster_run.facts import Fact, Value, fact
-from cluster_run.kinds import AdviceKind, LeftOutReason, Part
+from cluster_run.facts import AdviceKind, Fact, LeftOutReason, Part, Value, fact
 
 
 class Remark(Protocol):

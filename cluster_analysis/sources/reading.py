@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.tables.model import RankSource
-from cluster_run.facts import Fact, fact
-from cluster_run.kinds import AdviceKind
+from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pytest
 
+from cluster_analysis.sentences import advice as advices
 from cluster_analysis.sentences import checks, findings, notes, problems
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import Fact
@@ -30,7 +31,7 @@ def reason(problem: Problem) -> str:
 
 def advice(problem: Problem) -> str:
     """What to do about it."""
-    return problems.advice(problem).en
+    return advices.advice(problem).en
 
 
 def summary(finding: Finding) -> str:

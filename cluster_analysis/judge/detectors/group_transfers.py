@@ -23,10 +23,9 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import FEWEST_TEAMS, HEALTHY_QUANTILE, SMALL_BYTES
-from cluster_run.facts import Value, fact
+from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
-from cluster_run.kinds import FindingFact
 
 
 @dataclass(frozen=True)

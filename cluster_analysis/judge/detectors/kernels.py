@@ -25,9 +25,8 @@ from cluster_analysis.thresholds.devices import (
     SMALL_SHARE,
 )
 from cluster_analysis.trace.calls import codes, numbers
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence
-from cluster_run.kinds import FindingFact
 
 _MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
 

@@ -18,10 +18,9 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import IN_TURN_SHARE
 from cluster_analysis.trace.calls import codes, numbers
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence, Link
 from cluster_run.ids import HostId, Rank
-from cluster_run.kinds import FindingFact
 
 _NICS: Mapping[str, FindingFact] = {"nic_tx": "nic_sending", "nic_rx": "nic_receiving"}
 _PORTS: Mapping[str, FindingFact] = {"nic_tx": "port_sending", "nic_rx": "port_receiving"}

@@ -12,9 +12,8 @@ from cluster_analysis.judge.suspects import Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import Fact, Value, fact
+from cluster_run.facts import Fact, FindingFact, Value, fact
 from cluster_run.findings import Cause
-from cluster_run.kinds import FindingFact
 
 _FACTS: Mapping[tuple[str, Cause], FindingFact] = {
     ("rank", "compute"): "rank_computing",

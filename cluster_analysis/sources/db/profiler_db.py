@@ -22,9 +22,8 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unhe
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.facts import fact
+from cluster_run.facts import Part, fact
 from cluster_run.ids import Rank
-from cluster_run.kinds import Part
 
 _Spans = npt.NDArray[np.int64]
 _OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"

@@ -9,12 +9,19 @@ from typing import get_args
 import pytest
 
 from cluster_analysis.reports import changes
-from cluster_analysis.sentences import chains, checks, findings, headings, left_out, notes, problems, terms
+from cluster_analysis.sentences import (
+    advice,
+    chains,
+    checks,
+    findings,
+    headings,
+    left_out,
+    notes,
+    problems,
+    terms,
+)
 from cluster_analysis.sentences.phrase import Template, placeholders
-from cluster_run.facts import fact, fact_of
-from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
-from cluster_run.ids import HostId, Rank, Step
-from cluster_run.kinds import (
+from cluster_run.facts import (
     AdviceKind,
     FindingFact,
     LeftOutReason,
@@ -22,14 +29,18 @@ from cluster_run.kinds import (
     Part,
     ReasonKind,
     RefusalKind,
+    fact,
+    fact_of,
 )
+from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
+from cluster_run.ids import HostId, Rank, Step
 from tests.layers import modules
 
 TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "findings": (findings.SENTENCES, get_args(FindingFact)),  # type: ignore[dict-item]
     "notes": (notes.SENTENCES, get_args(NoteFact)),  # type: ignore[dict-item]
     "reasons": (problems.WHY, get_args(ReasonKind)),  # type: ignore[dict-item]
-    "advice": (problems.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
+    "advice": (advice.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
     "parts": (left_out.PARTS, get_args(Part)),
     "why left out": (left_out.REASONS, get_args(LeftOutReason)),
     "refusals": (changes.REFUSALS, get_args(RefusalKind)),  # type: ignore[dict-item]
