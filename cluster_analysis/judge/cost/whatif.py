@@ -177,8 +177,12 @@ class WhatIf:
 
 
 def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
-    """Positions of the suspects that are repaired one after the other, the costliest first."""
-    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
+    """Positions of the suspects that are repaired one after the other, the costliest first.
+
+    Communication that could be covered is no part that misbehaves: nobody repairs it.
+    """
+    repairable = [i for i, one in enumerate(suspects) if one.kind != "exposed_communication"]
+    return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
 
 
 def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
