@@ -21,8 +21,9 @@ from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.replay.graph import laid_out
-from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
+from cluster_analysis.replay.job_evidence import NO_COMMON_STEP, JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
@@ -156,6 +157,7 @@ def _reduce_all(
             problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
         tell("reducing steps", len(parts), len(numbers))
     merged = merge_steps(parts, topology, read.operators, read.packets)
+    merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
     return laid_out(merged), tuple(problems)
 
@@ -188,6 +190,9 @@ def judged(examined: Examined) -> AnalysisResult:
     expected = _expected_ranks(capture, topology, options.selection)
     problems = _one_a_file(capture.problems, read.problems)
     missing = sorted(expected - seen)
+    if NO_COMMON_STEP in evidence.notes:
+        advice = "record the same steps on all ranks, or analyse each rank alone"
+        problems += (Problem(reason=NO_COMMON_STEP, advice=advice),)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
@@ -204,9 +209,14 @@ def judged(examined: Examined) -> AnalysisResult:
             step_ms=found.step_ms,
             sources=tuple(sorted({source.kind for source in capture.sources})),
             parallel=topology.parallel,
+            name=options.run.resolve().name,
+            path=str(options.run.resolve()),
+            captured=captured_at(examined.sources),
+            analysed=analysed_at(),
+            command=run_command(options),
         ),
         verdict=verdict,
-        findings=found.findings,
+        findings=tuple(replace(one, places=places_of(one, topology)) for one in found.findings),
         problems=tuple(sorted(set(problems), key=_problem_order)),
         notes=tuple(notes),
         replay=found.replay,
@@ -219,6 +229,7 @@ def judged(examined: Examined) -> AnalysisResult:
         "links": found.links,
         "operators": evidence.operators,
         "iterations": read.iterations,
+        **read.figures,
     }
     return AnalysisResult(
         document=document, topology=topology, tables=tables, addresses=examined.shown_addresses

@@ -35,6 +35,7 @@ OUTPUT_FILES = {
     "operator_memory": "operator_memory.csv",
     "npu_module_mem": "npu_module_mem.csv",
     "dataset": "dataset.csv",
+    "operator_details": "operator_details.csv",
     "analysis_db": "analysis.db",
     "communication_db": "communication_analyzer.db",
 }

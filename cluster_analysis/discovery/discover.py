@@ -18,7 +18,7 @@ from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
-from cluster_analysis.discovery.walk import LEADS_NOWHERE, walk
+from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
@@ -76,6 +76,12 @@ def _inspect(root: Path, tree: Tree) -> Run:
             advice=_ADVICE.get(why, ""),
         )
         for one, why in tree.unreadable.items()
+    ]
+    problems += [
+        Problem(what, file=public_name(one), host=_host_of(one, root), advice=advice)
+        for one, (what, advice) in sorted(tree.foreign.items())
+        # Beside captures only what may hold one of them is missed.
+        if is_archive(one.name) or not any((tree.ascend, tree.prof, tree.legacy))
     ]
     for directory in tree.ascend:
         host = _host_of(directory, root)

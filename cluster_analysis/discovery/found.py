@@ -94,3 +94,5 @@ class Tree:
     prof: tuple[Path, ...] = ()
     legacy: tuple[Path, ...] = ()
     unreadable: Mapping[Path, str] = field(default_factory=dict)
+    #: Files and folders that are something else: what, and what to do.
+    foreign: Mapping[Path, tuple[str, str]] = field(default_factory=dict)

@@ -52,9 +52,12 @@ def inspect_prof(
     for directory, host in sorted(directories.items(), key=lambda item: item[0]):
         files = _files(directory)
         if not files:
+            old = any(directory.glob("device_*/timeline/*.json"))
             problems.append(
                 Problem(
-                    "it holds raw data only: the capture was not exported",
+                    "it was exported by a CANN of 2023 or older, whose files are not read (device_*/timeline)"
+                    if old
+                    else "it holds raw data only: the capture was not exported",
                     file=directory.name,
                     host=host,
                     advice="run: msprof --export=on --output=<this directory>",
@@ -100,6 +103,8 @@ def _files(directory: Path) -> dict[str, Path]:
             files.update(_newest_timeline(matches))
         elif matches:
             files[role] = matches[-1]
+    if TIMELINE not in files:
+        files.update(_newest_timeline(sorted(directory.glob("device_*/timeline/msprof_*.json"))))
     return files
 
 

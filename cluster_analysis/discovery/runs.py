@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from cluster_analysis.discovery.found import Found, Tree
 from cluster_analysis.discovery.places import Places
 from cluster_run import layout
 from cluster_run.problem import Problem
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,20 @@ def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
         root: Tree(of(root, tree.ascend), of(root, tree.prof), of(root, tree.legacy))
         for root in sorted(roots)
     }
-    unreadable: dict[Path, dict[Path, str]] = {}
-    for one, why in tree.unreadable.items():
-        root = _root_of(one, path)
-        # What lies in none of them concerns them all.
-        for concerned in [root] if root in parts else parts:
-            unreadable.setdefault(concerned, {})[one] = why
-    return {root: replace(part, unreadable=unreadable.get(root, {})) for root, part in parts.items()}
+    return {
+        root: replace(
+            part,
+            unreadable=_concerning(root, tree.unreadable, parts, path),
+            foreign=_concerning(root, tree.foreign, parts, path),
+        )
+        for root, part in parts.items()
+    }
+
+
+def _concerning(root: Path, told: Mapping[Path, _T], parts: Iterable[Path], path: Path) -> dict[Path, _T]:
+    """Return what is told of places in `root`, and of places that lie in no run: that concerns them all."""
+    roots = set(parts)
+    return {one: what for one, what in told.items() if _root_of(one, path) not in roots - {root}}
 
 
 def _root_of(directory: Path, path: Path) -> Path:

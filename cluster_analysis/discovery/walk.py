@@ -19,6 +19,33 @@ LEGACY_FILE = re.compile(
 )
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
+#: What lies where captures should, by its name: what it is, and what to do.
+_FOREIGN = tuple(
+    (re.compile(pattern), what, advice)
+    for pattern, what, advice in (
+        (
+            r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|zip|tar\.(gz|xz|zst|bz2))$",
+            "it is an archive: what is in it is not read",
+            "unpack it, and analyse again",
+        ),
+        (
+            r"^cluster_analysis\.db$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
+            "it is what msprof-analyze made of a job, not a capture",
+            "give the directory of the ranks' own *_ascend_pt or *_ascend_ms directories",
+        ),
+        (
+            r"\.(nsys-rep|qdrep|qdstrm|ncu-rep)$",
+            "it is a report of NVIDIA Nsight",
+            "only captures of Ascend profilers are read",
+        ),
+        (
+            r"\.pt\.trace\.json(\.gz)?$",
+            "it is a trace of PyTorch's own profiler",
+            "profile with torch_npu.profiler, which writes *_ascend_pt directories",
+        ),
+        (r"\.xplane\.pb$", "it is a trace of XLA", "only captures of Ascend profilers are read"),
+    )
+)
 #: Why a link that is named like a capture cannot be listed.
 LEADS_NOWHERE = "it is a link that leads nowhere"
 
@@ -29,6 +56,7 @@ def walk(root: Path) -> Tree:
     prof: list[Path] = []
     legacy: list[Path] = []
     unreadable: dict[Path, str] = {}
+    foreign: dict[Path, tuple[str, str]] = {}
     seen: set[tuple[int, int]] = set()
     pending = [(root, 0)]
     while pending:
@@ -44,6 +72,7 @@ def walk(root: Path) -> Tree:
         except OSError as error:
             unreadable[directory] = error.strerror or str(error)
             continue
+        foreign.update({directory / name: what for name in names if (what := what_else(name))})
         folders = [child.name for child in children if is_directory(child)]
         unreadable.update(
             (directory / child.name, LEADS_NOWHERE)
@@ -64,7 +93,20 @@ def walk(root: Path) -> Tree:
             pending += [
                 (directory / name, depth + 1) for name in folders if name != layout.ANALYSIS_OUTPUT_NAME
             ]
-    return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable)
+    return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable, foreign)
+
+
+def is_archive(name: str) -> bool:
+    """Return whether a name is that of a packed capture."""
+    return bool(_FOREIGN[0][0].search(name))
+
+
+def what_else(name: str) -> tuple[str, str] | None:
+    """Return what a file or folder is that is named like no capture, and what to do; None for all others."""
+    for pattern, what, advice in _FOREIGN:
+        if pattern.search(name):
+            return what, advice
+    return None
 
 
 def _is_capture(directory: Path, names: set[str]) -> bool:

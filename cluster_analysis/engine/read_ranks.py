@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from cluster_analysis.engine.protocol import Engine, Kept, Part
 from cluster_analysis.engine.tasks import Batch, BatchSummary
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
-from cluster_analysis.tables.schema import ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
+from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
 from cluster_run.errors import InputError
 from cluster_run.ids import Rank, Step, format_number_ranges
@@ -32,6 +32,7 @@ class RanksRead:
     iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
+    figures: Mapping[str, pa.Table]
     summaries: tuple[BatchSummary, ...]
     kept: tuple[Kept, ...]
     problems: tuple[Problem, ...]
@@ -112,6 +113,10 @@ def read_all(
         iterations=tasks.canonical([one.iterations for one in ordered], ITERATIONS),
         uses=tasks.canonical([one.uses for one in ordered], GROUP_USE),
         totals=tasks.canonical([one.totals for one in ordered], TOTALS),
+        figures={
+            name: tasks.canonical([one.figures[name] for one in ordered], schema)
+            for name, schema in FIGURES.items()
+        },
         summaries=ordered,
         kept=tuple(kept[position] for position in order),
         problems=(*(problem for one in ordered for problem in one.problems), *problems),

@@ -20,6 +20,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
+    FIGURES,
     ITERATIONS,
     LINKS,
     OPERATOR_SPANS,
@@ -65,6 +66,7 @@ class BatchSummary:
     iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
+    figures: Mapping[str, pa.Table]
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
@@ -187,6 +189,10 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
         iterations=_joined([one.iterations for one in tables], ITERATIONS),
         uses=group_use(collectives, links),
         totals=totals_of(collectives),
+        figures={
+            name: _joined([one.figures[name] for one in tables if name in one.figures], schema)
+            for name, schema in FIGURES.items()
+        },
         metadata={one.rank: one.metadata for one in tables},
         bulk_steps=steps,
         problems=tuple(problem for one in tables for problem in one.problems),

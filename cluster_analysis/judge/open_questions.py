@@ -26,8 +26,7 @@ def can_judge(view: JobView, limits: Thresholds) -> bool:
 
 
 def _has_times(view: JobView) -> BoolArray:
-    known = np.isfinite(view.step_us) & np.isfinite(view.computing_us)
-    return np.asarray(known.any(axis=1))
+    return np.asarray(np.isfinite(view.step_us).any(axis=1))
 
 
 def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
@@ -35,10 +34,12 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
     notes = []
     if not _has_times(view).any():
         notes.append("no step times could be read: nothing can be said about this job")
+    elif not np.isfinite(view.computing_us).any():
+        notes.append("steps are known as a whole only: no file says which part of them was computing")
     if view.graph is None:
         notes.append("no communication operators: costs are bounds from step totals, links are not judged")
     elif not evidence.links.num_rows:
-        notes.append("no communication matrix: links are judged by groups only, where there are three alike")
+        notes.append("no link with two known ends: links are judged by groups only, where three are alike")
     missing = view.expected_ranks - len(view.ranks)
     if missing > 0:
         verb = "was" if len(view.ranks) == 1 else "were"

@@ -119,7 +119,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         computing_us=computing,
         free_us=free,
         preparing_us=preparing,
-        step_us=computing + exposed + free + np.nan_to_num(preparing),
+        step_us=_step_times(computing + exposed + free, by_rank("stage_us"), by_rank("bubble_us"), preparing),
         communication_us=by_rank("communication_us"),
         overlapped_us=by_rank("overlapped_us"),
         role=role,
@@ -135,6 +135,14 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         dense=dense,
         topology=topology,
     )
+
+
+def _step_times(
+    busy_us: FloatArray, stage_us: FloatArray, bubble_us: FloatArray, preparing_us: FloatArray
+) -> FloatArray:
+    """How long each rank's step took (R, S): all its parts, or its span where only that is known."""
+    span = np.where(np.isfinite(busy_us), busy_us, stage_us + np.nan_to_num(bubble_us))
+    return np.asarray(span + np.nan_to_num(preparing_us))
 
 
 def _checked_gaps(

@@ -12,9 +12,21 @@ import pyarrow as pa
 
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS, empty
+from cluster_analysis.tables.schema import (
+    COUNTERS,
+    LINKS,
+    MATCHED,
+    OPERATORS,
+    PACKETS,
+    RANK_TIMES,
+    STEPS,
+    empty,
+)
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.ids import Step, format_number_ranges
+
+#: Said, and made a problem, where ranks cannot be compared at all.
+NO_COMMON_STEP = "no step was recorded by all ranks: they are not compared"
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,7 @@ class JobEvidence:
     step_operators: tuple[StepOperators | None, ...]
     notes: tuple[str, ...] = field(default=())
     graph: Graph | None = None
+    counters: pa.Table = field(default_factory=COUNTERS.empty_table)
 
 
 def merge_steps(
@@ -55,7 +68,9 @@ def merge_steps(
         verb = "has" if len(silent) == 1 else "have"
         notes.append(f"{len(silent)} of {len(topology.ranks)} ranks {verb} no step times")
     partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
-    if partial:
+    if partial and len(partial) == len(ordered) and len(seen) > 1:
+        notes.append(NO_COMMON_STEP)
+    elif partial:
         which = "step" if len(partial) == 1 else "steps"
         notes.append(
             f"{which} {format_number_ranges(partial)}: not of all ranks; their other steps are compared"

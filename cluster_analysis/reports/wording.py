@@ -21,6 +21,7 @@ KIND_NAMES = {
     "data_imbalance": "uneven data",
     "expert_imbalance": "uneven experts",
     "small_packets": "small packets",
+    "exposed_communication": "exposed communication",
     "retransmission": "retransmissions",
     "periodic_pause": "periodic pause",
     "input_bound": "input bound",

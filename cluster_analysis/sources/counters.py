@@ -6,6 +6,7 @@
 | npu_module_mem.csv | module_peak_reserved_bytes | module |
 | operator_memory.csv (KB = 2^10 bytes) | operator_memory_largest_bytes | operator |
 | dataset.csv (µs) | input_operation_avg_us, input_operation_count | operation, stage |
+| operator_details.csv (µs) | data_loader_us: all that the host spent in it | |
 | minddata_pipeline_raw_*.csv | input_queue_usage_share | operation |
 | flops_summary_*.json (MFLOP, GFLOP/s, percent) | flops_count, flops_per_s, flops_utilization_share | |
 | memory_usage_summary_*.json (GiB) | memory_theoretical_peak_bytes, memory_capacity_bytes | |
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
@@ -88,6 +90,20 @@ def read_dataset(path: Path, remark: Remark) -> list[Counter]:
         for metric, values in (("input_operation_avg_us", times), ("input_operation_count", counts))
         for label, value in zip(labels, values.to_pylist(), strict=True)
     ]
+
+
+#: How PyTorch names the time in which the loop waits for its next batch.
+DATA_LOADER = "enumerate(DataLoader)"
+
+
+def read_data_loader(path: Path, remark: Remark) -> list[Counter]:
+    """Return how long the host was in its data loader, over all steps: operator_details.csv."""
+    text = read_columns(path, ("Name", "Host Total Duration(us)"), remark)
+    if text.num_columns < 2:
+        return []
+    is_loader = pc.starts_with(text["Name"], DATA_LOADER)
+    times, _ = numbers.to_float64(text["Host Total Duration(us)"].filter(is_loader).combine_chunks())
+    return [("data_loader_us", "", pc.sum(times).as_py() or 0.0)]
 
 
 def read_minddata_pipeline(path: Path, remark: Remark) -> list[Counter]:

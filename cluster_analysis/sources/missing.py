@@ -64,7 +64,9 @@ def _tell_missing_files(
         return
     if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
         reading.notes.append(
-            "profiled at Level0: there is no communication data, so waiting and links cannot be judged"
+            "profiled at Level0: communication operators are known by their start and length, links are not"
+            if has_communication
+            else "profiled at Level0: there is no communication data, so waiting and links cannot be judged"
         )
     else:
         reading.problem(
@@ -79,8 +81,9 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
 
     A file that is whole, and of the right form, can be without them all the same.
     """
-    name = next(Path(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
-    if name in told:
+    read = (Path(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
+    name = next(read, None)
+    if name is None or name in told:
         return
     busy = steps.filter(pc.greater(steps["communication_us"], 0))
     silent = busy.filter(pc.invert(pc.is_in(busy["step"], value_set=collectives["step"].combine_chunks())))

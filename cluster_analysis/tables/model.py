@@ -86,7 +86,10 @@ class RankMetadata:
 
 @dataclass(frozen=True)
 class RankTables:
-    """One rank, read: tables of `schema`, metadata, and what could not be read."""
+    """One rank, read: tables of `schema`, metadata, and what could not be read.
+
+    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row.
+    """
 
     rank: Rank
     steps: pa.Table
@@ -98,8 +101,7 @@ class RankTables:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
-    apis: pa.Table = field(default_factory=schema.APIS.empty_table)
-    counters: pa.Table = field(default_factory=schema.COUNTERS.empty_table)
+    figures: Mapping[str, pa.Table] = field(default_factory=dict)
     spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
 
 

@@ -78,8 +78,9 @@ class Thresholds:
     #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
     range_factor: float = 2.0
     #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
-    #: information below the cost of a critical finding. Below the share of the step that follows, the same
-    #: holds up to so many times what the job's devices scatter by, as tails are long.
+    #: information below the cost of a critical finding, unless they lie so many times what this job's devices
+    #: scatter by behind them and cost what is dear. What lies nearer is information below the share of the
+    #: step that follows, as tails are long.
     natural_effect: float = 0.08
     natural_sigmas: float = 6.0
     natural_cost_share: float = 0.015
@@ -90,6 +91,8 @@ class Thresholds:
     natural_p_value: float = 2e-4
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = 0.05
+    #: Share of the step from which on communication beside no computing is a finding of its own.
+    exposed_share: float = 0.3
     host_bound_share: float = 0.2
     #: Operators of one kind in a group and step: so small, so many, and so dear that they are worth merging.
     small_bytes: float = 2e6

@@ -199,12 +199,15 @@ def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Prob
 
 def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
     is_lost = pc.or_(pc.is_null(links["src_rank"]), pc.is_null(links["dst_rank"]))
-    lost = links.select(["group"]).filter(is_lost)
+    lost = links.select(["group", "src_local", "dst_local"]).filter(is_lost)
     counts = Counter(lost["group"].cast(pa.string()).to_pylist())
+    ends = pc.max_element_wise(lost["src_local"], lost["dst_local"])
+    largest = pa.table({"group": lost["group"].cast(pa.string()), "end": ends}).group_by(["group"])
+    last = {row["group"]: row["end_max"] for row in largest.aggregate([("end", "max")]).to_pylist()}
     return tuple(
         Problem(
             f"{count} {'link' if count == 1 else 'links'} of group {_name(group, topology)} could not be "
-            "mapped to global ranks: its members are not known",
+            f"mapped to global ranks: its members, {(last[group] or 0) + 1} or more, are not known",
             advice="collect profiler_metadata.json, or all ranks of the group",
         )
         for group, count in sorted(counts.items())

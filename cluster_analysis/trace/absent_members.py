@@ -61,6 +61,28 @@ def without_absent(
     return result
 
 
+def moved_us(
+    calls: Calls, members: IntArray, begin: IntArray, transfer_us: FloatArray, topology: Topology
+) -> FloatArray:
+    """Return the part of the transfers (O,) that moved data.
+
+    Where members have no files all others may have waited for them: no transfer lasts longer than all of
+    its links were busy together.
+
+    Args:
+        calls: the step's calls.
+        members: the calls of each operator side by side, by rank (V,).
+        begin: where those of each begin (O,).
+        transfer_us: the transfers as the present ranks' times have them.
+        topology: the groups with all their members.
+    """
+    sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
+    first = members[begin]
+    lacks = np.diff(np.r_[begin, len(members)]) < np.array(sizes)[calls.group[first]]
+    busy = np.fmax.reduceat(calls.busy_us[members], begin)
+    return np.where(lacks & ~calls.is_point_to_point[first], np.fmin(transfer_us, busy), transfer_us)
+
+
 def _slowest_link(links: pa.Table) -> dict[tuple[str, str], float]:
     """µs of the longest entry by group and kind of operator; sums over operators are left out."""
     groups, group = codes(links["group"])

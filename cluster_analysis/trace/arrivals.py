@@ -41,4 +41,4 @@ def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray, IntArray],
         last[message[shorter]] = calls.rank[other[shorter]]
     is_later = np.isfinite(least) & (calls.elapse_us[own] <= least)
     last[message[is_later]] = calls.rank[own[is_later]]
-    return last
+    return np.asarray(last)

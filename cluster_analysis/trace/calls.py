@@ -17,6 +17,7 @@ from cluster_analysis.numeric.sorting import distinct, stable_order
 #: Operation names that send only and receive only; everything else synchronises its members.
 SEND_TYPES = frozenset({"send", "isend"})
 RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
+_TRANSPORT_TIMES = ("hccs_us", "rdma_us", "pcie_us", "sio_us")
 _TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
 #: What `calls_of` reads of COLLECTIVES.
 COLUMNS = (
@@ -27,6 +28,7 @@ COLUMNS = (
     "start_ns",
     "elapse_us",
     *_TRANSPORT_BYTES,
+    *_TRANSPORT_TIMES,
     "payload_bytes",
 )
 
@@ -37,7 +39,8 @@ class Calls:
 
     `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running
     number of the operator's name, -1 where there is none. `origin_us` (ranks,) is where each rank's clock
-    starts on its host's, relative to the earliest one. `size_bytes` is NaN where no file tells it.
+    starts on its host's, relative to the earliest one. `size_bytes` is NaN where no file tells it, and
+    so is `busy_us`, the summed times of the links that carried the call.
     """
 
     ranks: IntArray
@@ -51,6 +54,7 @@ class Calls:
     end_us: FloatArray
     elapse_us: FloatArray
     size_bytes: FloatArray
+    busy_us: FloatArray
     origin_us: FloatArray
     has_clock: bool
     rows: npt.NDArray[np.int64]
@@ -138,6 +142,7 @@ def calls_of(collectives: pa.Table) -> Calls:
         end_us=start_us + elapse_us,
         elapse_us=elapse_us,
         size_bytes=sizes[order],
+        busy_us=_busy(table)[order],
         origin_us=(origin - origin.min(initial=np.iinfo(np.int64).max)) / 1e3,
         has_clock=has_clock,
         rows=usable[order],
@@ -154,6 +159,12 @@ def _sizes(table: pa.Table) -> FloatArray:
     if unknown.any():
         sizes[unknown] = numbers(table["payload_bytes"])[unknown]
     return sizes
+
+
+def _busy(table: pa.Table) -> FloatArray:
+    """What the links of each call (N,) were busy for, all of them added; NaN where no file tells it."""
+    busy = np.nansum([numbers(table[name]) for name in _TRANSPORT_TIMES], axis=0)
+    return np.where(busy > 0, busy, np.nan)
 
 
 def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> IntArray:

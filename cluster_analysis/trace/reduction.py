@@ -18,7 +18,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
-from cluster_analysis.trace.absent_members import without_absent
+from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
@@ -81,7 +81,8 @@ class _Matched:
     """Everything known about the calls of a step, by call (V,) or by operator (O,).
 
     `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on. `waited_us`
-    (V,) is the part of the gap before a call in which its main stream waited for another one.
+    (V,) is the part of the gap before a call in which its main stream waited for another one. `moved_us` (O,)
+    is the part of a transfer that moved data; the rest is a wait for absent ranks.
     """
 
     calls: Calls
@@ -90,6 +91,7 @@ class _Matched:
     members: IntArray
     begin: IntArray
     transfer_us: FloatArray
+    moved_us: FloatArray
     wait_us: FloatArray
     ends: Ends
     local: Sequence
@@ -133,14 +135,17 @@ def _matched(
         calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
         data_is_free=_data_is_free(calls, data, shortest[operator], steps),
     )  # fmt: skip
+    n_ranks = np.diff(np.r_[begin, len(members)])
     transfer = without_absent(
-        calls, members[begin], np.diff(np.r_[begin, len(members)]),
-        _transfer(calls, operator, shortest, ends), topology, links,
-    )  # fmt: skip
-    wait = calls.elapse_us - transfer[operator]
+        calls, members[begin], n_ranks, _transfer(calls, operator, shortest, ends), topology, links
+    )
+    moved = moved_us(calls, members, begin, transfer, topology)
+    wait = calls.elapse_us - moved[operator]
     exposed = _exposed(calls, local, steps, stage)
     waited = waited_us(calls, local, exposed.total_us - exposed.recorded_us)
-    return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local, waited, exposed)
+    return _Matched(
+        calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
+    )
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
@@ -235,7 +240,7 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "n_ranks": pa.array(n_ranks.astype(np.int32)),
             "n_expected": pa.array(np.maximum(expected[group_of], n_ranks).astype(np.int32)),
             "size_bytes": pa.array(seen.size_bytes, from_pandas=True),
-            "transfer_us": pa.array(seen.transfer_us),
+            "transfer_us": pa.array(seen.moved_us),
             "max_wait_us": pa.array(np.maximum(longest, 0.0)),
             "total_wait_us": pa.array(np.bincount(seen.operator, seen.wait_us, n)),
             "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
@@ -253,7 +258,7 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
             "rank": pa.array(seen.calls.ranks),
             "step": pa.array(np.full(n, step), pa.int64()),
             "wait_us": pa.array(np.bincount(rank, seen.wait_us, n)),
-            "transfer_us": pa.array(np.bincount(rank, seen.transfer_us[seen.operator], n)),
+            "transfer_us": pa.array(np.bincount(rank, seen.moved_us[seen.operator], n)),
             "gap_us": pa.array(np.bincount(rank, gap, n), pa.float64(), from_pandas=True),
         }
     ).cast(RANK_TIMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster_analysis.judge.case import Detector
 from cluster_analysis.judge.detectors import (
+    exposed,
     group_transfers,
     pauses,
     retransmission,
@@ -23,4 +24,5 @@ DETECTORS: tuple[Detector, ...] = (
     group_transfers.detect,
     retransmission.detect,
     whole_job.detect,
+    exposed.detect,
 )

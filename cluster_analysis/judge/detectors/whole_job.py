@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect, Where
@@ -17,20 +19,38 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.findings import Cause, Evidence, WorkloadKind
+from cluster_analysis.trace.calls import numbers
+from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
-    yield from _input_bound(case.view, case.limits)
+    yield from _input_bound(case.evidence, case.view, case.limits)
     yield from _host_bound(case.view, case.limits)
     yield from _small_packets(case.evidence, case.view, case.limits)
 
 
-def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
+#: Share of the time before the first operator from which on a part of it is its reason.
+_MOSTLY = 0.5
+
+
+def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
+    """A late first operator. Only a file that times the data loader says if it is the input's fault."""
     typical = float(median(view.preparing_us))
     if not typical >= limits.input_bound_share * view.mean_step_us:
         return []
+    loader_us = _data_loader_us(evidence.counters, len(view.steps))
+    if loader_us is None:
+        reading = "nobody timed the data loader: it may wait for input, or prepare the step on the host"
+        confidence: Confidence = "low"
+    elif loader_us >= _MOSTLY * typical:
+        reading, confidence = f"its data loader takes {milliseconds(loader_us)} of that", "high"
+    else:
+        reading = (
+            f"its data loader takes {milliseconds(loader_us)} of that only, the rest is the host's own work: "
+            "copying the batch to the device, or Python before the first operator"
+        )
+        confidence = "medium"
     return [
         _suspect(
             view,
@@ -38,11 +58,25 @@ def _input_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             view.preparing_us,
             cause="input",
             where="head",
-            summary=f"Every step begins with {milliseconds(typical)} of waiting for its input, "
-            f"{percent(typical / view.mean_step_us)} of the step, on all ranks alike.",
-            advice="Look at data loading: more workers, prefetching, a faster file system.",
+            summary=f"Every step begins with {milliseconds(typical)} before its first operator, "
+            f"{percent(typical / view.mean_step_us)} of the step, {_on_whom(view)}; {reading}.",
+            advice="Look at data loading: more workers, prefetching, a faster file system."
+            if confidence == "high"
+            else "Record operator_details.csv (with_stack) or a timeline: does the host wait for its data "
+            "loader there, copy the batch, or run Python?",
+            confidence=confidence,
         )
     ]
+
+
+def _on_whom(view: JobView) -> str:
+    return "on the one rank that was read" if len(view.ranks) == 1 else "on all ranks alike"
+
+
+def _data_loader_us(counters: pa.Table, n_steps: int) -> float | None:
+    """What the typical rank spent in its data loader, a step; None where no file times it."""
+    spent = counters.filter(pc.equal(counters["metric"].cast(pa.string()), "data_loader_us"))
+    return float(median(numbers(spent["value"]))) / max(n_steps, 1) if spent.num_rows else None
 
 
 def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -57,7 +91,8 @@ def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             cause="dispatch",
             where="spread",
             summary=f"Devices idle {milliseconds(typical)} a step between operators, "
-            f"{percent(typical / view.mean_step_us)} of the step, on all ranks: their hosts are too slow.",
+            f"{percent(typical / view.mean_step_us)} of the step, {_on_whom(view)}: "
+            f"{'its host is' if len(view.ranks) == 1 else 'their hosts are'} too slow.",
             advice="Look at operator launches: larger batches, graph mode, fused operators, free CPU cores.",
         )
     ]
@@ -72,6 +107,7 @@ def _suspect(
     where: Where,
     summary: str,
     advice: str,
+    confidence: Confidence = "high",
 ) -> Suspect:
     typical = float(median(time_us))
     return Suspect(
@@ -93,6 +129,7 @@ def _suspect(
         ),
         summary=summary,
         next_check=advice,
+        confidence=confidence,
         excess_us=np.nan_to_num(time_us),
         where=where,
         is_alarm=False,

@@ -105,7 +105,8 @@ def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> lis
     if not np.isfinite(typical).all() or typical.min() <= 0:
         return []
     high, low = int(np.argmax(typical)), int(np.argmin(typical))
-    mean = float(np.average(typical, weights=[int((view.stage == role).sum()) for role in roles]))
+    # Each stage counts once: how many of its ranks were read says nothing about the job.
+    mean = float(typical.mean())
     if typical[high] / mean - 1.0 < limits.stage_effect:
         return []
     excess = np.zeros(view.computing_us.shape)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.counters import Counter
+from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.metadata_json import parse_metadata
@@ -262,6 +262,13 @@ def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
             found += [
                 ("aicore_frequency_mhz", label, value) for label, value in zip(labels, row, strict=True)
             ]
+        if database.has("PYTORCH_API", "startNs", "endNs", "name"):
+            span = "CAST(endNs AS INTEGER) - CAST(startNs AS INTEGER)"
+            (spent,) = database.rows(
+                f"SELECT TOTAL({span}) FROM PYTORCH_API JOIN STRING_IDS ON id = name WHERE value LIKE ?",
+                (f"{DATA_LOADER}%",),
+            )[0]
+            found.append(("data_loader_us", "", float(spent) / numbers.NS_PER_US))
         for column in ("retry", "relay"):
             if database.has(_OPERATOR, column):
                 (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]

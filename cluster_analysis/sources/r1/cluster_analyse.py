@@ -72,6 +72,8 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
         BadFileError: the cluster analysis has another number of steps.
     """
     steps = iterations.filter(pc.is_valid(iterations["step"])).combine_chunks()
+    if not steps.num_rows and not analysed:
+        steps = _stated_mean(iterations)
     n_rows = steps.num_rows
     columns: dict[str, pa.Array] = {
         "rank": steps["rank"],
@@ -89,3 +91,10 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
     return pa.table(
         [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.STEPS], schema=schema.STEPS
     )
+
+
+def _stated_mean(iterations: pa.Table) -> pa.Table:
+    """Return the mean step that a file states without the steps themselves, as step 0; no row without one."""
+    stated = iterations.filter(pc.greater(iterations["total_us"], 0)).slice(0, 1).combine_chunks()
+    place = stated.schema.get_field_index("step")
+    return stated.set_column(place, "step", pa.repeat(pa.scalar(0, pa.int64()), stated.num_rows))

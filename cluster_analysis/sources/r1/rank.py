@@ -43,6 +43,8 @@ def read_r1_rank(reading: Reading) -> RankTables:
     )
     if steps is None:
         steps = steps_of_iterations(iterations, {})
+        if steps["step"].to_pylist() == [0]:
+            reading.note("r1_step_trace")("it holds no step but their mean, which is shown as step 0")
     reading.notes.append(
         "r1.x files name no communication groups: operators of one name are matched over the ranks that "
         "have it, point-to-point operators not at all"
@@ -74,7 +76,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
         packets=schema.empty(schema.PACKETS),
         metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,
-        counters=counters.counter_table(rank, figures),
+        figures={"counters": counters.counter_table(rank, figures)},
     )
 
 

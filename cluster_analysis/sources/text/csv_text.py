@@ -40,13 +40,15 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     return pa.table({name: table[column].combine_chunks() for name, column in found.items()})
 
 
-def read_all_columns(path: Path, remark: Remark) -> pa.Table:
+def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:
     """Return all columns as text. The second column of one name is called `name#2`, and so on.
+
+    With `keep_last` a last line without its end is kept, for a caller that can tell whether it is whole.
 
     Raises:
         BadFileError: missing, empty or not UTF-8.
     """
-    content = read_lines(path, remark)
+    content = read_lines(path, remark, keep_last=keep_last)
     header = _header(content)
     return _parse(content, header, header, remark)
 
@@ -103,8 +105,8 @@ def _of_length(cells: list[str], length: int) -> list[str] | None:
     return None if len(cells) < length or any(map(str.strip, cells[length:])) else cells[:length]
 
 
-def read_lines(path: Path, remark: Remark) -> bytes:
-    """Return a file without a last line that has no end.
+def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:
+    """Return a file without a last line that has no end, unless that is to be kept.
 
     The CSV reader would lose an error about text that is not UTF-8, so that is looked for here.
 
@@ -117,7 +119,7 @@ def read_lines(path: Path, remark: Remark) -> bytes:
             content.decode()
     except UnicodeDecodeError as error:
         raise BadFileError(f"not UTF-8 at byte {error.start}") from error
-    return _without_unfinished_line(content, remark)
+    return content if keep_last and b"\n" in content else _without_unfinished_line(content, remark)
 
 
 def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:

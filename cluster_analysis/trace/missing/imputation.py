@@ -54,7 +54,7 @@ def with_missing_calls(
     order = np.lexsort((end, start, rank))
     others = {
         name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
-        for name in ("kind", "number", "size_bytes", "rows")
+        for name in ("kind", "number", "size_bytes", "busy_us", "rows")
     }
     return replace(
         calls,
@@ -66,5 +66,6 @@ def with_missing_calls(
         kind=others["kind"],
         number=others["number"],
         size_bytes=others["size_bytes"],
+        busy_us=others["busy_us"],
         rows=others["rows"],
     )

@@ -181,7 +181,7 @@ def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
     evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS)
     found = detect(evidence, where)
     assert found.verdict == "healthy"
-    assert any("no communication matrix" in note for note in found.notes)
+    assert any("no link with two known ends" in note for note in found.notes)
 
 
 def test_no_steps_at_all_is_unknown_and_not_healthy() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from cluster_analysis.reports.traffic import build_traffic
 
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
+from cluster_analysis.tables.model import Selection
 from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, MB, US_PER_MS, needs_captures, read, topology_of
@@ -168,3 +169,11 @@ def test_the_first_stage_of_qwen3_waits_for_the_second_and_the_mean_of_both_is_i
 def test_ranks_2_and_3_of_qwen3_are_devices_4_and_5() -> None:
     topology, _ = topology_of(*read("qwen3-4ranks-pt"))
     assert topology.devices == {0: 0, 1: 1, 2: 4, 3: 5}
+
+
+def test_a_rank_that_was_not_read_does_not_move_the_mean_of_the_stages(tmp_path: Path) -> None:
+    ranks = frozenset(map(Rank, (0, 1, 2)))
+    for selection in (Selection(), Selection(ranks=ranks)):
+        with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path, selection=selection)) as run:
+            found = {one.kind: one.summary for one in judged(run).document.findings}
+        assert "27 % above the mean of the 2 stages" in found["stage_imbalance"]

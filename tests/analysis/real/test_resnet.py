@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.trace.calls import calls_of
-from tests.analysis.real.captures import needs_captures, read
+from tests.analysis.real.captures import DATA, needs_captures, read
 
 pytestmark = needs_captures
 
@@ -90,3 +92,40 @@ def test_sizes_of_resnet_are_known_from_count_and_type_where_no_transport_tells_
     tables = read_rank(type(source)(source.rank, source.kind, files, 1))
     calls = calls_of(tables.collectives)
     assert [round(size / 1e6, 1) for size in calls.size_bytes] == [16.4, 67.1, 151.0, 9.9]
+
+
+@pytest.mark.parametrize(
+    ("form", "confidence", "said"), [("text", "low", "nobody timed"), ("db", "medium", "3.")]
+)
+def test_time_before_the_first_operator_is_the_inputs_only_where_the_data_loader_was_timed(
+    form: str, confidence: str, said: str, tmp_path: Path
+) -> None:
+    with examined(AnalyseOptions(DATA / f"resnet-2of8-pt-{form}", tmp_path)) as run:
+        (found,) = (one for one in judged(run).document.findings if one.kind == "input_bound")
+    assert (found.confidence, said in found.summary) == (confidence, True), found.summary
+
+
+def test_level_0_as_text_has_its_operators_from_the_kernels() -> None:
+    capture, whole = read("resnet-2of8-pt-text")
+    source = capture.sources[0]
+    files = {role: path for role, path in source.files.items() if role not in ("communication", "matrix")}
+    rows = read_rank(type(source)(source.rank, source.kind, files, 1)).collectives
+    by_start = whole[source.rank].collectives.sort_by("start_ns")
+    assert rows["op_type"].to_pylist() == by_start["op_type"].to_pylist() == ["allreduce"] * 4
+    assert rows["elapse_us"].to_pylist() == pytest.approx(by_start["elapse_us"].to_pylist(), rel=1e-3)
+    assert rows["hccs_bytes"].null_count == len(rows)
+
+
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_transfers_of_two_of_eight_ranks_last_no_longer_than_their_links_were_busy(
+    form: str, tmp_path: Path
+) -> None:
+    with examined(AnalyseOptions(DATA / f"resnet-2of8-pt-{form}", tmp_path)) as run:
+        result = judged(run)
+    matched = result.tables["matched"].to_pylist()
+    assert max(row["transfer_us"] for row in matched) < 9_000
+    assert max(row["max_wait_us"] for row in matched) > 70_000
+    (found,) = (one for one in result.document.findings if one.kind == "exposed_communication")
+    assert "ranks without files" in found.summary
+    assert found.cost_ms_per_step is not None
+    assert found.cost_ms_per_step < 10

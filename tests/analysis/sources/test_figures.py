@@ -34,7 +34,7 @@ def read(tmp_path: Path, **files: str) -> RankTables:
 
 
 def counters(tables: RankTables) -> dict[tuple[str, str], float]:
-    return {(row["metric"], row["label"]): row["value"] for row in tables.counters.to_pylist()}
+    return {(row["metric"], row["label"]): row["value"] for row in tables.figures["counters"].to_pylist()}
 
 
 def test_kernels_are_summed_from_their_details_where_the_statistic_is_missing(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_statistic_goes_before_the_details(tmp_path: Path) -> None:
 def test_host_calls_are_read_with_and_without_a_device_column(tmp_path: Path, device: str) -> None:
     text = f"{device}Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance\n"
     text += f"{'host,' if device else ''}acl,aclnnAdd,666.25,114,5.845,0.25,29.17,34.995\n"
-    (row,) = read(tmp_path, api_statistic=text).apis.to_pylist()
+    (row,) = read(tmp_path, api_statistic=text).figures["apis"].to_pylist()
     assert (row["level"], row["api"], row["n_calls"], row["total_us"]) == ("acl", "aclnnAdd", 114, 666.25)
 
 
@@ -195,7 +195,7 @@ def test_the_summary_of_the_input_pipeline_stands_in_for_its_raw_file(tmp_path: 
     capture = write_capture(tmp_path, 0)
     summary = capture / OUTPUT / "minddata_pipeline_summary_0.csv"
     summary.write_text("op_ids,op_names,pipeline_ops,queue_utilization_pct\n0,Queue,x,\n1,Batch,x,75.0\n")
-    shares = read_rank(source_of(capture)).counters.to_pylist()
+    shares = read_rank(source_of(capture)).figures["counters"].to_pylist()
     assert [(row["metric"], row["label"], row["value"]) for row in shares] == [
         ("input_queue_usage_share", "1 Batch", 0.75)
     ]

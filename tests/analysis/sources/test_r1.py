@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
 from tests.analysis.sources.builders import source_of
@@ -266,3 +268,29 @@ def test_the_cluster_analysis_alone_numbers_its_steps_by_row(tmp_path: Path) -> 
     tables = read_rank(source_of(tmp_path, 0, "mindspore_r1/text", r1_cluster_analyse=path))
     found = [(row["step"], row["computing_us"], row["preparing_us"]) for row in tables.steps.to_pylist()]
     assert (found, tables.problems) == ([(1, 13800.0, None), (2, 14800.0, None)], ())
+
+
+R1_HEAD = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
+
+
+def test_a_step_trace_with_its_mean_alone_gives_the_mean_step_and_its_interval(tmp_path: Path) -> None:
+    mean = "-,1000,13047000,13046000,9036000,13036000,9035000,4000000,11000"  # the writer ends no last line
+    (tmp_path / "step_trace_raw_0_detail_time.csv").write_text(R1_HEAD + mean)
+    with examined(AnalyseOptions(tmp_path)) as run:
+        result = judged(run)
+    assert result.document.run.step_ms == pytest.approx(130.46)
+    (interval,) = (one for one in result.document.findings if one.kind == "input_bound")
+    assert interval.evidence[0].value == pytest.approx(90_350.0)
+    assert "69 % of the step" in interval.summary
+    assert not result.document.problems
+
+
+def test_a_cut_last_step_that_is_not_the_sum_of_its_parts_is_told(tmp_path: Path) -> None:
+    whole = "1,1000,3001000,3000000,1000,2901000,0,2900000,100000\n"
+    (tmp_path / "step_trace_raw_0_detail_time.csv").write_text(
+        R1_HEAD + whole + whole.replace("1,1", "2,1", 1)[:-4]
+    )
+    with examined(AnalyseOptions(tmp_path)) as run:
+        result = judged(run)
+    assert result.document.run.steps == (1,)
+    assert "truncated" in result.document.problems[0].reason

@@ -64,7 +64,7 @@ def test_memory_of_r1_is_in_gib_and_was_never_measured(tmp_path: Path) -> None:
     trace_path = tmp_path / "step_trace_raw_2_detail_time.csv"
     trace_path.write_text(trace(STEP_1, STEP_2))
     source = source_of(tmp_path, 2, "mindspore_r1/text", r1_memory=path, r1_step_trace=trace_path)
-    figures = {row["metric"]: row["value"] for row in read_rank(source).counters.to_pylist()}
+    figures = {row["metric"]: row["value"] for row in read_rank(source).figures["counters"].to_pylist()}
     assert figures["memory_theoretical_peak_bytes"] == 1.5 * 2**30
     assert figures["memory_capacity_bytes"] == 32 * 2**30
 

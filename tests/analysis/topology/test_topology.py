@@ -325,7 +325,8 @@ def test_links_that_cannot_be_mapped_stay_and_are_counted_once_a_group() -> None
     assert mapped.num_rows == 3
     assert mapped["src_rank"].to_pylist() == [None, None, 3]
     assert [problem.reason for problem in problems] == [
-        f"2 links of group {group_id(1)} could not be mapped to global ranks: its members are not known"
+        f"2 links of group {group_id(1)} could not be mapped to global ranks: its members, 3 or more, "
+        "are not known"
     ]
 
 
