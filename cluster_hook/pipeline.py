@@ -167,8 +167,8 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
         write_view(plan.view, plan.run)
     elif not plan.run.is_dir():
         reason = (
-            f"there is no directory {plan.run}; the job wrote no profile, or elsewhere (on its nodes' own disks: "
-            "profile_via=ssh in its comment)"
+            f"there is no directory {plan.run}; the job wrote no profile, or elsewhere "
+            "(on its nodes' own disks: profile_via=ssh in its comment)"
         )
         return failed(job, None, reason)
     run = plan.run
