@@ -15,7 +15,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.tables.model import GroupRole
-from cluster_analysis.thresholds.cost import LEAST_WAITING_US, N_LINKS_OF_CHAIN
+from cluster_analysis.thresholds.cost import LEAST_WAITING_US
 from cluster_run.findings import Wait
 from cluster_run.ids import Rank
 
@@ -58,4 +58,4 @@ def blame(
             )
             found.append((one.waits_for, -float(own[waiting].sum()), one))
     found.sort(key=lambda one_found: one_found[:2])
-    return tuple(one for _, _, one in found[:N_LINKS_OF_CHAIN])
+    return tuple(one for _, _, one in found)

@@ -19,7 +19,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, TELLING_SHARE
+from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, N_LINKS_OF_CHAIN, TELLING_SHARE
 from cluster_run.findings import Wait
 
 #: Scenarios replayed at once; more need more memory and are no faster.
@@ -102,12 +102,13 @@ class WhatIf:
             return ()
         groups = view.topology.groups
         culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
-        return blame(
+        found = blame(
             graph,
             repair_of(view, graph, [suspect]),
             culprits,
             lambda name: groups[name].role if name in groups else "unknown",
         )
+        return found[:N_LINKS_OF_CHAIN]
 
     def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         saved: list[float] = []

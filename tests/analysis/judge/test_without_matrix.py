@@ -66,4 +66,4 @@ def test_a_healthy_job_has_no_slow_group(spec: JobSpec, seed: int) -> None:
 def test_a_group_that_has_no_like_is_not_judged() -> None:
     detection = without_matrix(judged(JobSpec(tp=1, pp=1, dp=8, steps=5), "slow_link:5"))
     assert not [one for one in detection.findings if one.kind == "slow_link"]
-    assert any("where there are three alike" in note for note in notes_of(detection))
+    assert any("where three are alike" in note for note in notes_of(detection))

@@ -15,6 +15,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.trace.calls import calls_of
 from tests.analysis.real.captures import DATA, needs_captures, read
+from tests.analysis.said import summary
 
 pytestmark = needs_captures
 
@@ -96,14 +97,14 @@ def test_sizes_of_resnet_are_known_from_count_and_type_where_no_transport_tells_
 
 
 @pytest.mark.parametrize(
-    ("form", "confidence", "said"), [("text", "low", "nobody timed"), ("db", "medium", "3.")]
+    ("form", "confidence", "said"), [("text", "low", "Nobody timed"), ("db", "medium", "3.")]
 )
 def test_time_before_the_first_operator_is_the_inputs_only_where_the_data_loader_was_timed(
     form: str, confidence: str, said: str, tmp_path: Path
 ) -> None:
     with examined(AnalyseOptions(DATA / f"resnet-2of8-pt-{form}", tmp_path)) as run:
         (found,) = (one for one in judged(run).document.findings if one.kind == "input_bound")
-    assert (found.confidence, said in found.summary) == (confidence, True), found.summary
+    assert (found.confidence, said in summary(found)) == (confidence, True), summary(found)
 
 
 def test_level_0_as_text_has_its_operators_from_the_kernels() -> None:
@@ -127,6 +128,6 @@ def test_transfers_of_two_of_eight_ranks_last_no_longer_than_their_links_were_bu
     assert max(row["transfer_us"] for row in matched) < 9_000
     assert max(row["max_wait_us"] for row in matched) > 70_000
     (found,) = (one for one in result.document.findings if one.kind == "exposed_communication")
-    assert "ranks without files" in found.summary
+    assert "ranks without files" in summary(found)
     assert found.cost_ms_per_step is not None
     assert found.cost_ms_per_step < 10

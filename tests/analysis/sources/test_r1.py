@@ -9,7 +9,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
-from tests.analysis.said import notes_of, reason
+from tests.analysis.said import notes_of, reason, summary
 from tests.analysis.sources.builders import source_of
 
 HEAD = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail"
@@ -282,7 +282,7 @@ def test_a_step_trace_with_its_mean_alone_gives_the_mean_step_and_its_interval(t
     assert result.document.run.step_ms == pytest.approx(130.46)
     (interval,) = (one for one in result.document.findings if one.kind == "input_bound")
     assert interval.evidence[0].value == pytest.approx(90_350.0)
-    assert "69 % of the step" in interval.summary
+    assert "69 % of the step" in summary(interval)
     assert not result.document.problems
 
 
@@ -294,4 +294,4 @@ def test_a_cut_last_step_that_is_not_the_sum_of_its_parts_is_told(tmp_path: Path
     with examined(AnalyseOptions(tmp_path)) as run:
         result = judged(run)
     assert result.document.run.steps == (1,)
-    assert "truncated" in result.document.problems[0].reason
+    assert "truncated" in reason(result.document.problems[0])
