@@ -35,7 +35,7 @@ def findings_of_one_process(
 def test_workers_that_srun_started_on_the_post_jobs_nodes(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, findings_of_one_process: bytes
 ) -> None:
-    hook = ("--scheduler=srun", "--dask-interface=lo", "--post-nodes=2")
+    hook = ("--scheduler=srun", "--post-nodes=2")
     pair = submit(lab, write_script(tmp_path, simulated), hook=hook)
     assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
     assert "on this node alone" not in pair.log
@@ -50,7 +50,6 @@ def test_workers_that_dask_jobqueue_asked_for(
 ) -> None:
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed here: pip install '.[slurm]'")
     environment = {
-        "DASK_JOBQUEUE__SLURM__INTERFACE": "lo",
         "DASK_JOBQUEUE__SLURM__MEMORY": "1GiB",
         "DASK_JOBQUEUE__SLURM__LOG_DIRECTORY": str(tmp_path),
     }
