@@ -78,17 +78,13 @@ def dask_in_allocation(shared: Path, interface: str) -> Iterator[Allocation]:
 
 
 def _write_certificates(directory: Path) -> None:
-    try:
-        # Late: only this way of working needs it. It also needs `cryptography`, which asyncssh brings.
-        from distributed.security import Security  # noqa: PLC0415
+    # Late: only this way of working needs it, and it brings Dask.
+    from cluster_analysis.engine.clusters.certificates import filed_certificates  # noqa: PLC0415
 
-        made = Security.temporary().get_tls_config_for_role("scheduler")  # type: ignore[no-untyped-call]
-    except ImportError as error:
-        raise AllocationError(f"no certificates can be made: {error}") from error
-    for name, content in (("ca.pem", made["ca_file"]), ("cert.pem", made["cert"]), ("key.pem", made["key"])):
-        path = directory / name
-        path.touch(mode=0o600)
-        path.write_text(content)
+    try:
+        filed_certificates(directory)
+    except ClusterError as error:
+        raise AllocationError(str(error)) from error
 
 
 def _tls_arguments(directory: Path) -> tuple[str, ...]:

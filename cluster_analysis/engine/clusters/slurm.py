@@ -15,7 +15,7 @@ from typing import Any
 
 import dask
 
-from cluster_analysis.engine.clusters.certificates import own_certificates
+from cluster_analysis.engine.clusters.certificates import filed_certificates
 from cluster_analysis.engine.clusters.dask_engine import (
     CONNECT_DEADLINE_S,
     NO_WORKERS_DEADLINE_S,
@@ -89,7 +89,7 @@ def _started(started: ExitStack, kind: Any, n_jobs: int, output: Path) -> tuple[
     return client, str(cluster.scheduler_address)
 
 
-def _settings(shared: str) -> dict[str, Any]:
+def _settings(shared: Path) -> dict[str, Any]:
     """Return the arguments of SLURMCluster; what the site has set in its configuration stays."""
     processes = _configured("processes") or 1
     return {
@@ -99,8 +99,7 @@ def _settings(shared: str) -> dict[str, Any]:
         "walltime": _configured("walltime") or _DEFAULT_WALLTIME,
         # The script's shell puts it in: that directory is the worker's node's.
         "local_directory": _configured("local-directory") or "${TMPDIR:-/tmp}",
-        "security": own_certificates(),
-        "shared_temp_directory": shared,
+        "security": filed_certificates(shared),
         "scheduler_options": {
             "dashboard": False,
             "dashboard_address": "127.0.0.1:0",
@@ -134,7 +133,7 @@ def _where_to_listen() -> dict[str, str]:
     return {"host": host}
 
 
-def _shared_directory(started: ExitStack, output: Path) -> str:
+def _shared_directory(started: ExitStack, output: Path) -> Path:
     """Return a directory for the workers' key that nobody else may enter, gone when the cluster ends."""
     configured = _configured("shared-temp-directory")
     if not configured:
@@ -143,7 +142,7 @@ def _shared_directory(started: ExitStack, output: Path) -> str:
     parent = Path(configured).expanduser() if configured else output.absolute()
     directory = tempfile.mkdtemp(prefix=".dask-", dir=parent)
     started.callback(shutil.rmtree, directory, ignore_errors=True)
-    return directory
+    return Path(directory)
 
 
 def _remove_if_empty(folder: Path) -> None:
