@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
-    with examined(options, tell) as one:
+    with examined(options, tell, None if arguments.quiet else progress.remark) as one:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
         written = write_everything(one, tell)
     progress.end()
@@ -211,6 +211,7 @@ def _options(arguments: argparse.Namespace) -> AnalyseOptions:
         scratch=arguments.scratch,
         tls=TlsFiles(*tls_files) if all(tls_files) else None,
         write_report=arguments.report,
+        write_insight=arguments.insight,
         write_timeline=arguments.timeline,
         show_addresses=arguments.show_addresses,
     )
@@ -248,6 +249,12 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument(
         "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"
     )
+    out.add_argument(
+        "--insight",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="write the files that MindStudio Insight opens",
+    )
     out.add_argument("--timeline", action="store_true", help="write trace.json.gz for Perfetto")
     out.add_argument("--open", action="store_true", help="open report.html in a browser")
     out.add_argument(
@@ -264,7 +271,8 @@ def _parser() -> argparse.ArgumentParser:
         "--scheduler",
         metavar="WHO",
         default="auto",
-        help="auto, threads, processes, slurm, tcp://HOST:PORT or tls://HOST:PORT (default: auto, by size)",
+        help="auto, threads, processes, dask (with a dashboard), slurm, tcp://HOST:PORT or tls://HOST:PORT "
+        "(default: auto, by size)",
     )
     how.add_argument("--workers", metavar="N", type=positive_number, help="threads, processes or Slurm jobs")
     how.add_argument(

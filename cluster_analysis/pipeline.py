@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.engine import tasks
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
+from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
@@ -28,16 +28,19 @@ from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
-from cluster_analysis.trace.evidence import StepEvidence
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
-from cluster_run.ids import HostId, Rank, Step, format_number_ranges
+from cluster_run.ids import HostId, Rank, format_number_ranges
 from cluster_run.problem import Problem
 from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
+
+
+#: Told a sentence for the user.
+Remark = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,15 @@ class Examined:
 
 
 @contextmanager
-def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
+def examined(
+    options: AnalyseOptions, progress: Progress | None = None, remark: Remark | None = None
+) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
+
+    Args:
+        options: what to analyse, and who does the work.
+        progress: told how far it is.
+        remark: told what the user should know of the engine before the work begins.
 
     Raises:
         InputError: nothing that could be analysed is there.
@@ -74,14 +84,17 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
     with scratch_directory(options.scratch) as scratch:
-        engine = open_engine(options, size_bytes, scratch)
+        engine = open_engine(options, sources, scratch)
         try:
+            if remark is not None:
+                for sentence in engine.remarks:
+                    remark(sentence)
             limit = options.memory_limit_bytes or default_limit_bytes()
-            stem = f"{scratch}/batch-" if must_file(engine.wants_files, size_bytes, limit) else ""
+            stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
             read = read_all(engine, sources, options.selection, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
-            evidence, problems = _reduce_all(engine, read, topology, tell)
+            evidence, problems = _evidence(engine, read, topology, tell)
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
@@ -97,12 +110,17 @@ def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSour
             "give a run directory, or one that holds *_ascend_pt, *_ascend_ms or PROF_* directories",
         )
     if selection.ranks is None:
-        return capture.sources
-    sources = tuple(source for source in capture.sources if source.rank in selection.ranks)
+        return tuple(map(_placed, capture.sources))
+    sources = tuple(_placed(source) for source in capture.sources if source.rank in selection.ranks)
     if not sources:
         found = format_number_ranges(source.rank for source in capture.sources)
         raise InputError(f"{run}: none of the ranks asked for is there", f"found are {found}")
     return sources
+
+
+def _placed(source: RankSource) -> RankSource:
+    """Return the source with paths that mean the same to workers, which run in other directories."""
+    return replace(source, files={role: os.path.abspath(file) for role, file in source.files.items()})
 
 
 def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Selection) -> Capture:
@@ -133,35 +151,15 @@ def _topology(
     return replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
 
 
-def _reduce_all(
+def _evidence(
     engine: Engine, read: RanksRead, topology: Topology, tell: Progress
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    numbers = sorted(set(read.bulk_steps) | {Step(one) for one in read.steps["step"].unique().to_pylist()})
-    calls = [
-        (
-            step,
-            read.steps.filter(pc.equal(read.steps["step"], step)),
-            topology,
-            read.parts(step),
-        )
-        for step in numbers
-    ]
-    parts: list[StepEvidence] = []
-    problems: list[Problem] = []
-    tell("reducing steps", 0, len(numbers))
-    for step, outcome in zip(numbers, engine.run(tasks.reduce_parts, calls), strict=True):
-        if outcome.value is not None:
-            evidence, unmapped = outcome.value
-            parts.append(evidence)
-            # Groups that cannot be mapped are the same in each step: once is enough.
-            problems = problems or list(unmapped)
-        else:
-            problems.append(Problem(fact("step_not_analysed", step=step, detail=outcome.failure)))
-        tell("reducing steps", len(parts), len(numbers))
+    """Return what all steps say together; their own tables are gone before the graph is laid out."""
+    parts, problems = reduce_all(engine, read, topology, tell)
     merged = merge_steps(parts, topology, read.operators, read.packets)
     merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
-    return laid_out(merged), tuple(problems)
+    return laid_out(merged), problems
 
 
 def compared(examined_run: Examined, progress: Progress | None = None) -> Comparison | None:

@@ -98,6 +98,11 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables "
             "cluster_analysis.sentences cluster_run"
         ),
+        # They know nothing of what is worked out: `engine` names them, and they only its protocol.
+        "cluster_analysis.engine.clusters": (
+            "cluster_analysis.engine.protocol cluster_analysis.engine.graph cluster_analysis.options "
+            "cluster_run"
+        ),
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
@@ -161,7 +166,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.dask_allocation"),
-    "dask_jobqueue": ("cluster_analysis.engine.slurm_cluster",),
+    "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.html",),
     "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
     "ClusterShell": ("cluster_collect", "cluster_hook"),
