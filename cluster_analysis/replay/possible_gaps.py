@@ -38,7 +38,7 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
     main = ~graph.is_side
     in_cell = np.bincount(cell[main], graph.gap_us[main], local_us.size)
     total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
-    over = _over(total, local_us, role)
+    over = _over(total, local_us, role, has_one_stream=bool(main.all()))
     if not main.all():
         over[_idles_while(idle_us, over, role)] = 0.0
     # What a second stream is said to have waited for may not outlast all that the rank did either.
@@ -94,17 +94,21 @@ def _usual(
     return median(gap_us[first[:, None] + np.arange(n)], 0)
 
 
-def _over(total: FloatArray, local_us: FloatArray, role: IntArray) -> FloatArray:
+def _over(
+    total: FloatArray, local_us: FloatArray, role: IntArray, *, has_one_stream: bool = False
+) -> FloatArray:
     """µs by which gaps exceed the local time, measured by what is usual for the role (R, S).
 
-    Never less than the local time: where all compute beside their calls, gaps are shorter than that, and
-    those of a rank that never waits come nearest to it. Usual in that step; or, if that is more than the
-    local time, in the calmest quarter of all: where most ranks wait unseen for one that pauses, the gaps of
-    most are too long.
+    With one stream never less than the local time: where all compute beside their calls, gaps are shorter
+    than that, and those of a rank that never waits come nearest to it. Usual in that step; or, if that is
+    more than the local time, in the calmest quarter of all: where most ranks wait unseen for one that
+    pauses, the gaps of most are too long.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(local_us > 0, total / local_us, np.nan)
-    usual = np.maximum(group_medians(ratio, role), 1.0)
+    usual = group_medians(ratio, role)
+    if has_one_stream:
+        usual = np.maximum(usual, 1.0)
     calm = np.full(ratio.shape, np.nan)
     off = np.zeros(ratio.shape)
     for one in np.unique(role[role >= 0]):
