@@ -82,3 +82,19 @@ def test_the_rank_table_itself_is_an_inventory(tmp_path: Path) -> None:
     inventory = load(tmp_path / "hccl.json", json.dumps(table))
     assert [spec.address for spec in inventory.specs] == ["10.0.0.1"]
     assert inventory.rank_table == tmp_path / "hccl.json"
+
+
+def test_settings_of_ansible_that_are_not_honoured_are_named_with_their_line(tmp_path: Path) -> None:
+    text = (
+        "[all:vars]\nansible_become=true\n"
+        "ansible_ssh_common_args=-o ProxyCommand='ssh -W %h:%p gate' -o StrictHostKeyChecking=no\n"
+        "[rack]\na ansible_password=s3cret\nb\n[all:children]\nrack\n"
+    )
+    warnings = load(tmp_path / "hosts", text).warnings
+    assert [warning.partition(" is not honoured")[0].rpartition("/")[2] for warning in warnings] == [
+        "hosts:2: ansible_become",
+        "hosts:3: ProxyCommand in ansible_ssh_common_args",
+        "hosts:3: StrictHostKeyChecking in ansible_ssh_common_args",
+        "hosts:5: ansible_password",
+    ]
+    assert "s3cret" not in str(warnings)
