@@ -134,7 +134,8 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
         "--inventory",
         type=Path,
         metavar="FILE",
-        help="hosts and how to reach them: this project's YAML, Ansible's YAML, or an r1.x account file",
+        help="hosts and how to reach them: this project's YAML, an inventory of Ansible, a list of hosts, "
+        "a rank table, or an r1.x account file",
     )
     group.add_argument(
         "--hosts", metavar="NODESET", help="hosts instead of the inventory's: 'node[01-16]', or ^FILE"

@@ -30,6 +30,20 @@ _VARIABLES = {
 }
 _ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 _JUMP = re.compile(r"(?:-J\s*|-o\s*[\"']?ProxyJump[= ])([^\s\"']+)")
+_KEYS_ARE_CHECKED = "an unknown host key is refused unless --accept-new-host-keys, a changed one always"
+_ARGUMENTS_NOT_HONOURED = {
+    "ProxyCommand": "write it into ~/.ssh/config, or name a jump host",
+    "StrictHostKeyChecking": _KEYS_ARE_CHECKED,
+}
+_AS_LOGIN_USER = "files are read as the login user"
+_NOT_HONOURED = {
+    "ansible_become": _AS_LOGIN_USER,
+    "ansible_become_user": _AS_LOGIN_USER,
+    "ansible_host_key_checking": _KEYS_ARE_CHECKED,
+    "ansible_ssh_host_key_checking": _KEYS_ARE_CHECKED,
+    "ansible_password": "no password is read from an inventory: password_env names an environment variable",
+    "ansible_ssh_pass": "no password is read from an inventory: password_env names an environment variable",
+}
 _GROUP_KEYS = {"hosts", "children", "vars"}
 _RANGE = re.compile(r"\[(\w+):(\w+)(?::(\d+))?\]")
 
@@ -64,7 +78,20 @@ def read_ansible(document: Located) -> Draft:
     aliases = {
         name: entry.text("server_id") or name for name, entry in zip(reader.hosts, entries, strict=True)
     }
-    return Draft(entries, Entry(document), groups, aliases)
+    warnings = dict.fromkeys(text for of_host in reader.variables.values() for text in _not_honoured(of_host))
+    return Draft(entries, Entry(document), groups, aliases, warnings=tuple(warnings))
+
+
+def _not_honoured(variables: Mapping[str, Located]) -> Iterator[str]:
+    """Yield a warning for each connection setting of a host that would matter and is not read."""
+    for key, value in variables.items():
+        text = str(value.value)
+        if key in _ARGUMENTS:
+            for option, why in _ARGUMENTS_NOT_HONOURED.items():
+                if option.lower() in text.lower():
+                    yield f"{value.place}: {option} in {key} is not honoured: {why}"
+        elif key in _NOT_HONOURED and text.lower() not in ("false", "no", ""):
+            yield f"{value.place}: {key} is not honoured: {_NOT_HONOURED[key]}"
 
 
 class _Reader:

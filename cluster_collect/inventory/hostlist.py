@@ -17,6 +17,7 @@ from cluster_run.errors import InputError
 #: How messages call the command line.
 COMMAND_LINE = "--hosts"
 
+_LINE = re.compile(r"\w[\w@.\[\]:,/-]*(?<!:)(?:\s+\w+=\S*)*")
 _HOST = re.compile(
     r"(?:(?P<user>[^@\s]+)@)?(?P<address>\[[0-9A-Fa-f:.%\w]*:[^\]]*\]|.+?)(?::(?P<port>\d{1,5}))?"
 )
@@ -36,12 +37,27 @@ def read_hosts(text: str) -> tuple[Entry, ...]:
 
 def _read_file(path: Path) -> tuple[Entry, ...]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return read_host_lines(path.read_text(encoding="utf-8-sig"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the list of hosts cannot be read: {error}") from error
+
+
+def is_host_list(text: str) -> bool:
+    """Tell a plain list of hosts: on each line a host or node set, and at most words like `slots=8`."""
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    return any(lines) and all(not line or _LINE.fullmatch(line) for line in lines)
+
+
+def read_host_lines(text: str, file: str) -> tuple[Entry, ...]:
+    """Read a file with a host or node set a line.
+
+    Raises:
+        UsageError: a line that is no host, with its number.
+    """
+    lines = text.splitlines()
     words = [(number, line.partition("#")[0].split()) for number, line in enumerate(lines, start=1)]
     return tuple(
-        _entry(part, str(path), number) for number, found in words if found for part in split_list(found[0])
+        _entry(part, file, number) for number, found in words if found for part in split_list(found[0])
     )
 
 

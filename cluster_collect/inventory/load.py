@@ -9,9 +9,10 @@ from pathlib import Path
 
 from cluster_collect.inventory.account import is_account, read_account, refuse_public
 from cluster_collect.inventory.ansible import is_ansible, read_ansible
+from cluster_collect.inventory.ansible_forms import is_ini, is_listing, read_ini, read_listing
 from cluster_collect.inventory.build import Inventory, build_inventory
 from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
+from cluster_collect.inventory.hostlist import COMMAND_LINE, is_host_list, read_host_lines, read_hosts
 from cluster_collect.inventory.keys import Entry, check_entry
 from cluster_collect.inventory.located import Located, parse_json, parse_yaml
 from cluster_collect.inventory.native import read_native
@@ -67,7 +68,7 @@ def _hosts_of(rank_table: Path) -> tuple[Entry, ...]:
 
 
 def read_draft(path: Path) -> Draft:
-    """Read an inventory file of any form: the project's own, Ansible's, or the r1.x account file."""
+    """Read an inventory file of any form: see the documentation for all of them."""
     name = str(path)
     try:
         with path.open("rb") as stream:
@@ -80,7 +81,15 @@ def read_draft(path: Path) -> Draft:
         raise InputError(f"{name}: the inventory cannot be read: {error}") from error
     if len(content) > MAX_BYTES:
         raise InputError(f"{name}: larger than {MAX_BYTES // 2**20} MiB; not an inventory")
+    if not text.lstrip().startswith("{") and is_ini(text):
+        return read_ansible(read_ini(text, name))
+    if is_host_list(text):
+        return Draft(read_host_lines(text, name), Entry(Located(None, name, 0)))
     document = parse_json(text, name) if text.lstrip().startswith("{") else parse_yaml(text, name)
+    if isinstance(document.value, Mapping) and {"server_list", "group_list"} & set(document.value):
+        return Draft((), Entry(document), rank_table=str(path.absolute()))
+    if is_listing(document):
+        return read_ansible(read_listing(document))
     if is_account(document):
         refuse_public(name, status.st_mode, status.st_uid, os.geteuid())
         return read_account(document)

@@ -198,7 +198,10 @@ class RunWriter:
         """Make everything durable that was written to the run directory's file system."""
         descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+            if syncfs is None:  # Linux alone has it
+                os.sync()
+            elif syncfs(descriptor) != 0:
                 raise UnwritableError(f"{self.run}: not written to disk: {os.strerror(ctypes.get_errno())}")
         finally:
             os.close(descriptor)

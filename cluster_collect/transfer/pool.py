@@ -7,12 +7,14 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from cluster_collect.faults import as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.store.addresses import without_addresses
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.lock import locked
 from cluster_collect.store.run_files import finish_run, prepare_run
@@ -42,7 +44,9 @@ async def collect(
     rank_table: Path | None,
     watch: ProgressListener,
 ) -> Manifest:
-    """Collect from every host into `run` and return the manifest that was written there last.
+    """Collect from every host into `run`, write the manifest there last, and return it.
+
+    The one that is returned names addresses in reasons and advices, the one in the directory does not.
 
     Hosts that an earlier call collected and this one does not name stay in the manifest. Cancelling
     leaves a directory from which the next call goes on.
@@ -79,7 +83,12 @@ async def collect(
             tool_version=VERSION,
             finished_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
-        await asyncio.to_thread(finish_run, writer, manifest)
+        of_host = {spec.host: spec for spec in specs}
+        told = tuple(
+            without_addresses(outcome, of_host[outcome.host]) if outcome.host in of_host else outcome
+            for outcome in manifest.hosts
+        )
+        await asyncio.to_thread(finish_run, writer, replace(manifest, hosts=told))
         journal.finished()
         return manifest
 

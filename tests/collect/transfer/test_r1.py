@@ -46,11 +46,12 @@ def test_flat_directories_give_the_scripts_tree_and_mapping(
         write_device(tmp_path / f"host{number}" / "profiler", number)
     specs = [spec_for(lab, server, tmp_path / f"host{n}", n + 1) for n, server in enumerate(two_servers)]
     table = tmp_path / "hccl.json"
-    table.write_text("{}")
+    device = '{"device_id": "0", "rank_id": "0"}'
+    table.write_text(f'{{"version": "1.0", "server_list": [{{"server_id": "s", "device": [{device}]}}]}}')
     collected(specs, tmp_path / "run", rank_table=table)
     (tmp_path / "run" / "manifest.json").unlink()
 
-    expected = {"hccl.json": b"{}", "host_ips_mapping.txt": b"server-1 1\nserver-2 2\n"}
+    expected = {"hccl.json": table.read_bytes(), "host_ips_mapping.txt": b"server-1 1\nserver-2 2\n"}
     for number in (0, 1):
         for name, content in tree(tmp_path / f"host{number}" / "profiler").items():
             if "." in name:
