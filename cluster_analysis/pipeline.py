@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.describe.everything import described
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine import tasks
 from cluster_analysis.engine.choose import open_engine
@@ -223,8 +224,10 @@ def judged(examined: Examined) -> AnalysisResult:
         "links": found.links,
         "operators": evidence.operators,
         "iterations": read.iterations,
+        "packets": evidence.packets,
         **read.figures,
     }
+    tables |= described(tables, topology)
     return AnalysisResult(
         document=document, topology=topology, tables=tables, addresses=examined.shown_addresses
     )

@@ -100,8 +100,12 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_analysis.judge.suspects cluster_analysis.judge.wording {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
+        "cluster_analysis.describe": (
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.pipeline": (
-            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
+            "cluster_analysis.describe cluster_analysis.discovery cluster_analysis.engine "
+            "cluster_analysis.options "
             "cluster_analysis.result "
             f"cluster_analysis.judge {_JUDGED}"
         ),

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import markdown, wording, words
 from cluster_analysis.reports.page.cube import build_cube
+from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
@@ -49,7 +50,7 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.", "role.")
+_TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.", "role.", "described.")
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
@@ -66,6 +67,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
     environment.globals.update(retell=retell)
+    environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     parts = step_parts(result)
     page = environment.get_template("report.html.j2").render(
         result=result,
