@@ -7,10 +7,12 @@ import sys
 
 from cluster_analysis.cli import main
 from cluster_analysis.lean_imports import keep_no_spare_memory
+from cluster_run.plain_signs import print_plainly_where_needed
 
 
 def run() -> None:
     """Run the command with the arguments of this process and exit with its code."""
+    print_plainly_where_needed()
     keep_no_spare_memory()
     code = main(sys.argv[1:])
     gc.freeze()  # Python looks through everything for garbage once more before it ends

@@ -24,6 +24,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.replay.graph import laid_out
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP, JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
@@ -209,9 +210,14 @@ def judged(examined: Examined) -> AnalysisResult:
             step_ms=found.step_ms,
             sources=tuple(sorted({source.kind for source in capture.sources})),
             parallel=topology.parallel,
+            name=options.run.resolve().name,
+            path=str(options.run.resolve()),
+            captured=captured_at(examined.sources),
+            analysed=analysed_at(),
+            command=run_command(options),
         ),
         verdict=verdict,
-        findings=found.findings,
+        findings=tuple(replace(one, places=places_of(one, topology)) for one in found.findings),
         problems=tuple(sorted(set(problems), key=_problem_order)),
         notes=tuple(notes),
         replay=found.replay,

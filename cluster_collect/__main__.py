@@ -6,6 +6,7 @@ import gc
 import sys
 
 from cluster_collect.cli import main
+from cluster_run.plain_signs import print_plainly_where_needed
 
 #: Python's default is 700: looking for garbage again and again among modules and files that all stay to
 #: the end costs a tenth of the time.
@@ -14,6 +15,7 @@ _OBJECTS_BETWEEN_GARBAGE_RUNS = 200_000
 
 def run() -> None:
     """Run the command and exit with its code."""
+    print_plainly_where_needed()
     gc.set_threshold(_OBJECTS_BETWEEN_GARBAGE_RUNS)
     code = main(sys.argv[1:])
     gc.freeze()  # Python looks through everything for garbage once more before it ends

@@ -16,7 +16,7 @@ from cluster_collect.arguments import Arguments
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
-from cluster_collect.inventory.ranks import compare_hosts, read_rank_table
+from cluster_collect.inventory.ranks import compare_hosts
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.json_result import check_json, collection_json, plan_json
@@ -28,6 +28,7 @@ from cluster_collect.transfer.pool import check, collect, plan
 from cluster_collect.transports.ignored_settings import ignored_settings
 from cluster_run.errors import ExitCode, InputError, InterruptedRunError
 from cluster_run.manifest import HostOutcome
+from cluster_run.ranktable import read_rank_table
 
 _VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING}
 
@@ -100,10 +101,9 @@ def _with_secrets(inventory: Inventory, arguments: Arguments) -> Inventory:
             spec if spec.local or spec.password else replace(spec, password=password) for spec in specs
         )
     if arguments.ask_passphrase:
-        passphrase = _ask("--ask-passphrase", "passphrase for the identity files: ")
+        passphrase = _ask("--ask-passphrase", "passphrase for the private keys: ")
         specs = tuple(
-            replace(spec, passphrase=spec.passphrase or passphrase) if spec.identity_file else spec
-            for spec in specs
+            spec if spec.local else replace(spec, passphrase=spec.passphrase or passphrase) for spec in specs
         )
     return replace(inventory, specs=specs)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 FAILURES: Mapping[str, str] = {
     "unreachable": "no connection could be made, in all attempts",
     "lost-connection": "the connection broke, or the data ended early, in all attempts",
-    "stalled": "a deadline passed without progress, in all attempts",
+    "stalled": "it hung, or sent less than --least-rate, in all attempts",
+    "deadline": "the time of --deadline or --host-deadline was over; what came is kept",
     "unknown-name": "the address does not resolve",
     "host-key": "the host key is unknown, changed or revoked",
     "login": "user, key or password was refused",
@@ -21,6 +22,7 @@ FAILURES: Mapping[str, str] = {
     "prepare": "the prepare command failed; what came is kept",
     "listing": "not everything below the profiler root could be listed",
     "left-out": "links that were not followed, or names that cannot be used here, hide profiler data",
+    "ranks-missing": "all files came, but not those of all ranks that the rank table gives to the host",
     "files-missing": "some files could not be fetched; the result names them",
     "files-unstable": "some files were still being written; the result names them",
     "no-room": "its files, or some of them, do not fit on the disk of this machine; the other hosts go on",
@@ -44,7 +46,7 @@ def nothing_found(profiler_root: str) -> Failure:
     return Failure(
         "no-data",
         f"no profiler data below {profiler_root}",
-        "check profiler_root, device_regex, output_dir and --what",
+        "check profiler_root, device_regex, output_dir, and --what, --exclude, --since and --capture",
     )
 
 

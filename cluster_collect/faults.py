@@ -5,6 +5,7 @@ ClusterError
 │   ├── UnreachableError        no connection could be made            (worth retrying)
 │   ├── LostConnectionError     it broke, or the stream ended early    (worth retrying)
 │   ├── StalledError            a deadline passed without progress     (worth retrying)
+│   ├── DeadlineError           the time given to it, or to all, is over
 │   ├── HostNameError           the name does not resolve
 │   ├── HostKeyError            unknown, changed or revoked host key
 │   ├── LoginError              the host refused every credential
@@ -59,6 +60,12 @@ class StalledError(HostError):
 
     failure = "stalled"
     retryable = True
+
+
+class DeadlineError(HostError):
+    """The time given to this host, or to all of them, is over."""
+
+    failure = "deadline"
 
 
 class HostNameError(HostError):

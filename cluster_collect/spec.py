@@ -47,19 +47,28 @@ class HostSpec:
 class CollectOptions:
     """How to collect. Times are seconds; `None` means no limit.
 
-    `verify` has the hosts hash their files, too.
+    `what`, `exclude`, `since_s` and `capture` are those of `selection.captures.Choice`.
+    `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
+    anything, over all attempts and without the time in queues, before it is not tried again.
     """
 
     what: tuple[str, ...] = ("analysis",)
+    exclude: tuple[str, ...] = ()
+    since_s: float | None = None
+    capture: str = "all"
     n_jobs: int = 32
     n_connecting: int = 100
     n_handshakes_per_gateway: int = 5
-    connect_deadline_s: float = 15.0
-    login_deadline_s: float = 30.0
+    connect_deadline_s: float = 10.0
+    login_deadline_s: float = 20.0
     prepare_deadline_s: float = 3600.0
-    listing_deadline_s: float = 120.0
-    progress_deadline_s: float = 60.0
+    listing_deadline_s: float = 25.0
+    progress_deadline_s: float = 25.0
+    least_bytes_per_s: float = 1000.0
     n_attempts: int = 5
+    give_up_s: float = 40.0
+    host_deadline_s: float | None = None
+    deadline_s: float | None = None
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0
     bandwidth_bytes_per_s: int | None = None

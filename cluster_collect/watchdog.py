@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from cluster_collect.faults import StalledError
+from cluster_collect.faults import DeadlineError, StalledError
 
 _T = TypeVar("_T")
 
@@ -15,20 +15,34 @@ _T = TypeVar("_T")
 class Watchdog:
     """Ends work that shows no sign of life for `deadline_s`.
 
+    Bytes count for the time that they take at `least_bytes_per_s`, so that work that only drips ends too.
     `when_quiet` is called once as soon as nothing has happened for `quiet_s`.
     """
 
     def __init__(
-        self, deadline_s: float, quiet_s: float = 2.0, when_quiet: Callable[[], None] | None = None
+        self,
+        deadline_s: float,
+        quiet_s: float = 2.0,
+        when_quiet: Callable[[], None] | None = None,
+        *,
+        least_bytes_per_s: float = 0.0,
     ) -> None:
         self._deadline_s = deadline_s
+        self._least_bytes_per_s = least_bytes_per_s
         self._quiet_s = min(quiet_s, deadline_s)
         self._when_quiet = when_quiet
         self._last = time.monotonic()
 
-    def progress(self, pause_s: float = 0.0) -> None:
-        """Something happened; nothing is expected for the `pause_s` that we asked for ourselves."""
-        self._last = time.monotonic() + pause_s
+    def progress(self) -> None:
+        """Something happened, on our side or on the other."""
+        self._last = time.monotonic()
+
+    def received(self, n_bytes: int, pause_s: float = 0.0) -> None:
+        """Bytes came; nothing is expected for the `pause_s` that we asked for ourselves."""
+        now = time.monotonic()
+        if self._least_bytes_per_s > 0:
+            now = min(now, self._last + n_bytes / self._least_bytes_per_s)
+        self._last = max(self._last, now) + pause_s
 
     async def guard(self, work: Awaitable[_T], waiting_for: str) -> _T:
         """Await `work`.
@@ -63,6 +77,24 @@ async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T
         StalledError: the time is over; `work` has been cancelled.
     """
     return await Watchdog(deadline_s).guard(work, waiting_for)
+
+
+async def until(work: Awaitable[_T], end_s: float | None, why: str) -> _T:
+    """Await `work` until `end_s` of the monotonic clock, however much it brings; for ever when that is None.
+
+    Raises:
+        DeadlineError: the time is over; `work` has been cancelled.
+    """
+    if end_s is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task,), timeout=max(0.0, end_s - time.monotonic()))
+        if not task.done():
+            raise DeadlineError(why, "what came is kept; call it again to go on, or give it more time")
+        return task.result()
+    finally:
+        await cancelled(task)
 
 
 async def cancelled(task: asyncio.Future[_T]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from cluster_hook.cli_check import add_check
 from cluster_hook.cli_drain import add_drain
 from cluster_hook.cli_slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.cli_sweep import add_sweep
@@ -16,7 +17,7 @@ from cluster_run.version import VERSION
 
 _EXIT_CODES = {
     ExitCode.INCOMPLETE: "done, but hosts, ranks or files are missing or unreadable; "
-    "drain: a request was given up"
+    "drain: a request was given up; check: it could not tell"
 }
 
 
@@ -60,6 +61,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_slurm_submit, add_slurm_post, add_drain, add_sweep):
+    for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep):
         add(commands)
     return parser

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from cluster_hook.verdict import FindingLine, Verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
+from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
 
 SCHEMA = "cluster-hook/1"
@@ -114,6 +115,19 @@ def outcome_from_text(text: str) -> Outcome:
         raise InputError(f"not an outcome: {text[:80]!r}: {error!r}") from error
 
 
+def without_names(outcome: Outcome, names: HostNames) -> Outcome:
+    """Return the outcome with the hosts' numbers in place of their names, in all its sentences."""
+    verdict = outcome.verdict
+    if verdict is not None:
+        findings = tuple(replace(one, summary=names.hidden(one.summary)) for one in verdict.findings)
+        problems = tuple(map(names.hidden, verdict.problems))
+        verdict = replace(verdict, findings=findings, problems=problems)
+    return replace(outcome, reason=names.hidden(outcome.reason), verdict=verdict)
+
+
 def _verdict(document: dict[str, Any]) -> Verdict:
-    findings = tuple(FindingLine(**finding) for finding in document["findings"])
+    findings = tuple(
+        FindingLine(**{**finding, "places": tuple(finding.get("places", ()))})
+        for finding in document["findings"]
+    )
     return Verdict(**{**document, "findings": findings, "problems": tuple(document["problems"])})

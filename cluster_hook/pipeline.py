@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cluster_hook.captures import NoProfileError, captures_of
@@ -19,12 +20,13 @@ from cluster_hook.inventory import (
 )
 from cluster_hook.job import FinishedJob, ProfileRequest
 from cluster_hook.metrics import write_metrics
-from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text
+from cluster_hook.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
 from cluster_hook.processes import CommandEnd, our_command, run_command
 from cluster_hook.verdict import read_verdict
 from cluster_hook.view import View, view_of_nodes, view_of_one, write_view
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.files import write_text_whole
+from cluster_run.host_names import HostNames
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.
@@ -52,12 +54,16 @@ class FollowOptions:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is analysed and where the results go; what has to be done first: collect, link, or nothing."""
+    """What is analysed and where the results go; what has to be done first: collect, link, or nothing.
+
+    `names` are those of the hosts, as they are numbered in the run.
+    """
 
     run: Path
     results: Path
     inventory: str = ""
     view: View | None = None
+    names: HostNames = field(default_factory=lambda: HostNames([]), compare=False)
 
 
 def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) -> RunPlan:
@@ -75,11 +81,15 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     table = read_rank_table(request.rank_table) if request.rank_table else None
     if shared and not request.is_per_node and table is None:
         run = Path(request.profile_dir)
-        return RunPlan(run, request.results or run / ANALYSIS_OUTPUT_NAME)
+        return RunPlan(
+            run, request.results or run / ANALYSIS_OUTPUT_NAME, names=HostNames([], job.nodes or ())
+        )
     run = job.work_dir / f"cluster-run-{job.job}"
     results = request.results or run / ANALYSIS_OUTPUT_NAME
     if shared and not request.is_per_node and request.rank_table and table:
-        return RunPlan(run, results, view=view_of_one(request.profile_dir, request.rank_table, table))
+        view = view_of_one(request.profile_dir, request.rank_table, table)
+        names = HostNames([(one,) for one in table.server_ids], job.nodes or ())
+        return RunPlan(run, results, view=view, names=names)
     if job.nodes is None:
         raise InputError(
             f"Slurm has forgotten the nodes of job {job.job}",
@@ -88,9 +98,15 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     server_ids = server_ids_of(job.nodes, table, resolve_addresses)
     if shared:
         view = view_of_nodes(job.nodes, request.profile_dir, request.rank_table, server_ids)
-        return RunPlan(run, results, view=view)
+        return RunPlan(
+            run, results, view=view, names=HostNames(list(zip(job.nodes, server_ids, strict=True)))
+        )
     text = inventory_text(job.nodes, server_ids, request.profile_dir, request.rank_table, defaults)
-    return RunPlan(run, results, inventory=text)
+    addresses = [
+        (node, server_id, *resolve_addresses(node))
+        for node, server_id in zip(job.nodes, server_ids, strict=True)
+    ]
+    return RunPlan(run, results, inventory=text, names=HostNames(addresses))
 
 
 def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
@@ -110,15 +126,18 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
     if job.nodes is not None and not job.nodes:
         return nothing_to_do(job, "it never started, so there is nothing to read")
     results: Path | None = None
+    names = HostNames([], job.nodes or ())
     try:
         plan = plan_run(job, request, options.host_defaults or {})
-        results = plan.results
+        results, names = plan.results, plan.names
         outcome = _carry_out(job, request, plan, options)
     except NoProfileError as error:
         # The results there are, if any, are another job's.
-        return failed(job, None, str(error))
+        outcome = failed(job, None, str(error))
     except (ClusterError, OSError) as error:
         outcome = failed(job, results, str(error), is_permanent=isinstance(error, UsageError))
+    if not options.shows_addresses:
+        outcome = without_names(outcome, names)
     if outcome.results is not None:
         # A full or read-only disk must not hide the reason: the line in the log still has it.
         with contextlib.suppress(OSError):
@@ -203,8 +222,17 @@ def _analyse_with(plan: RunPlan, options: FollowOptions, where: tuple[str, ...])
         *where,
     )
     return run_command(
-        command, name="cluster-analyse", deadline_s=options.deadline_s, capture=not options.shows_report
+        command,
+        name="cluster-analyse",
+        deadline_s=options.deadline_s,
+        capture=not options.shows_report,
+        rewritten=_rewriting(plan, options),
     )
+
+
+def _rewriting(plan: RunPlan, options: FollowOptions) -> Callable[[str], str]:
+    """Return what makes of a line of a command what the log may hold."""
+    return str if options.shows_addresses else plan.names.hidden
 
 
 def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
@@ -216,6 +244,7 @@ def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
         name="cluster-collect",
         deadline_s=options.deadline_s,
         capture=True,
+        rewritten=_rewriting(plan, options),
     )
 
 

@@ -77,6 +77,7 @@ def run_command(
     held: int | None = None,
     identity: Identity | None = None,
     stop: threading.Event | None = None,
+    rewritten: Callable[[str], str] = str,
 ) -> CommandEnd:
     """Run `argv` to its end; a command that cannot be started ends with code 127.
 
@@ -91,6 +92,7 @@ def run_command(
         held: a descriptor it inherits, to hold a lock as long as it lives.
         identity: whose name it runs in; ours by default.
         stop: ends the command when set.
+        rewritten: what is passed on and kept in place of a line of its stderr.
     """
     tail: deque[str] = deque(maxlen=_N_KEPT_LINES)
     captured: list[str] = []
@@ -113,7 +115,7 @@ def run_command(
     except OSError as error:
         return CommandEnd(name, 127, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
     try:
-        threads = _attend(process, stdin, tail, captured, log or sys.stderr)
+        threads = _attend(process, stdin, captured, lambda line: _pass_on(rewritten(line), tail, log))
         code = _wait(process, deadline_s, stop)
     finally:
         end_group(process)
@@ -134,10 +136,10 @@ def _environment(extra: Mapping[str, str] | None, identity: Identity | None) -> 
 
 
 def _attend(
-    process: subprocess.Popen[str], stdin: str, tail: deque[str], captured: list[str], log: IO[str]
+    process: subprocess.Popen[str], stdin: str, captured: list[str], passed_on: Callable[[str], None]
 ) -> list[threading.Thread]:
     """Start a thread for each pipe, so that none of them can fill up and stop the command."""
-    work: list[tuple[Callable[..., None], tuple[object, ...]]] = [(_pass_on, (process.stderr, tail, log))]
+    work: list[tuple[Callable[..., None], tuple[object, ...]]] = [(_each, (process.stderr, passed_on))]
     if process.stdout is not None:
         work.append((_keep, (process.stdout, captured)))
     if process.stdin is not None:
@@ -170,11 +172,16 @@ def end_group(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def _pass_on(stream: IO[str], tail: deque[str], log: IO[str]) -> None:
+def _each(stream: IO[str], passed_on: Callable[[str], None]) -> None:
     for line in stream:
-        tail.append(line.rstrip("\n"))
-        log.write(line)
-        log.flush()
+        passed_on(line)
+
+
+def _pass_on(line: str, tail: deque[str], log: IO[str] | None) -> None:
+    tail.append(line.rstrip("\n"))
+    target = log or sys.stderr
+    target.write(line)
+    target.flush()
 
 
 def _feed(stream: IO[str], text: str) -> None:

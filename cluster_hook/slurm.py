@@ -208,6 +208,30 @@ def submit(arguments: Sequence[str]) -> str:
     return number
 
 
+def read_configuration() -> dict[str, str]:
+    """Return slurmctld's configuration as it says it; empty values are left out.
+
+    Raises:
+        InputError: Slurm does not answer.
+    """
+    end = run_command(
+        ["scontrol", "show", "config"],
+        name="scontrol",
+        deadline_s=SCHEDULER_DEADLINE_S,
+        capture=True,
+        environment=_TIMES,
+    )
+    if end.code != 0:
+        raise InputError(f"Slurm did not say its configuration: {end.reason}")
+    pairs = (line.partition("=")[::2] for line in end.stdout.splitlines())
+    return {name.strip(): value.strip() for name, value in pairs if value.strip() not in ("", "(null)")}
+
+
+def cancel(job: str) -> None:
+    """Cancel a job; one that has ended is no trouble."""
+    run_command(["scancel", job], name="scancel", deadline_s=SCHEDULER_DEADLINE_S, capture=True)
+
+
 def check_submission(arguments: Sequence[str]) -> None:
     """Ask Slurm whether it would take a job with these arguments; nothing is submitted.
 

@@ -55,14 +55,32 @@ class Spool:
             raise InputError(f"{self.root}: there is no such spool", "make it as docs/hooks.md says")
         for area in _AREAS:
             (self.root / area).mkdir(mode=0o700, exist_ok=True)
+        self.refuse_public()
+
+    def refuse_public(self) -> None:
+        """Check that nobody else can write requests.
+
+        Raises:
+            InputError: others can.
+        """
         for directory in (self.root, self.root / "pending"):
             if directory.stat().st_mode & 0o022:
                 raise InputError(f"{directory} can be written by others", f"chmod go-w {directory}")
+
+    def epilog_ran_s(self) -> float | None:
+        """Return when the epilog ran last, in seconds since 1970; None where it never did."""
+        return _changed_s(self.root / "pending" / ".epilog-ran")
+
+    def drained_s(self) -> float | None:
+        """Return when a drain began last, in seconds since 1970; None where none ever did."""
+        return _changed_s(self.root / "drain.lock")
 
     @contextmanager
     def drain_lock(self) -> Iterator[bool]:
         """Hold the lock of the one drain that may run; yields False where another drain holds it."""
         with _locked(self.root / "drain.lock") as descriptor:
+            if descriptor is not None:
+                os.utime(descriptor)
             yield descriptor is not None
 
     def path(self, area: str, key: str, suffix: str) -> Path:
@@ -164,6 +182,13 @@ class Spool:
                 with contextlib.suppress(FileNotFoundError):
                     if path.lstat().st_mtime < oldest:
                         path.unlink()
+
+
+def _changed_s(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def request_digest(content: bytes) -> str:

@@ -23,11 +23,15 @@ _DATA_NAME = "data"
 
 @dataclass(frozen=True)
 class View:
-    """What to link: a directory of each host, or one for all. Hosts are numbered in this order from 1."""
+    """What to link: a directory of each host, or one for all. Hosts are numbered in this order from 1.
+
+    `pattern` is what the directories of hosts were made of, with `%N` for the name.
+    """
 
     hosts: tuple[ServerId, ...]
     host_directories: tuple[Path, ...] = ()
     data: Path | None = None
+    pattern: str = ""
     rank_table: Path | None = None
 
 
@@ -38,6 +42,7 @@ def view_of_nodes(
     return View(
         hosts=tuple(ServerId(one) for one in server_ids),
         host_directories=tuple(Path(profile_dir.replace("%N", node)) for node in nodes),
+        pattern=profile_dir,
         rank_table=rank_table,
     )
 
@@ -66,7 +71,8 @@ def write_view(view: View, run: Path) -> None:
         if directory.is_dir():
             outcomes.append(HostOutcome(host, server_id, "complete"))
         else:
-            reason = f"there is no directory {directory}"
+            # With the pattern: the findings tell this reason, and name hosts by their numbers only.
+            reason = f"there is no directory {view.pattern}"
             outcomes.append(HostOutcome(host, server_id, "failed", reason=reason))
     if outcomes:
         manifest = Manifest(what=("view",), hosts=tuple(outcomes), tool_version=VERSION)

@@ -56,6 +56,25 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a rank runs; host and device are None where they are not known."""
+
+    rank: Rank
+    host: HostId | None
+    device: int | None
+
+    def text(self, address: str = "") -> str:
+        """Return the one way in which a rank's place is told: `rank 13 = host 2 / device 5`.
+
+        With the host's `address` it is `rank 13 = node002 / device 5`.
+        """
+        host = address or (f"host {self.host}" if self.host is not None else "")
+        device = f"device {self.device}" if self.device is not None else ""
+        where = " / ".join(part for part in (host, device) if part)
+        return f"rank {self.rank} = {where}" if where else f"rank {self.rank}"
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that costs time. Costs are those of the mean step; None means the cost is not known."""
 
@@ -76,6 +95,8 @@ class Finding:
     summary: str
     next_check: str
     chain: tuple[str, ...] = ()
+    #: The ranks that it names, then both ends of its links.
+    places: tuple[Place, ...] = ()
 
     @property
     def is_alarm(self) -> bool:
@@ -105,6 +126,14 @@ class RunInfo:
     step_ms: float | None
     sources: tuple[str, ...]
     parallel: ParallelSizes
+    #: The run directory's name, and where it lies.
+    name: str = ""
+    path: str = ""
+    #: When the data were recorded (of the newest file of them), and when they were analysed; ISO 8601 in UTC.
+    captured: str | None = None
+    analysed: str | None = None
+    #: The command that finds the same again.
+    command: str = ""
 
 
 @dataclass(frozen=True)

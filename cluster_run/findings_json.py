@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cluster_run.errors import ClusterError, InputError, SchemaError
-from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, Place, RunInfo
 from cluster_run.problem import Problem
 
 SCHEMA = "cluster-findings/1"
@@ -64,9 +64,9 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
 def _finding(plain: dict[str, Any]) -> Finding:
     parts = _tuples(plain)
     links = tuple(Link(**one) for one in parts["links"])
-    return Finding(
-        **{**parts, "links": links, "evidence": tuple(Evidence(**one) for one in parts["evidence"])}
-    )
+    evidence = tuple(Evidence(**one) for one in parts["evidence"])
+    places = tuple(Place(**one) for one in parts.get("places", ()))
+    return Finding(**{**parts, "links": links, "evidence": evidence, "places": places})
 
 
 def _tuples(plain: dict[str, Any]) -> dict[str, Any]:

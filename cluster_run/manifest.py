@@ -7,7 +7,7 @@ Schema history:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +42,7 @@ class HostOutcome:
     """How collecting from one host ended; a failure is a value with a reason and an advice.
 
     `failure` is the reason for programs: one word of a fixed list, empty when the host is complete.
+    `same_files_as` is the host that its files were fetched from, where both see one file system.
     """
 
     host: HostId
@@ -54,6 +55,7 @@ class HostOutcome:
     seconds: float = 0.0
     wire_bytes: int = 0
     failure: str = ""
+    same_files_as: str = ""
 
     @property
     def n_stored(self) -> int:
@@ -118,7 +120,15 @@ def read_manifest(path: Path) -> Manifest:
 
 def _manifest_from_document(document: dict[str, Any]) -> Manifest:
     hosts = tuple(
-        HostOutcome(**{**host, "files": tuple(CollectedFile(**file) for file in host["files"])})
+        HostOutcome(
+            **{**_known(HostOutcome, host), "files": tuple(CollectedFile(**file) for file in host["files"])}
+        )
         for host in document["hosts"]
     )
-    return Manifest(**{**document, "hosts": hosts, "what": tuple(document["what"])})
+    return Manifest(**{**_known(Manifest, document), "hosts": hosts, "what": tuple(document["what"])})
+
+
+def _known(kind: type[HostOutcome] | type[Manifest], document: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the fields that a later version added."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in document.items() if name in names}

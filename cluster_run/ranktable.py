@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cluster_run.errors import InputError
@@ -35,6 +36,19 @@ class RankTable:
     def server_ids(self) -> tuple[ServerId, ...]:
         """The hosts in order of their first rank."""
         return tuple(dict.fromkeys(place.server_id for place in self.places))
+
+
+def read_rank_table(path: Path) -> RankTable:
+    """Read a rank table.
+
+    Raises:
+        InputError: it cannot be read, or is not a complete rank table.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the rank table cannot be read: {error}") from error
+    return parse_rank_table(text, str(path))
 
 
 def parse_rank_table(text: str, name: str) -> RankTable:

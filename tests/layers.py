@@ -19,7 +19,7 @@ PACKAGES = (
 )
 
 _COLLECTOR = (
-    "cluster_collect.entries cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
+    "cluster_collect.argument_types cluster_collect.entries cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
     "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
     "cluster_collect.wording"
 )
@@ -103,10 +103,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.describe": (
             "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
+        "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
             "cluster_analysis.describe cluster_analysis.discovery cluster_analysis.engine "
-            "cluster_analysis.options "
-            "cluster_analysis.result "
+            "cluster_analysis.options cluster_analysis.result cluster_analysis.run_header "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.reports.page": (
@@ -126,7 +126,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.outputs": (
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
-            "cluster_analysis.judge.baseline cluster_run"
+            "cluster_analysis.judge.baseline cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         "cluster_simulate": "cluster_run",
@@ -135,9 +135,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_run cluster_collect cluster_analysis",
         "cluster_hook.kubernetes": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
-        "benchmarks.models": "benchmarks.models.streams cluster_run.findings",
+        "benchmarks.models": "benchmarks.models.streams benchmarks.models.paths cluster_run.findings",
         # A model shares no code with the simulator, with the analysis, or with another model.
-        "benchmarks.models.streams": "benchmarks.models.truth cluster_run.findings",
+        "benchmarks.models.streams": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
+        "benchmarks.models.paths": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()

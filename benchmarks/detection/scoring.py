@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.detection.field_rules import Named as NamedByRule
 from benchmarks.models.truth import KnownFault, KnownJob
-from cluster_run.findings import FAULT_KINDS, Finding
+from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding
 
 #: Faults from this share of the step on must be alarms; below, a line of information. An alarm that names
 #: what truly costs as much is no false one, whether or not somebody put it there.
@@ -56,10 +56,12 @@ def score(source: str, job: KnownJob, said: Said) -> Outcome:
     alarms = [one for one in said.findings if one.is_alarm]
     material = [one for one in job.faults if one.cost_ms >= MATERIAL_SHARE * job.step_ms]
     small = [one for one in job.faults if one not in material]
-    found = {fault: [one for one in alarms if is_right(one, fault)] for fault in job.faults}
+    found = {
+        fault: [one for one in said.findings if is_told(one) and is_right(one, fault)] for fault in job.faults
+    }
     wrong = [one for one in alarms if is_wrong(one, job)]
     missed = [fault for fault in material if not found[fault]]
-    errors = [cost_error_ms(found[fault], fault) for fault in material if found[fault]]
+    errors = [cost_error_ms(found[fault], fault) for fault in material if is_costed(found[fault], fault)]
     is_reassured = said.verdict == "healthy" and job.cost_ms >= DEAR_SHARE * job.step_ms
     what = "MISSED" if missed else "WRONG" if wrong else "HEALTHY" if is_reassured else ""
     return Outcome(
@@ -70,7 +72,7 @@ def score(source: str, job: KnownJob, said: Said) -> Outcome:
         is_healthy=not job.faults,
         n_material=len(material),
         n_found=len(material) - len(missed),
-        first_is_right=bool(alarms) and any(is_right(alarms[0], one) for one in job.faults),
+        first_is_right=any(is_right(alarms[0], one) for one in job.faults) if alarms else not missed,
         n_wrong=len(wrong),
         n_wrong_kind=sum(any(touches(one, fault) for one in wrong) for fault in missed),
         n_small=len(small),
@@ -83,6 +85,16 @@ def score(source: str, job: KnownJob, said: Said) -> Outcome:
         rules={name: _rule_outcome(one, material) for name, one in said.rules.items()},
         line=_line(what, source, job, said) if what else "",
     )
+
+
+def is_told(finding: Finding) -> bool:
+    """Whether somebody reads it: an alarm, or what a finding about the work itself says costs something.
+
+    Work that is uneven by design is no alarm. So a host that is a whole stage is told where the stage is.
+    """
+    if finding.is_alarm:
+        return True
+    return finding.kind not in FAULT_KINDS and (finding.cost_share or 0.0) >= WARNING_COST_SHARE
 
 
 def is_right(finding: Finding, fault: KnownFault) -> bool:
@@ -122,6 +134,11 @@ def touches(finding: Finding, fault: KnownFault) -> bool:
 def place(fault: KnownFault) -> set[int]:
     """Return all ranks that a fault has to do with."""
     return set(fault.ranks) | {rank for link in fault.links for rank in link}
+
+
+def is_costed(findings: Sequence[Finding], fault: KnownFault) -> bool:
+    """Whether findings answer what a fault costs: those about the work say what spreading it evenly saves."""
+    return any((one.kind in FAULT_KINDS) == (fault.kind in FAULT_KINDS) for one in findings)
 
 
 def cost_error_ms(findings: Sequence[Finding], fault: KnownFault) -> float | None:

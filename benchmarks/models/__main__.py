@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.models.paths import model as paths
 from benchmarks.models.streams import model as streams
 
-MODELS = {one.NAME: one for one in (streams,)}
+MODELS = {one.NAME: one for one in (streams, paths)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
+from cluster_run.host_names import HostNames
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
 from cluster_run.problem import Problem
@@ -148,14 +149,15 @@ def _read_manifest(root: Path, problems: list[Problem]) -> Manifest | None:
 
 
 def _problems_of(manifest: Manifest) -> list[Problem]:
+    hidden = HostNames([(str(outcome.server_id),) for outcome in manifest.hosts]).hidden
     problems = [
-        Problem(f"not collected: {outcome.reason}", host=outcome.host, advice=outcome.advice)
+        Problem(f"not collected: {hidden(outcome.reason)}", host=outcome.host, advice=hidden(outcome.advice))
         for outcome in manifest.hosts
         if outcome.state == "failed"
     ]
     problems += [
         Problem(
-            f"{file.state} when it was collected: {file.reason}",
+            f"{file.state} when it was collected: {hidden(file.reason)}",
             file=file.path.rpartition("/")[2],
             host=outcome.host,
         )

@@ -91,7 +91,10 @@ def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thres
     # Beyond this the slowest of all devices lies in fewer jobs than there may be false alarms.
     rare = limits.natural_tail_share * n_ranks / limits.natural_p_value
     effect = max(limits.natural_effect, limits.natural_tail * math.log(max(rare, 1.0)))
-    nature = effect * row.peers_median
-    if cost_share < limits.natural_cost_share:
-        nature = max(nature, limits.natural_sigmas * row.peers_mad)
-    return row.value - row.peers_median < nature
+    excess = row.value - row.peers_median
+    is_beyond_this_job = excess >= limits.natural_sigmas * row.peers_mad
+    if is_beyond_this_job and cost_share >= limits.sure_cost_share:
+        return False
+    if not is_beyond_this_job and cost_share < limits.natural_cost_share:
+        return True
+    return excess < effect * row.peers_median

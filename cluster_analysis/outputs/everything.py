@@ -17,6 +17,7 @@ from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_o
 from cluster_analysis.pipeline import Examined, compared, judged
 from cluster_analysis.reports import parquet
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import now
 from cluster_run.findings_json import document_to_json
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
@@ -86,7 +87,7 @@ def _write_report(result: AnalysisResult, comparison: Comparison | None, path: P
     # Imported late: without a report nobody pays for the templates.
     from cluster_analysis.reports import html  # noqa: PLC0415
 
-    path.write_bytes(html.render(result, comparison))
+    path.write_bytes(html.render(result, comparison, now()))
 
 
 def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> None:

@@ -17,6 +17,9 @@ from markupsafe import Markup
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import markdown, wording, words
+from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.header import moment
+from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.packing import pack
@@ -53,8 +56,11 @@ _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.c
 _TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.", "role.", "described.")
 
 
-def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
-    """Return the page as UTF-8; with a baseline it shows before, after and what moved."""
+def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
+    """Return the page as UTF-8; with a baseline it shows before, after and what moved.
+
+    `analysed` is the time to be told at its head, where the document holds none.
+    """
     dictionary = words.load_dictionary()
     script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS[1:])) + "\n})();\n"
     scripts = (_licensed(_SCRIPTS[0]), script)
@@ -66,8 +72,10 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
         lstrip_blocks=True,
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
-    environment.globals.update(retell=retell)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
+    environment.globals.update(
+        retell=retell, commands=lambda finding: commands(finding, result), locate=locator(result, dictionary)
+    )
     parts = step_parts(result)
     page = environment.get_template("report.html.j2").render(
         result=result,
@@ -78,7 +86,9 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
         culprit=blamed(result.document),
         unusual_steps=unusual_steps(result),
         parts_us=sum(part.mean_us for part in parts),
-        payload=_payload(result, baseline, dictionary),
+        payload=_payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
+        analysed=moment(result.document.run.analysed or analysed),
+        captured=moment(result.document.run.captured),
         scripts=[_trusted(text) for text in scripts],
         styles=_trusted("\n".join(map(_asset, _STYLES))),
         policy=_policy(scripts),
@@ -86,7 +96,9 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> bytes:
     return page.encode()
 
 
-def _payload(result: AnalysisResult, baseline: Comparison | None, dictionary: words.Dictionary) -> str:
+def _payload(
+    result: AnalysisResult, baseline: Comparison | None, dictionary: words.Dictionary, ticket: str
+) -> str:
     cube = build_cube(result)
     traffic = build_traffic(result)
     per_rank = build_per_rank(result, cube.ranks)
@@ -112,7 +124,7 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, dictionary: wo
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
         "wait_groups": per_rank.wait_groups,
         "kernel_kinds": per_rank.kernel_kinds,
-        "ticket": markdown.render(result, baseline),
+        "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
         "words": {
             key: texts for key, texts in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)

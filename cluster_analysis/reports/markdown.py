@@ -6,15 +6,20 @@ import re
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording
+from cluster_analysis.reports.commands import commands, place_text
+from cluster_analysis.reports.header import header_line
 from cluster_analysis.result import AnalysisResult
-from cluster_run.findings import Finding
+from cluster_run.findings import Finding, FindingsDocument
 
 #: Characters that Markdown or the HTML around it would read as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def render(result: AnalysisResult, baseline: Comparison | None = None) -> str:
-    """Return the whole report as GitHub-flavoured Markdown; ends with a newline."""
+def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> str:
+    """Return the whole report as GitHub-flavoured Markdown; ends with a newline.
+
+    `analysed` is the time to be told, where the document holds none.
+    """
     document = result.document
     lines = [
         f"## {document.verdict.capitalize()}",
@@ -23,6 +28,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> str:
         "",
         _escaped(wording.run_line(document)),
         "",
+        *_header(document, analysed),
     ]
     if document.findings:
         lines += _findings_table(result)
@@ -35,6 +41,13 @@ def render(result: AnalysisResult, baseline: Comparison | None = None) -> str:
         lines += ["### What could not be judged", "", *(f"- {_escaped(note)}" for note in document.notes), ""]
     lines.append(f"<sub>cluster-analyse {_escaped(document.tool_version)}</sub>")
     return "\n".join(lines) + "\n"
+
+
+def _header(document: FindingsDocument, analysed: str | None) -> list[str]:
+    """Return which run it is, for those who read the ticket on another day."""
+    facts = [_escaped(text) for text in header_line(document, analysed)]
+    lines = [" · ".join(facts), ""] if facts else []
+    return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
 
 def _findings_table(result: AnalysisResult) -> list[str]:
@@ -70,8 +83,30 @@ def _details(number: int, finding: Finding, result: AnalysisResult) -> list[str]
     if finding.chain:
         lines += [f"{position}. {_escaped(link)}" for position, link in enumerate(finding.chain, start=1)]
         lines.append("")
+    lines += _where(finding, result)
     facts = f"{finding.pattern}, cause {finding.cause}, confidence {finding.confidence}"
     return [*lines, f"{facts[0].upper()}{facts[1:]}.", ""]
+
+
+def _where(finding: Finding, result: AnalysisResult) -> list[str]:
+    places = [f"- {_escaped(place_text(place, result))}" for place in finding.places[:8]]
+    if len(finding.places) > 8:
+        places.append(f"- and {len(finding.places) - 8} more")
+    lines = [*places, ""] if places else []
+    asked = commands(finding, result)
+    if asked:
+        # The commands of one place stand together, under its name.
+        by_place = {
+            command.where: [one.text for one in asked if one.where == command.where] for command in asked
+        }
+        code = [line for where, texts in by_place.items() for line in (f"# {_in_code(where)}", *texts)]
+        lines += ["```sh", *code, "```", ""]
+    return lines
+
+
+def _in_code(text: str) -> str:
+    """Return a name for a block of code, where nothing can be escaped: without what could be markup."""
+    return re.sub(r"[<>`]", "", wording.plain(text))
 
 
 def _changes(baseline: Comparison) -> list[str]:

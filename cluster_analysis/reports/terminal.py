@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording
+from cluster_analysis.reports.commands import commands, place_text
 from cluster_analysis.result import AnalysisResult
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
@@ -24,7 +25,8 @@ MAX_PROBLEMS = 3
 MAX_CHANGES = 3
 MAX_NOTES = 4
 MAX_CHECKS = 3
-_HOSTS_HINT = "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them."
+MAX_PLACES = 2
+_HOSTS_HINT = "--show-addresses names the hosts."
 _MIN_WIDTH = 40
 
 
@@ -100,6 +102,11 @@ def _print_next_checks(result: AnalysisResult, console: Console) -> None:
     for check in checks[: MAX_CHECKS - 1]:
         console.print(Text.assemble(("Then: ", "bold"), wording.plain(check)))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
+    for place in first.places[:MAX_PLACES]:
+        console.print(Text.assemble(("Where: ", "bold"), wording.plain(place_text(place, result))))
+    for command in commands(first, result)[:MAX_PLACES]:
+        # Not wrapped: it is copied.
+        console.print(Text.assemble(("Run: ", "bold"), command.text), soft_wrap=True)
     known = [
         f"host {host} is {wording.plain(result.addresses[host])}"
         for host in hosts

@@ -34,3 +34,5 @@ FEWEST_SLOW = 2
 ENOUGH_HOSTS = 5
 #: The same for idle time, of which it is known how healthy hosts differ.
 ENOUGH_IDLE_HOSTS = 3
+#: Degrees of freedom from which replicas tell how a host's level scatters over steps.
+ENOUGH_UNITS_DF = 20.0

@@ -78,8 +78,9 @@ class Thresholds:
     #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
     range_factor: float = 2.0
     #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
-    #: information below the cost of a critical finding. Below the share of the step that follows, the same
-    #: holds up to so many times what the job's devices scatter by, as tails are long.
+    #: information below the cost of a critical finding, unless they lie so many times what this job's devices
+    #: scatter by behind them and cost what is dear. What lies nearer is information below the share of the
+    #: step that follows, as tails are long.
     natural_effect: float = 0.08
     natural_sigmas: float = 6.0
     natural_cost_share: float = 0.015

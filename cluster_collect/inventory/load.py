@@ -15,8 +15,8 @@ from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
 from cluster_collect.inventory.keys import Entry, check_entry
 from cluster_collect.inventory.located import Located, parse_json, parse_yaml
 from cluster_collect.inventory.native import read_native
-from cluster_collect.inventory.ranks import read_rank_table
 from cluster_run.errors import InputError, UsageError
+from cluster_run.ranktable import read_rank_table
 
 #: An inventory of 65 536 hosts with every key takes less.
 MAX_BYTES = 64 * 1024 * 1024

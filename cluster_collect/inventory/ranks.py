@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.wording import count
-from cluster_run.errors import InputError
-from cluster_run.ranktable import RankTable, parse_rank_table
-
-
-def read_rank_table(path: Path) -> RankTable:
-    """Read a rank table.
-
-    Raises:
-        InputError: it cannot be read, or is not a complete rank table.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the rank table cannot be read: {error}") from error
-    return parse_rank_table(text, str(path))
+from cluster_run.ranktable import RankTable
 
 
 @dataclass(frozen=True)

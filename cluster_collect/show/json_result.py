@@ -32,6 +32,7 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
             "n_wire_bytes": outcome.wire_bytes,
             "seconds": round(outcome.seconds, 3),
             "clock_offset_ms": outcome.clock_offset_ms,
+            "same_files_as": outcome.same_files_as,
             **_failure(outcome, around),
             "files": [
                 {"source": file.source, "path": file.path, "state": file.state, "reason": file.reason}

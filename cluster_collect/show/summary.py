@@ -37,6 +37,9 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     text = format_table(("", "", "host", "state", "files", "size", "time"), rows, numbers={1, 4, 5, 6})
     text += _troubles_text(trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around))
     text += _missing_text(around)
+    for host in sorted({outcome.same_files_as for outcome in outcomes} - {""}):
+        names = fold(str(outcome.server_id) for outcome in outcomes if outcome.same_files_as == host)
+        text += f"\n{printable(names)}: the same file system as host {host}, fetched once\n"
     n_complete = sum(outcome.state == "complete" for outcome in outcomes)
     n_files = sum(outcome.n_stored for outcome in outcomes)
     n_bytes = sum(outcome.stored_bytes for outcome in outcomes)

@@ -6,8 +6,9 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from cluster_collect.faults import HostError, NoShellError, as_host_error
 from cluster_collect.progress_events import ProgressListener
@@ -23,12 +24,17 @@ from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
+from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
-from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
+from cluster_collect.watchdog import until
 from cluster_run.files import write_bytes_whole
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
+from cluster_run.ranktable import RankTable
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,21 @@ class Shared:
     watch: ProgressListener
     cap: BandwidthCap | None
     chance: random.Random
+    same_files: SameFiles = field(default_factory=lambda: SameFiles({}))
+    table: RankTable | None = None
+    end_s: float | None = None
+
+
+async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float | None) -> _T:
+    """Await the work on one host until its own deadline, or that of all at `end_s` of the monotonic clock.
+
+    Raises:
+        DeadlineError: the time is over; `work` has been cancelled.
+    """
+    own_s = options.host_deadline_s
+    if own_s is not None and (end_s is None or time.monotonic() + own_s < end_s):
+        return await until(work, time.monotonic() + own_s, f"not done within the {own_s:g} s of a host")
+    return await until(work, end_s, f"not done within the {options.deadline_s or 0:g} s of all hosts")
 
 
 class HostCollection:
@@ -79,11 +100,13 @@ class HostCollection:
         began_s = time.monotonic()
         self._shared.watch.host_started(self._spec.host)
         try:
-            await self._attempts()
+            await in_time(self._attempts(), self._options, self._shared.end_s)
         except Exception as error:
             self._findings.error = as_host_error(error)
+        finally:
+            self._shared.same_files.ended(self._spec.host, has_all=self._findings.has_all)
         kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
-        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s)
+        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s, self._shared.table)
         if outcome.state == "complete":
             self._shared.writer.drop_cuts(self._prefix)
         self._shared.watch.host_finished(outcome)
@@ -91,6 +114,9 @@ class HostCollection:
 
     async def _attempts(self) -> None:
         attempt = 1
+        began_s = time.monotonic()
+        queueing = Queueing()
+        QUEUEING.set(queueing)
         while True:
             n_before = len(self._intake.stored)
             n_aside_before = self._intake.n_bytes_aside
@@ -103,8 +129,13 @@ class HostCollection:
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
             except HostError as error:
                 if len(self._intake.stored) > n_before or self._intake.n_bytes_aside > n_aside_before:
-                    attempt = 1
-                if not error.retryable or attempt >= self._options.n_attempts:
+                    attempt, began_s, queueing.seconds = 1, time.monotonic(), 0.0
+                fruitless_s = time.monotonic() - began_s - queueing.seconds
+                if (
+                    not error.retryable
+                    or attempt >= self._options.n_attempts
+                    or fruitless_s >= self._options.give_up_s
+                ):
                     raise
                 options = self._options
                 wait_s = backoff_s(
@@ -123,7 +154,7 @@ class HostCollection:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
             survey = await survey_host(connection, self._spec, self._options, one_by_one=self._one_by_one)
-            selection = chosen(survey, self._spec, self._options.what)
+            selection = chosen(survey, self._spec, self._options)
             self._findings.look(survey, selection)
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))
             rounds = Rounds(
@@ -135,9 +166,23 @@ class HostCollection:
                 findings=self._findings,
                 caps=self._caps,
             )
-            await self._fetch_missing(rounds, selection)
+            if not await self._is_brought_by_another(selection):
+                await self._fetch_missing(rounds, selection)
         finally:
             await connection.close()
+
+    async def _is_brought_by_another(self, selection: Selection) -> bool:
+        """Whether another host with the same file system has brought these files, and this one never did."""
+        if self._shared.journal.knows(self._spec.server_id):
+            self._shared.same_files.bring(self._spec.host, selection.files)
+            return False
+        with queueing():
+            other = await self._shared.same_files.brought_by(self._spec.host, selection.files)
+        if other is None:
+            return False
+        self._findings.same_files_as = other
+        self._shared.watch.noted(self._spec.host, f"sees the files of host {other}: fetched once")
+        return True
 
     async def _prepare(self, connection: HostConnection) -> None:
         problem, printed = await run_prepare(connection, self._spec, self._options)

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from cluster_collect.failures import Failure, left_out, listing_failure, nothing_found
 from cluster_collect.faults import HostError
+from cluster_collect.selection.ranks import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.intake import Intake
-from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_collect.transfer.survey import Survey
+from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, HostState
+from cluster_run.ranktable import RankTable
 
 #: Beside the host's `profiler` directory.
 PREPARE_LOG_NAME = "prepare.log"
@@ -32,6 +35,12 @@ class Findings:
     seen: set[str] = field(default_factory=set)
     unstable: set[bytes] = field(default_factory=set)
     wire_bytes: int = 0
+    same_files_as: HostId | None = None
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all that was selected is in the run directory."""
+        return self.error is None and all(file.state == "stored" for file in self.files)
 
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""
@@ -55,11 +64,20 @@ class Findings:
 
 
 def outcome_of(
-    spec: HostSpec, findings: Findings, kept: Sequence[CollectedFile], seconds: float
+    spec: HostSpec,
+    findings: Findings,
+    kept: Sequence[CollectedFile],
+    seconds: float,
+    table: RankTable | None = None,
 ) -> HostOutcome:
     """Return the host's line of the manifest."""
     files = (*findings.files, *kept, *map(not_taken, findings.refused))
     failure = _why(spec, findings)
+    if table is not None and not failure.word and findings.same_files_as is None:
+        found = ranks_of(file.source for file in files if file.state == "stored")
+        missing = ranks_missing(table, spec.server_id, found)
+        advice = "did these ranks write a profile? look at profiler_root of this host, and at the rank table"
+        failure = Failure("ranks-missing", missing, advice) if missing else failure
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
     state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
     survey = findings.survey
@@ -74,6 +92,7 @@ def outcome_of(
         seconds=round(seconds, 3),
         wire_bytes=findings.wire_bytes,
         failure=failure.word,
+        same_files_as=findings.same_files_as or "",
     )
 
 
@@ -85,6 +104,8 @@ def _why(spec: HostSpec, findings: Findings) -> Failure:
         log = host_directory(Path(), spec.host).parent / PREPARE_LOG_NAME
         advice = f"its output is in the run directory, in {log}"
         return Failure("prepare", findings.prepare_problem, advice)
+    if findings.same_files_as is not None:
+        return Failure()
     if findings.files and (why := _why_files(findings)).word:
         return why
     problem = "" if findings.survey is None else findings.survey.problem
@@ -96,7 +117,7 @@ def why_not_all(spec: HostSpec, n_files: int, refused: Sequence[Refused], proble
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    return listing_failure(problem) if n_files else nothing_found(profiler_root(spec))
+    return listing_failure(problem) if n_files else nothing_found(spec.local or spec.profiler_root)
 
 
 def not_taken(refused: Refused) -> CollectedFile:

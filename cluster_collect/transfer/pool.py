@@ -18,14 +18,17 @@ from cluster_collect.store.lock import locked
 from cluster_collect.store.run_files import finish_run, prepare_run
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.bandwidth import BandwidthCap
-from cluster_collect.transfer.host import HostCollection, Shared
+from cluster_collect.transfer.host import HostCollection, Shared, in_time
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.preview import check_host, plan_host
+from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_collect.transports.registry import Dialers
 from cluster_collect.watchdog import cancelled
+from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome, HostState, Manifest
+from cluster_run.ranktable import read_rank_table
 from cluster_run.version import VERSION
 
 _T = TypeVar("_T")
@@ -60,6 +63,9 @@ async def collect(
             watch=watch,
             cap=BandwidthCap(rate) if rate else None,
             chance=random.Random(),
+            table=None if rank_table is None else read_rank_table(rank_table),
+            same_files=SameFiles(_brought_before(specs, journal)),
+            end_s=_end_s(options),
         )
         async with _dialers(options, shared.bounds, watch) as dialers:
 
@@ -100,12 +106,13 @@ async def _look(
     answer: type[_Answer],
 ) -> tuple[_Answer, ...]:
     """Ask every host one question; where it cannot be asked, the answer is the reason."""
+    end_s = _end_s(options)
     async with _dialers(options, _bounds(options), watch) as dialers:
 
         async def one(spec: HostSpec) -> _Answer:
             watch.host_started(spec.host)
             try:
-                told = await question(dialers.of(spec), spec, options)
+                told = await in_time(question(dialers.of(spec), spec, options), options, end_s)
             except Exception as error:
                 why = as_host_error(error)
                 told = answer(
@@ -121,6 +128,20 @@ def _looked_at(answer: HostPlan | HostCheck) -> HostOutcome:
     """Return what a watcher hears of a host that nothing was copied from."""
     state: HostState = "failed" if answer.reason else "complete"
     return HostOutcome(answer.host, answer.server_id, state, reason=answer.reason, failure=answer.failure)
+
+
+def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId, HostId]:
+    """Return the hosts whose files another host of this call brought in an earlier one, and that host."""
+    asked = {spec.host for spec in specs}
+    return {
+        outcome.host: HostId(outcome.same_files_as)
+        for outcome in journal.earlier.values()
+        if outcome.host in asked and outcome.same_files_as in asked
+    }
+
+
+def _end_s(options: CollectOptions) -> float | None:
+    return None if options.deadline_s is None else time.monotonic() + options.deadline_s
 
 
 def _bounds(options: CollectOptions) -> Bounds:

@@ -15,7 +15,7 @@ from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import Findings
 from cluster_collect.transfer.rest_fetch import fetch_rest
-from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.verify import differing
 from cluster_collect.transfer.walker import fetch_by_walker
@@ -84,7 +84,11 @@ class Rounds:
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
-        watchdog = Watchdog(self._options.progress_deadline_s, when_quiet=slot.give_back)
+        watchdog = Watchdog(
+            self._options.progress_deadline_s,
+            when_quiet=slot.give_back,
+            least_bytes_per_s=self._options.least_bytes_per_s,
+        )
         book = self._booking(watchdog)
         fetch = self._by_walker if self._survey.codec is None else self._by_tar
         return await watchdog.guard(fetch(pending, book), "waiting for its files")
@@ -95,7 +99,10 @@ class Rounds:
         def book(n_bytes: int) -> float:
             self._findings.wire_bytes += n_bytes
             pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
-            watchdog.progress(pause_s)
+            if n_bytes:
+                watchdog.received(n_bytes, pause_s)
+            else:
+                watchdog.progress()
             return pause_s
 
         return book
@@ -108,6 +115,7 @@ class Rounds:
             niceness=self._options.remote_niceness,
             max_entries=self._options.max_entries_per_host,
             follow=self._spec.follow_links,
+            pattern=profiler_pattern(self._spec),
             book=book,
         )
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from cluster_collect.entries import (
     MAX_PATH_BYTES_PER_HOST,
@@ -24,6 +25,8 @@ from cluster_collect.watchdog import cancelled
 
 _MAX_DEPTH = 40
 _N_SCANS = 16
+#: What an empty directory counts, besides its names.
+_BYTES_OF_A_SCAN = 100
 N_FILES_IN_FLIGHT = 64
 
 
@@ -32,6 +35,7 @@ class Walked:
     """What a walk may follow, and what it tells beside the files."""
 
     follow: Sequence[str] = ()
+    pattern: bytes = b""
     root: bytes = b""
     links: list[Link] = field(default_factory=list)
     unreadable: list[bytes] = field(default_factory=list)
@@ -42,7 +46,7 @@ async def walk(
     profiler_root: bytes,
     max_entries: int,
     walked: Walked,
-    progress: Callable[[], None],
+    received: Callable[[int], None],
 ) -> list[RemoteEntry]:
     """List everything below the root that is not a directory.
 
@@ -55,6 +59,9 @@ async def walk(
     try:
         root = walked.root = await files.real_path(profiler_root)
         level = [(b"", await files.scan(root, max_entries))]
+        received(_BYTES_OF_A_SCAN)
+        for part in walked.pattern.split(b"/") if walked.pattern else ():
+            level = await _matching(files, root, level, part, max_entries)
     except RemoteFailureError as error:
         raise NoProfilerRootError(
             f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
@@ -82,7 +89,6 @@ async def walk(
                     is_nested = any(path.startswith(link.path + b"/") for link in walked.links)
                     if name.kind == "l" and not is_nested and await _link(files, path, max_entries, walked):
                         directories.append(path)
-        progress()
         if not directories:
             return found
         level = await _scan_all(
@@ -91,9 +97,27 @@ async def walk(
             directories,
             max_entries=max_entries,
             unreadable=walked.unreadable,
-            progress=progress,
+            received=received,
         )
     raise HostileDataError(f"directories are nested deeper than {_MAX_DEPTH}")
+
+
+async def _matching(
+    files: RemoteFiles,
+    root: bytes,
+    level: Sequence[tuple[bytes, list[RemoteEntry]]],
+    pattern: bytes,
+    max_entries: int,
+) -> list[tuple[bytes, list[RemoteEntry]]]:
+    """Go down into the directories whose name matches one part of a pattern."""
+    below = []
+    for prefix, names in level:
+        for name in names:
+            if name.kind == "d" and fnmatchcase(name.path, pattern):
+                _require_bare_name(name.path)
+                path = prefix + name.path
+                below.append((path + b"/", await files.scan(root + b"/" + path, max_entries)))
+    return below
 
 
 async def _link(files: RemoteFiles, path: bytes, max_entries: int, walked: Walked) -> bool:
@@ -136,7 +160,7 @@ async def _scan_all(
     *,
     max_entries: int,
     unreadable: list[bytes],
-    progress: Callable[[], None],
+    received: Callable[[int], None],
 ) -> list[tuple[bytes, list[RemoteEntry]]]:
     async def scan(directory: bytes) -> tuple[bytes, list[RemoteEntry]]:
         try:
@@ -144,7 +168,7 @@ async def _scan_all(
         except RemoteFailureError:
             unreadable.append(directory)
             return directory + b"/", []
-        progress()
+        received(sum(len(name.path) for name in names) + _BYTES_OF_A_SCAN)
         return directory + b"/", names
 
     results: list[tuple[bytes, list[RemoteEntry]]] = []

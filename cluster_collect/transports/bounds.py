@@ -3,8 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+
+
+class Queueing:
+    """The time that the work on one host has spent waiting for its turn: no host is to blame for that."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
+#: That of the host that the running task works for.
+QUEUEING: ContextVar[Queueing] = ContextVar("queueing")
+
+
+@contextmanager
+def queueing() -> Iterator[None]:
+    """Book the time inside as time in a queue."""
+    began_s = time.monotonic()
+    try:
+        yield
+    finally:
+        if (booked := QUEUEING.get(None)) is not None:
+            booked.seconds += time.monotonic() - began_s
 
 
 class TransferSlot:
@@ -34,13 +58,24 @@ class Bounds:
     async def handshake(self, gateway: str) -> AsyncIterator[None]:
         """Wait for a turn to connect through `gateway` (the jump host, or the address itself)."""
         one_gateway = self._gateways.setdefault(gateway, asyncio.Semaphore(self._n_per_gateway))
-        async with one_gateway, self._connecting:
+        with queueing():
+            await one_gateway.acquire()
+            try:
+                await self._connecting.acquire()
+            except BaseException:
+                one_gateway.release()
+                raise
+        try:
             yield
+        finally:
+            self._connecting.release()
+            one_gateway.release()
 
     @asynccontextmanager
     async def transfer(self) -> AsyncIterator[TransferSlot]:
         """Wait for a turn to send data."""
-        await self._transfers.acquire()
+        with queueing():
+            await self._transfers.acquire()
         slot = TransferSlot(self._transfers)
         try:
             yield slot

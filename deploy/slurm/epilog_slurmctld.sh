@@ -1,5 +1,5 @@
 #!/bin/sh
-# EpilogSlurmctld: drops a request for `cluster-hook drain` when a job asked for it, and does nothing else.
+# EpilogSlurmctld: drops a request for `cluster-hook drain` when a job asked for it, and leaves a mark that it ran.
 #
 # slurmctld runs this as SlurmUser at the end of every job and holds the job in COMPLETING until it returns, so
 # it calls no Slurm command, opens no connection, waits for nothing and always ends with 0. Jobs ask with
@@ -7,6 +7,8 @@
 PATH=/usr/bin:/bin
 SPOOL=${CLUSTER_HOOK_SPOOL:-/var/spool/cluster-hook}
 
+# `cluster-hook check` looks at this mark: slurm.conf may name an epilog that slurmctld does not run.
+{ true >"$SPOOL/pending/.epilog-ran"; } 2>/dev/null # not `:`, a failure of which would end the shell
 case $SLURM_JOB_COMMENT in
 *profile_by=post-job*) exit 0 ;; # cluster-hook slurm-submit gave it a post-job
 *profile_dir=*) ;;

@@ -10,5 +10,7 @@ id "$slurm_user" >/dev/null
 install -d -m 0755 -o root -g root /var/spool/cluster-hook
 install -d -m 0700 -o "$slurm_user" -g root /var/spool/cluster-hook/pending
 install -D -m 0755 "$here/epilog_slurmctld.sh" /etc/slurm/cluster-hook-epilog.sh
-echo "Now add this line to slurm.conf, and run: scontrol reconfigure"
+echo "Now add this line to slurm.conf:"
 echo "EpilogSlurmctld=/etc/slurm/cluster-hook-epilog.sh"
+echo "then: systemctl restart slurmctld (jobs go on; scontrol reconfigure is not enough on each Slurm)"
+echo "and see whether it runs: cluster-hook check --probe"

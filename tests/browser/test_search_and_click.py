@@ -57,8 +57,9 @@ def chosen(page):
 def stands_at_its_top(page, section):
     """Return whether a section's heading is the first thing below the bar, or the page ends before."""
     return page.evaluate(
-        """id => { const bar = document.querySelector(".bar"), top = document.getElementById(id).getBoundingClientRect().top;
-            const covered = getComputedStyle(bar).position === "sticky" ? bar.getBoundingClientRect().bottom : 0;
+        """id => { const box = (one) => one.getBoundingClientRect(), bar = document.querySelector(".bar");
+            const top = box(document.getElementById(id)).top;
+            const covered = getComputedStyle(bar).position === "sticky" ? box(bar).bottom : 0;
             const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
             return top >= covered - 1 && top < (isEnd ? innerHeight - 40 : covered + 60); }""",
         section,
@@ -102,7 +103,9 @@ def test_nothing_is_cut_off_at_the_side(viewer, contents, look):
         """() => [...document.querySelectorAll("main *, .bar *, #panel *")].filter((one) => {
             const box = one.getBoundingClientRect(), style = getComputedStyle(one);
             if (!box.width || style.visibility === "hidden" || one.closest("[hidden]")) return false;
-            return box.right > innerWidth + 1 || (one.scrollWidth > one.clientWidth + 1 && style.overflowX !== "visible" && one.clientWidth > 0 && style.textOverflow !== "ellipsis");
+            const isClipped = one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1;
+            return box.right > innerWidth + 1
+              || (isClipped && style.overflowX !== "visible" && style.textOverflow !== "ellipsis");
           }).map((one) => `${one.tagName}.${one.className} ${one.textContent.slice(0, 40)}`)"""
     )
     assert cut == []

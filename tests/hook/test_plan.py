@@ -130,7 +130,7 @@ def test_a_view_links_what_is_there_and_names_what_is_not(tmp_path: Path) -> Non
         one.server_id: (one.state, one.reason) for one in read_manifest(tmp_path / "run/manifest.json").hosts
     }
     assert states["n1"] == ("complete", "")
-    assert states["n2"] == ("failed", f"there is no directory {tmp_path}/prof/n2")
+    assert states["n2"] == ("failed", f"there is no directory {tmp_path}/prof/%N")
     assert (tmp_path / "run/host_ips_mapping.txt").read_text() == "n1 1\nn2 2\n"
 
 

@@ -48,7 +48,7 @@ def spool(tmp_path: Path) -> Path:
 
 def test_the_epilog_drops_a_request_that_is_read_back_whole(spool: Path) -> None:
     assert run_epilog(spool).returncode == 0
-    (path,) = (spool / "pending").iterdir()
+    (path,) = (spool / "pending").glob("*.job")
     assert path.name == "7-0.job"
     request = parse_request_file(path.read_bytes(), path.name)
     assert request.uid == 1001
@@ -65,7 +65,7 @@ def test_the_epilog_drops_a_request_that_is_read_back_whole(spool: Path) -> None
 def test_a_line_break_or_a_shell_word_in_a_jobs_name_forges_nothing(spool: Path) -> None:
     hostile = "x\nuid=0\n$(touch /tmp/never)`id`'\"%s\\0uid=0"
     run_epilog(spool, {"SLURM_JOB_NAME": hostile, "SLURM_JOB_COMMENT": "profile_dir=p\nuid=0"})
-    (path,) = (spool / "pending").iterdir()
+    (path,) = (spool / "pending").glob("*.job")
     request = parse_request_file(path.read_bytes(), path.name)
     assert request.job.name == hostile
     assert request.uid == 1001
@@ -89,14 +89,22 @@ def test_the_epilog_leaves_other_jobs_and_its_own_alone(spool: Path, changes: Ma
     ended = run_epilog(spool, changes)
     assert ended.returncode == 0
     assert ended.stderr == b""
-    assert list((spool / "pending").iterdir()) == []
+    assert list((spool / "pending").glob("*.job")) == []
 
 
 def test_the_first_part_of_a_heterogeneous_job_asks_for_all_its_nodes(spool: Path) -> None:
     first = {"SLURM_HET_JOB_ID": "7", "SLURM_HET_JOB_OFFSET": "0", "SLURM_HET_JOB_NODELIST": "node[1-4]"}
     run_epilog(spool, first)
-    (path,) = (spool / "pending").iterdir()
+    (path,) = (spool / "pending").glob("*.job")
     assert parse_request_file(path.read_bytes(), path.name).job.nodes == ("node1", "node2", "node3", "node4")
+
+
+def test_the_epilog_leaves_a_mark_each_time_it_runs_for_whatever_job(spool: Path) -> None:
+    run_epilog(spool, {"SLURM_JOB_COMMENT": ""})
+    mark = spool / "pending" / ".epilog-ran"
+    os.utime(mark, (1, 1))
+    run_epilog(spool, {"SLURM_JOB_COMMENT": ""})
+    assert mark.stat().st_mtime > 1
 
 
 def test_the_epilog_ends_well_without_a_spool(tmp_path: Path) -> None:
@@ -111,13 +119,13 @@ def test_the_epilog_ends_well_when_it_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "pending" / "7-0.job" / "x").touch()
     ended = run_epilog(tmp_path)
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert [path.name for path in (tmp_path / "pending").iterdir()] == ["7-0.job"]
+    assert [path.name for path in (tmp_path / "pending").glob("*.job")] == ["7-0.job"]
 
 
 def test_a_requeued_job_is_a_request_of_its_own(spool: Path) -> None:
     run_epilog(spool)
     run_epilog(spool, {"SLURM_JOB_RESTART_COUNT": "1"})
-    assert sorted(path.name for path in (spool / "pending").iterdir()) == ["7-0.job", "7-1.job"]
+    assert sorted(path.name for path in (spool / "pending").glob("*.job")) == ["7-0.job", "7-1.job"]
 
 
 def test_the_epilog_calls_no_program_that_could_wait() -> None:

@@ -93,7 +93,6 @@ def test_another_schema_version_is_refused_with_path_found_and_wanted(path: Path
         '{"schema": "cluster-run/1"}',
         '{"schema": "cluster-run/1", "hosts": 3, "what": [], "tool_version": ""}',
         '{"schema": "cluster-run/1", "hosts": [{}], "what": [], "tool_version": ""}',
-        '{"schema": "cluster-run/1", "hosts": [], "what": [], "tool_version": "", "more": 1}',
         "[" * 100_000,
     ],
 )
@@ -101,6 +100,14 @@ def test_what_is_no_manifest_is_an_input_error_with_its_path(path: Path, text: s
     path.write_text(text)
     with pytest.raises(InputError, match=r"manifest.json: not a readable manifest"):
         read_manifest(path)
+
+
+def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
+    host = '{"host": "1", "server_id": "a", "state": "complete", "files": [], "more": 1}'
+    path.write_text(
+        f'{{"schema": "cluster-run/1", "hosts": [{host}], "what": [], "tool_version": "", "more": 1}}'
+    )
+    assert read_manifest(path).hosts == (HostOutcome(HostId("1"), ServerId("a"), "complete"),)
 
 
 def test_a_missing_manifest_is_an_input_error(tmp_path: Path) -> None:

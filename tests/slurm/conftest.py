@@ -14,13 +14,20 @@ REPOSITORY = Path(__file__).parents[2]
 N_NODES = 4
 
 
-@pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
+def why_not_here() -> str:
+    """Return why Slurm cannot run here; empty where it can."""
     missing = missing_programs()
     if missing:
-        pytest.skip(f"Slurm is not installed here, {missing[0]} is missing: tools/system_packages.sh slurm")
+        return f"Slurm is not installed here, {missing[0]} is missing: tools/system_packages.sh slurm"
     if not Path("/sys/fs/cgroup").is_mount():
-        pytest.skip("slurmd does not start without control groups, and none are mounted at /sys/fs/cgroup")
+        return "slurmd does not start without control groups, and none are mounted at /sys/fs/cgroup"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
+    if why_not_here():
+        pytest.skip(why_not_here())
     root = tmp_path_factory.mktemp("slurm")
     cluster = start_lab(root, REPOSITORY / "deploy" / "slurm" / "epilog_slurmctld.sh", N_NODES)
     try:

@@ -48,7 +48,7 @@ OverTimeLimit=0
 MinJobAge=300
 KillWait=1
 InactiveLimit=0
-EpilogSlurmctld={root}/epilog.sh
+{epilog}
 SlurmdParameters=config_overrides
 NodeName=DEFAULT CPUs=8 RealMemory=8000 State=UNKNOWN
 NodeName=node[1-{n_nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first_port}-{last_port}]
@@ -67,7 +67,7 @@ class SlurmLab:
 
     root: Path
     environment: Mapping[str, str]
-    pids: tuple[int, ...]
+    pids: list[int]
 
     @property
     def spool(self) -> Path:
@@ -121,6 +121,16 @@ class SlurmLab:
             assert time.monotonic() < end_s, f"{otherwise}:\n{self.log_tail()}"
             time.sleep(0.05)
 
+    def restart_controller(self) -> None:
+        """Stop slurmctld and start it again, as its service does; jobs and nodes go on."""
+        (pid,) = [pid for pid in self.pids if pid == int((self.root / "slurmctld.pid").read_text())]
+        _end([pid])
+        _start(["slurmctld", "-f", str(self.root / "slurm.conf")], self.environment)
+        file = self.root / "slurmctld.pid"
+        self.wait_until(lambda: file.exists() and file.read_text().strip() not in ("", str(pid)))
+        self.pids[self.pids.index(pid)] = int(file.read_text())
+        self.wait_until(lambda: "UP" in self.run("scontrol", "ping", check=False).stdout)
+
     def log_tail(self) -> str:
         """Return the end of the controller's log, for messages."""
         return (self.root / "slurmctld.log").read_text(errors="replace")[-3000:]
@@ -133,8 +143,11 @@ class SlurmLab:
         _end([munge])
 
 
-def start_lab(root: Path, epilog: Path, n_nodes: int) -> SlurmLab:
-    """Start a cluster below `root` whose controller runs `epilog` after each job."""
+def start_lab(root: Path, epilog: Path, n_nodes: int, *, has_epilog: bool = True) -> SlurmLab:
+    """Start a cluster below `root` whose controller runs `epilog` after each job.
+
+    Without `has_epilog` it is there, and slurm.conf does not name it yet.
+    """
     user = _user_name()
     ports = _free_ports(n_nodes + 1)
     for name in ("state", "hook-spool", "hook-spool/pending"):
@@ -147,6 +160,7 @@ def start_lab(root: Path, epilog: Path, n_nodes: int) -> SlurmLab:
         _CONFIGURATION.format(
             root=root,
             user=user,
+            epilog=f"EpilogSlurmctld={root}/epilog.sh" if has_epilog else "",
             n_nodes=n_nodes,
             controller_port=ports[-1],
             first_port=ports[0],
@@ -196,13 +210,13 @@ def _start(argv: Sequence[str], environment: Mapping[str, str]) -> None:
     )
 
 
-def _pids(root: Path, n_nodes: int) -> tuple[int, ...]:
+def _pids(root: Path, n_nodes: int) -> list[int]:
     names = [*(f"slurmd.node{number}.pid" for number in range(1, n_nodes + 1)), "slurmctld.pid", "munged.pid"]
     end_s = time.monotonic() + _UP_DEADLINE_S
     while not all((root / name).exists() and (root / name).read_text().strip() for name in names):
         assert time.monotonic() < end_s, "Slurm's services did not start"
         time.sleep(0.05)
-    return tuple(int((root / name).read_text()) for name in names)
+    return [int((root / name).read_text()) for name in names]
 
 
 def _wait_until_idle(lab: SlurmLab, n_nodes: int) -> None:

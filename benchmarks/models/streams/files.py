@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.hashes import group_number
 from benchmarks.models.streams.account import step_times
 from benchmarks.models.streams.links import Carried
 from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, KERNELS, Op
@@ -24,7 +25,8 @@ _HEADER = (
     "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
     "Communication(Not Overlapped and Exclude Receive),Preparing"
 )
-_SMALL = ("MatMulV3", "FlashAttentionScoreGrad", "GroupedMatmul", "Add")
+#: What a small model runs. The optimizer is in every table, and knows nothing of samples.
+_SMALL = ("ApplyAdamWV2", "MatMulV3", "FlashAttentionScoreGrad", "GroupedMatmul", "Add")
 
 
 def write(program: Program, folder: Path) -> None:
@@ -54,15 +56,6 @@ def _clocks(program: Program) -> list[tuple[float, float]]:
     ]
 
 
-def group_hash(name: str) -> str:
-    """Return the number that operator names carry for a group (`double_hash`, msprof-analyze.md, 1.3)."""
-    first, second = 0, 0
-    for character in name:
-        first = (first * 29 + ord(character)) % 2**32
-        second = (second * 131 + ord(character)) % 2**32
-    return str(first * 2**32 + second)
-
-
 class _RankFiles:
     """The files of one rank."""
 
@@ -73,7 +66,7 @@ class _RankFiles:
         self.ops = program.ops[rank]
         self.mine = [(name, ranks) for name, ranks in program.groups.items() if rank in ranks]
         self.ids = {name: f"group_name_{number}" for number, name in enumerate(program.groups)}
-        self.hashes = {name: group_hash(one) for name, one in self.ids.items()}
+        self.hashes = {name: group_number(one) for name, one in self.ids.items()}
         self.counts: dict[str, int] = {}
 
     def write(self, capture: Path, output: Path) -> None:

@@ -65,18 +65,13 @@ class WhatIf:
         """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
         graph = self._graph
         if graph is None or self.replay is None or self.replay.error_share > refuse_above:
-            return [Saving(None, None, bound_us=_bound(self._view, one)) for one in suspects]
+            return [Saving(None, None, bound_us=_bound(self._view, one, suspects)) for one in suspects]
         found = self._saved(graph, [[one] for one in suspects])
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
-        cumulative, added = self._greedy(graph, suspects, alone)
-        faults = [i for i, one in enumerate(suspects) if one.is_alarm]
-        if not all(suspects[i].is_alarm for i in _costliest(suspects, alone)):
-            # Uneven work stays, and what it hides is no fault's cost.
-            _, among = self._greedy(graph, [suspects[i] for i in faults], [alone[i] for i in faults])
-            for i, us in zip(faults, among, strict=True):
-                added[i] = us
+        cumulative = self._greedy(graph, suspects, alone)
+        added = self._after_others(graph, suspects, alone)
         return [
-            Saving(None, None, bound_us=_bound(self._view, one))
+            Saving(None, None, bound_us=_bound(self._view, one, suspects))
             if np.isnan(found[i])
             else Saving(found[i], cumulative[i], added[i])
             for i, one in enumerate(suspects)
@@ -144,15 +139,26 @@ class WhatIf:
             return float(by_step[good].sum() / known * excess.mean())
         return float("nan") if excess.any() else 0.0
 
-    def _greedy(
-        self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]
-    ) -> tuple[list[float], list[float]]:
-        """Savings one after the other: the costliest first, then what is costliest once that is repaired.
+    def _after_others(self, graph: Graph, suspects: Sequence[Suspect], alone: Sequence[float]) -> list[float]:
+        """What each fault saves once all others are repaired: equal faults hide each other alike.
 
-        Returns what is saved up to each one, and what each one adds.
+        Work that is uneven by design stays, and what it hides is no fault's cost.
         """
-        cumulative = [max(alone, default=0.0)] * len(suspects)
         added = [0.0] * len(suspects)
+        faults = [i for i, one in enumerate(suspects) if one.is_alarm]
+        chosen = [faults[i] for i in _most_lost([suspects[i] for i in faults], [alone[i] for i in faults])]
+        if len(chosen) < 2:
+            return added
+        every = [suspects[i] for i in chosen]
+        without = [[one for one in every if one is not suspects[i]] for i in chosen]
+        together, *rest = np.nan_to_num(self._saved(graph, [every, *without])).tolist()
+        for i, saved in zip(chosen, rest, strict=True):
+            added[i] = max(0.0, together - saved)
+        return added
+
+    def _greedy(self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
+        """Savings one after the other, up to each one: the costliest first, then what is costliest then."""
+        cumulative = [max(alone, default=0.0)] * len(suspects)
         left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
         rest = set(range(len(suspects))) - set(left)
         while left:
@@ -162,18 +168,30 @@ class WhatIf:
                 else [alone[i] for i in left]
             )
             pick = int(np.argmax(gains))
-            added[left[pick]] = max(0.0, gains[pick] - best)
             best = max(best, gains[pick])
             cumulative[left[pick]] = best
             fixed.append(suspects[left.pop(pick)])
         for i in rest:
             cumulative[i] = best
-        return cumulative, added
+        return cumulative
 
 
 def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
     """Positions of the suspects that are repaired one after the other, the costliest first."""
     return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
+
+
+def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
+    """Positions of the faults that are repaired together: the costliest, and those that lose the most time.
+
+    Faults that hide each other cost nothing alone.
+    """
+
+    def lost_us(one: Suspect) -> float:
+        return 0.0 if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
+
+    by_loss = sorted(range(len(suspects)), key=lambda i: (-lost_us(suspects[i]), suspects[i].key))
+    return sorted({*_costliest(suspects, alone), *by_loss[:N_GREEDY]})
 
 
 def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
@@ -234,11 +252,11 @@ def _good_steps(error: FloatArray) -> BoolArray:
     return good if good.mean() >= GOOD_SHARE else np.ones(len(good), bool)
 
 
-def _bound(view: JobView, suspect: Suspect) -> float | None:
+def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> float | None:
     """Upper bound of the saving, step by step.
 
-    Local time: the lead of the latest suspect over the latest other rank of its role, at most the
-    excess. Links: the transfer time that the busiest rank would save.
+    Local time: the lead of the latest suspect over the latest other rank of its role that no alarm is
+    about, at most the excess. Links: the transfer time that the busiest rank would save.
     """
     if suspect.link_factor is not None and view.graph is not None:
         graph = view.graph
@@ -249,7 +267,10 @@ def _bound(view: JobView, suspect: Suspect) -> float | None:
         return None
     local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
     members = (suspect.excess_us > 0).any(axis=1)
-    peers = ~members & np.isin(view.role, view.role[members])
+    accused = {
+        rank for one in all_suspects if one.is_alarm and one.excess_us is not None for rank in one.ranks
+    }
+    peers = ~members & np.isin(view.role, view.role[members]) & ~np.isin(view.ranks, list(accused))
     if not members.any() or not peers.any():
         return None
     lead = local[members].max(axis=0) - local[peers].max(axis=0)

@@ -34,6 +34,7 @@ from cluster_analysis.thresholds.hosts import (
     COMPARABLE_SHARE,
     ENOUGH_HOSTS,
     ENOUGH_IDLE_HOSTS,
+    ENOUGH_UNITS_DF,
     FEW_UNITS,
     FEW_UNITS_FACTOR,
     FEWEST_SLOW,
@@ -181,8 +182,9 @@ def _step_error(
 ) -> tuple[float, float]:
     """Standard error of a host's level over steps, from how its peer hosts scatter from step to step.
 
-    Fewer than `enough` say little on that; there the difference's own scatter counts too. And its degrees of
-    freedom: few hosts in few steps may all be steady by chance, while samples differ in length.
+    And its degrees of freedom. What the hosts compute on is independent: many replicas tell the scatter well.
+    Fewer than `enough` hosts with few of them may all be steady by chance, while samples differ in length:
+    there the difference's own scatter counts too.
     """
     n_steps = values.shape[1]
     if n_steps <= 2:
@@ -190,7 +192,13 @@ def _step_error(
     hosts = medians_by(values[peers], view.host[peers])
     noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
     df = MAD_EFFICIENCY * len(hosts) * (n_steps - 1)
-    if len(hosts) < enough:
+    unit = _independent(view)
+    units = medians_by(values[peers], unit[peers])
+    units_df = MAD_EFFICIENCY * len(units) * (n_steps - 1)
+    if units_df >= ENOUGH_UNITS_DF:
+        each = float(np.nan_to_num(sigma(units - median(units, 1)[:, None])))
+        noise, df = max(noise, each / np.sqrt(len(np.unique(unit[inside])))), units_df
+    elif len(hosts) < enough:
         difference = median(values[inside], 0) - median(hosts, 0)
         difference = difference[np.isfinite(difference)]
         own = float(difference.std(ddof=1)) if len(difference) > 2 else 0.0
@@ -202,8 +210,8 @@ def _step_error(
 def _spread_of_hosts(
     view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
 ) -> float:
-    """How far other hosts lie apart. Computing follows data and experts: there TP/CP peers are the unit."""
-    unit = view.tp_cp_peers if metric.is_log and (view.tp_cp_peers[inside] >= 0).all() else view.host
+    """How far other hosts lie apart. Computing follows data: there what shares data is the unit."""
+    unit = _independent(view) if metric.is_log else view.host
     units = np.unique(unit[peers])
     if len(units) < 2:
         return 0.0
@@ -212,6 +220,14 @@ def _spread_of_hosts(
     if len(units) <= FEW_UNITS:
         spread = max(spread, float(np.abs(levels).max()) / FEW_UNITS_FACTOR)
     return float(spread / np.sqrt(len(np.unique(unit[inside]))))
+
+
+def _independent(view: JobView) -> IntArray:
+    """Codes (R,) of what works on data of its own: replicas, else tensor-parallel groups, else hosts."""
+    for codes in (view.replica, view.tp_cp_peers):
+        if (codes >= 0).all():
+            return codes
+    return view.host
 
 
 def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:

@@ -27,6 +27,7 @@ from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, me
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.devices import FAR_ABOVE_FACTOR, SHORT_SHARE, TREND_SIGMAS
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.peers import EVENT_SIGMAS
 from cluster_run.findings import Evidence, Pattern
 
 
@@ -82,7 +83,11 @@ def rank_suspects(
     shortest = np.where(events, series, np.inf).min(axis=1)
     is_brief = intermittent & (p_events < p_lasting) & (shortest >= FAR_ABOVE_FACTOR * deviation.level)
     persistent &= ~is_brief
-    suspected = persistent | trend | intermittent | excluded
+    single = (
+        _single_events(view, metric, deviation, series, limits)
+        & ~(persistent | trend | intermittent)[:, None]
+    )
+    suspected = persistent | trend | intermittent | single.any(axis=1) | excluded
     usual = _range_of_healthy(view, deviation.level[:, None], suspected)
     farthest = _range_of_healthy(view, series, suspected)
     found = []
@@ -98,7 +103,41 @@ def rank_suspects(
         ):
             p_value = 0.0  # counting alone calls two events of five chance in a small job, however large
         found.append(replace(one, p_value=p_value))
+    for rank in np.flatnonzero(single.any(axis=1) & ~excluded):
+        one = _suspect(
+            view, metric, deviation, series, rank=int(rank), pattern="transient", events=single[rank]
+        )
+        # Experts may hold anybody's tokens for a step.
+        found.append(
+            replace(one, confidence="medium", is_alarm=not view.has_experts or view.dense is not None)
+        )
     return found
+
+
+def _single_events(
+    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds
+) -> BoolArray:
+    """Steps (R, S) in which one device computes so much longer than anybody ever does that it is no chance.
+
+    One step says nothing of idle time, which healthy hosts have by accident. Computing has no accidents: it
+    is what kernels took. Beyond all other cells of the role, on either side, by as much as an alarm must be.
+    """
+    events = np.zeros(series.shape, bool)
+    if not metric.is_log or series.shape[1] < limits.min_steps_confident:
+        return events
+    known = np.abs(np.nan_to_num(series))
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = np.flatnonzero(view.role == role)
+        cells = known[inside]
+        if cells.size < 2 or len(inside) <= limits.min_peers:
+            continue
+        at = np.unravel_index(int(np.argmax(cells)), cells.shape)
+        rank, step = int(inside[at[0]]), int(at[1])
+        others = cells.copy()
+        others[at] = 0.0
+        far = series[rank, step] >= limits.range_factor * max(float(others.max()), limits.natural_effect / 2)
+        events[rank, step] = far and series[rank, step] >= EVENT_SIGMAS * deviation.event_scale[rank, step]
+    return events
 
 
 def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> FloatArray:
@@ -203,7 +242,7 @@ def _suspect(
     time = np.nan_to_num(metric.time_us[rank])
     if pattern == "persistent":
         own, where_steps = _lasting(series[rank], deviation, rank), np.ones(n_steps, bool)
-    elif pattern == "intermittent":
+    elif pattern in ("intermittent", "transient"):
         own, where_steps = np.where(events, series[rank], 0.0), events
     else:
         slope = float(theil_sen(series[rank : rank + 1])[0])

@@ -170,7 +170,8 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
     """Return what all ranks of a replica share in a step, (R, S): its data were longer.
 
     The share is the median of the replica's ranks in other stages; with one stage it is that of the
-    rank's TP/CP peers, unless `elsewhere`. It is weighted by how far ranks follow it (`_regression`): with
+    rank's TP/CP peers. `elsewhere`: of its ranks in other stages on other hosts, so that a host that holds
+    all of a replica is not explained away. It is weighted by how far ranks follow it (`_regression`): with
     equal data nothing is taken out.
     """
     none = np.zeros(raw.shape)
@@ -185,7 +186,12 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
             others = np.flatnonzero(inside & (view.role != role))
             if not len(own) or (len(roles) == 1 and elsewhere):
                 continue
-            if len(others):
+            if elsewhere:
+                for host in np.unique(view.host[own]):
+                    away = others[(view.host[others] != host) | (view.host[others] < 0)]
+                    if len(away):
+                        effect[own[view.host[own] == host]] = median(raw[away], 0)
+            elif len(others):
                 effect[own] = median(raw[others], 0)
             elif len(own) > 2:
                 effect[own] = others_median(raw[own])

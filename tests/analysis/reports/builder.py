@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import places_of
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo
@@ -194,7 +195,12 @@ def _result(job: Job, verdict: str, findings: tuple[Finding, ...]) -> AnalysisRe
         step_ms=_step_ms(job),
         sources=("ascend_pt/text",),
         parallel=topology.parallel,
+        name="run1",
+        path="/data/run1",
+        captured="2026-05-13T02:10:00",
+        command="cluster-analyse run1",
     )
+    findings = tuple(replace(one, places=places_of(one, topology)) for one in findings)
     document = FindingsDocument("0.1.0", run, verdict, findings, ())  # type: ignore[arg-type]
     return AnalysisResult(document, topology, _tables(job, topology))
 

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.progress_events import SilentListener
+from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
-from tests.collect.helpers import PLAIN, collected, host_tree, make_capture, spec_for, tree
+from demo.tcp_proxy import TcpProxy
+from tests.collect.helpers import PLAIN, collected, host_tree, make_capture, spec_for, through, tree
 
 pytestmark = pytest.mark.slow  # a few seconds each: that is what a cap is for
 
@@ -45,3 +48,29 @@ def test_hosts_share_the_cap_of_all(lab: SshLab, server: SshServer, tmp_path: Pa
     took_s = time.monotonic() - began_s
     assert {host.state for host in manifest.hosts} == {"complete"}
     assert sum(host.wire_bytes for host in manifest.hosts) - BURST <= RATE * took_s
+
+
+@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+def test_a_host_sends_no_further_ahead_than_the_cap_lets_pass(
+    own_lab: SshLab, tmp_path: Path, transport: str
+) -> None:
+    """What crosses the network and is not taken yet lies in memory: a large file must not pile up there."""
+    make_capture(tmp_path / "host", size_bytes=30_000 * KB)
+    server = own_lab.start("127.0.0.2")
+    ahead: list[int] = []
+    with TcpProxy(server.address, server.port) as proxy:
+
+        class Watch(SilentListener):
+            n_bytes = 0
+
+            def bytes_received(self, host: HostId, n_bytes: int) -> None:
+                self.n_bytes += n_bytes
+                ahead.append(proxy.n_bytes - self.n_bytes)
+
+        spec = through(
+            spec_for(own_lab, server, tmp_path / "host", transport=transport), proxy, own_lab, server
+        )
+        rate = 10_000 * KB
+        manifest = collected(spec, tmp_path / "run", replace(PLAIN, bandwidth_bytes_per_s=rate), Watch())
+    assert manifest.hosts[0].state == "complete"
+    assert max(ahead) < rate // 4 + 2000 * KB

@@ -178,7 +178,8 @@ def test_the_rank_table_is_copied_under_its_own_name(lab: SshLab, server: SshSer
     make_capture(tmp_path / "host")
     for name, copied in (("rank_table_2p.json", "rank_table_2p.json"), ("hccl.cfg", "hccl.cfg.json")):
         table = tmp_path / name
-        table.write_text('{"version": "1.0"}')
+        device = '{"device_id": "0", "rank_id": "0"}'
+        table.write_text(f'{{"version": "1.0", "server_list": [{{"server_id": "s", "device": [{device}]}}]}}')
         run = tmp_path / f"run-{name}"
         collected(spec_for(lab, server, tmp_path / "host"), run, rank_table=table)
         assert (run / copied).read_bytes() == table.read_bytes()

@@ -12,15 +12,15 @@ from cluster_collect.transports.ssh.by_asyncssh.files import AsyncsshFiles
 from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
 
-_WINDOW_BYTES = 8 << 20
 _CLOSE_DEADLINE_S = 3.0
 
 
 class AsyncsshConnection:
     """One logged-in connection."""
 
-    def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
+    def __init__(self, connection: asyncssh.SSHClientConnection, window_bytes: int) -> None:
         self._connection = connection
+        self._window_bytes = window_bytes
 
     async def start(self, command: str, receive: Receive) -> AsyncsshCommand:
         """Start a command; its output goes to `receive` straight from the packet."""
@@ -30,7 +30,7 @@ class AsyncsshConnection:
                 lambda: session,
                 command,
                 encoding=None,
-                window=_WINDOW_BYTES,
+                window=self._window_bytes,
                 request_pty=False,
             )
         except asyncssh.ChannelOpenError as error:
@@ -105,6 +105,8 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
     def __init__(self, output: CommandOutput) -> None:
         self.output = output
         self._channel: Any = None
+        self._resume_at_s = 0.0
+        self._pausing: asyncio.Handle | None = None
         self._resume: asyncio.TimerHandle | None = None
 
     def connection_made(self, chan: Any) -> None:
@@ -118,9 +120,18 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
             return
         pause_s = self.output.take(data)
         if pause_s > 0:
-            self._channel.pause_reading()
-            self._cancel_resume()
-            self._resume = asyncio.get_running_loop().call_later(pause_s, self._channel.resume_reading)
+            # Not at once: with the first packet that it gives us, asyncssh lets the host send as much again
+            # as it still keeps for us. So we take all that it keeps, and pause for all of that.
+            loop = asyncio.get_running_loop()
+            self._resume_at_s = loop.time() + pause_s
+            if self._pausing is None:
+                self._pausing = loop.call_soon(self._pause)
+
+    def _pause(self) -> None:
+        self._pausing = None
+        self._channel.pause_reading()
+        self._cancel_resume()
+        self._resume = asyncio.get_running_loop().call_at(self._resume_at_s, self._channel.resume_reading)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The channel is closed, by its end or with the connection."""
@@ -130,6 +141,8 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
         """Drop whatever still arrives."""
         self.output.forget()
         self._cancel_resume()
+        if self._pausing is not None:
+            self._pausing.cancel()
 
     def _cancel_resume(self) -> None:
         if self._resume is not None:

@@ -15,15 +15,15 @@ from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, tr
 from cluster_collect.transports.ssh.by_paramiko.files import ParamikoFiles
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
 
-_WINDOW_BYTES = 8 << 20
 _READ_BYTES = 128 * 1024
 
 
 class ParamikoConnection:
     """One logged-in connection; `opened` holds its jump connections, the target last."""
 
-    def __init__(self, opened: list[paramiko.Transport]) -> None:
+    def __init__(self, opened: list[paramiko.Transport], window_bytes: int) -> None:
         self._opened = opened
+        self._window_bytes = window_bytes
         self._commands: list[ParamikoCommand] = []
 
     async def start(self, command: str, receive: Receive) -> ParamikoCommand:
@@ -36,7 +36,7 @@ class ParamikoConnection:
         return self._commands[-1]
 
     def _start(self, command: str) -> paramiko.Channel:
-        channel = self._opened[-1].open_session(window_size=_WINDOW_BYTES)
+        channel = self._opened[-1].open_session(window_size=self._window_bytes)
         channel.exec_command(command)
         return channel
 

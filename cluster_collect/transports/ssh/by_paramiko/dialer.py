@@ -6,6 +6,7 @@ are asyncssh's alone.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from typing import Any
@@ -28,9 +29,11 @@ from cluster_collect.transports.ssh.host_keys import (
     user_known_hosts,
 )
 from cluster_collect.transports.ssh.jumps import Jump, parse_jump
+from cluster_collect.transports.ssh.window import window_bytes
 
-_WINDOW_BYTES = 8 << 20
 _KEEPALIVE_S = 15
+# What its threads log comes as errors too; unheard, Python would print it with tracebacks.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 
@@ -66,7 +69,7 @@ class ParamikoDialer:
         for text in filter(None, jumps.split(",") if jumps.lower() != "none" else []):
             through = self._open(spec, parse_jump(text), config, through, opened)
         self._open(spec, Jump(spec.user, spec.address, spec.port), config, through, opened, spec.password)
-        return ParamikoConnection(opened)
+        return ParamikoConnection(opened, window_bytes(spec, self._options))
 
     def _open(
         self,
@@ -91,7 +94,7 @@ class ParamikoDialer:
         )
         try:
             transport = paramiko.Transport(
-                self._socket(name, port, through), default_window_size=_WINDOW_BYTES
+                self._socket(name, port, through), default_window_size=window_bytes(spec, self._options)
             )
             opened.append(transport)
             address = str(transport.getpeername()[0]) if through is None else name
