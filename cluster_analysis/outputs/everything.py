@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.engine.tasks import collectives_of_step
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
 from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.reports import parquet
+from cluster_analysis.reports import changes, parquet
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import now
-from cluster_run.findings_json import document_to_json
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
@@ -99,5 +99,10 @@ def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> N
 
 
 def _comparison_json(comparison: Comparison) -> str:
-    document = {"schema": COMPARISON_SCHEMA, **asdict(comparison)}
+    document = {
+        "schema": COMPARISON_SCHEMA,
+        "changes": [asdict(one) for one in comparison.changes],
+        "summary": [one.en for one in changes.summary(comparison)],
+        "refusals": [one.en for one in changes.refusals(comparison)],
+    }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
