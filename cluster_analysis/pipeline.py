@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cluster_analysis.describe.everything import described
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
@@ -228,8 +229,10 @@ def judged(examined: Examined) -> AnalysisResult:
         "links": found.links,
         "operators": evidence.operators,
         "iterations": read.iterations,
+        "packets": evidence.packets,
         **read.figures,
     }
+    tables |= described(tables, topology)
     return AnalysisResult(
         document=document, topology=topology, tables=tables, addresses=examined.shown_addresses
     )

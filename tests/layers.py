@@ -111,10 +111,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
+        "cluster_analysis.describe": (
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
-            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
-            "cluster_analysis.result cluster_analysis.sentences cluster_analysis.run_header "
+            "cluster_analysis.describe cluster_analysis.discovery cluster_analysis.engine "
+            "cluster_analysis.options cluster_analysis.result cluster_analysis.sentences "
+            "cluster_analysis.run_header "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.findings_json": "cluster_analysis.sentences cluster_run",

@@ -22,6 +22,7 @@ from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.page.cube import build_cube
+from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
@@ -57,7 +58,7 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.")
+_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.")
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
@@ -76,6 +77,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         lstrip_blocks=True,
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
+    environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
     environment.globals.update(reason=reason, advice=advice, changes=changes)
     environment.globals.update(

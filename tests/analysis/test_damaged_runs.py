@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -36,7 +35,7 @@ FORMS = {
     "MindSpore as databases": ("db", "ms"),
     "MindSpore r1.x": ("r1", "ms"),
 }
-TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations", "apis", "counters")
+TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations")
 SPEC = JobSpec(tp=1, pp=2, dp=2, microbatches=2, steps=2, segments=1, ranks_per_host=2)
 FUZZ = settings(
     max_examples=20,
@@ -75,8 +74,7 @@ def read(root: Path) -> tuple[Capture, dict[Rank, RankTables]]:
 
 def rows(tables: RankTables) -> Rows:
     found: Rows = {}
-    for name in TABLES:
-        table: pa.Table = getattr(tables, name)
+    for name, table in ({one: getattr(tables, one) for one in TABLES} | dict(tables.figures)).items():
         found[name] = sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
     found["metadata"] = [{"metadata": tables.metadata}]
     return found

@@ -123,9 +123,11 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         return None
     sums = KernelSums()
     n_bad = 0
-    for text in _blocks(path, header):
+    skipped: list[int] = []
+    for text in _blocks(path, header, skipped, remark):
         durations, bad = numbers.to_float64(text[_DURATION])
-        n_bad += bad
+        is_time = pc.fill_null(pc.greater_equal(durations, 0), False)
+        n_bad += bad + (pc.sum(pc.less(durations, 0)).as_py() or 0)
         waits = numbers.to_float64(text[_WAIT])[0] if _WAIT in header else pa.nulls(len(text), pa.float64())
         columns = {
             key: pc.replace_substring(text[name], '"', "") if name in header else pa.repeat("", len(text))
@@ -133,7 +135,9 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         }
         block = pa.table({**columns, "us": durations, "wait_us": waits})
         is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
-        sums.add(block.filter(pc.and_(is_kernel, pc.is_valid(block["us"]))))
+        sums.add(block.filter(pc.and_(is_kernel, is_time)))
+    if skipped:
+        remark(left_out(len(skipped), "line", "other_number_of_cells"))
     if n_bad:
         remark(left_out(n_bad, "duration", "no_number"))
     return sums.table(rank)
@@ -151,27 +155,50 @@ def _header(path: Path) -> list[str]:
         raise BadFileError(fact("not_utf8", byte=error.start)) from error
 
 
-def _blocks(path: Path, header: list[str]) -> Iterator[pa.Table]:
+def _blocks(path: Path, header: list[str], skipped: list[int], remark: Remark) -> Iterator[pa.Table]:
+    """Yield the columns as text, without lines that have another number of cells or no end."""
     if len(set(header)) < len(header):
         raise BadFileError(fact("not_csv", detail="two columns have one name"))
     wanted = [name for name in (*_COLUMNS.values(), _DURATION, _WAIT) if name in header]
+    is_cut = _ends_in_a_line(path)
+
+    def skip(row: pa_csv.InvalidRow) -> str:
+        skipped.append(row.actual_columns)
+        return "skip"
+
     try:
         reader = pa_csv.open_csv(
             path,
             read_options=pa_csv.ReadOptions(
                 use_threads=False, column_names=header, skip_rows=1, block_size=_BLOCK_BYTES
             ),
-            # How many lines are left out is told by whoever reads the file for its sums.
-            parse_options=pa_csv.ParseOptions(invalid_row_handler=lambda _: "skip"),
+            parse_options=pa_csv.ParseOptions(invalid_row_handler=skip),
             convert_options=pa_csv.ConvertOptions(
                 include_columns=wanted,
                 column_types={name: pa.string() for name in wanted},
                 strings_can_be_null=False,
             ),
         )
+        held: pa.Table | None = None
         for batch in reader:
-            yield pa.Table.from_batches([batch])
+            if held is not None:
+                yield held
+            held = pa.Table.from_batches([batch])
+        if held is not None:
+            if is_cut:
+                remark(fact("truncated_last_line", byte=path.stat().st_size))
+            yield held.slice(0, held.num_rows - 1) if is_cut else held
     except pa.ArrowInvalid as error:
         if "Empty" in str(error):
             return
         raise BadFileError(fact("not_csv", detail=str(error).splitlines()[0][:300])) from error
+
+
+def _ends_in_a_line(path: Path) -> bool:
+    """Return whether a file ends inside a line: it was cut off there."""
+    with path.open("rb") as stream:
+        stream.seek(0, 2)
+        if not stream.tell():
+            return False
+        stream.seek(-1, 2)
+        return stream.read() not in (b"\n", b"\r")

@@ -178,3 +178,15 @@ def test_a_rank_that_was_not_read_does_not_move_the_mean_of_the_stages(tmp_path:
         with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path, selection=selection)) as run:
             found = {one.kind: summary(one) for one in judged(run).document.findings}
         assert "27 % above the mean of the 2 stages" in found["stage_imbalance"]
+
+
+def test_what_groups_of_two_wait_for_each_other_is_the_difference_that_insight_shows(tmp_path: Path) -> None:
+    with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path)) as run:
+        rows = judged(run).tables["communication"].to_pylist()
+    waits: dict[str, float] = {}
+    for row in rows:
+        waits[row["group"]] = waits.get(row["group"], 0.0) + row["wait_us"]
+    # Its list of slow ranks, totals: dp_cp (0,1), embd (0,2) and (1,3), mp (0,2) and (1,3), dp (2,3).
+    shown = (11_367.9, 86_364.6, 86_379.4, 3_978.44, 4_409.0, 9_682.12)
+    for one in shown:
+        assert any(wait == pytest.approx(one, rel=1e-4) for wait in waits.values()), one

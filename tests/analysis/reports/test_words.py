@@ -42,12 +42,16 @@ PREFIXES = (
     "method.",
     "replay.",
     "search.",
+    "described.",
     *(f"{one}." for one in COMPOSED),
 )
 
 
 def sources() -> str:
-    texts = [ASSETS.joinpath(name).read_text("utf-8") for name in ("report.html.j2", "baseline.html.j2")]
+    texts = [
+        ASSETS.joinpath(name).read_text("utf-8")
+        for name in ("report.html.j2", "baseline.html.j2", "described.html.j2")
+    ]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
     code = files("cluster_analysis.reports")
     texts += [code.joinpath(name).read_text("utf-8") for name in ("words.py",)]

@@ -1,0 +1,31 @@
+"""All tables that describe the job, made of those that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from cluster_analysis.describe.communication import by_group_and_type
+from cluster_analysis.describe.kernels import between_ranks, flops_of_ranks
+from cluster_analysis.describe.memory import peaks
+from cluster_analysis.describe.rules import advice
+from cluster_analysis.describe.stages import by_stage
+from cluster_analysis.tables.model import Topology
+
+
+def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, pa.Table]:
+    """Return the tables of `tables.described` by name.
+
+    Args:
+        tables: `steps`, `matched`, `packets` and those of `schema.FIGURES`.
+        topology: the ranks' stages.
+    """
+    made = {
+        "communication": by_group_and_type(tables["matched"]),
+        "kernel_spread": between_ranks(tables["kernels"], topology),
+        "flops": flops_of_ranks(tables["kernels"], tables["counters"]),
+        "memory_peaks": peaks(tables["memory"], tables["counters"], topology),
+        "stages": by_stage(tables["steps"], topology),
+    }
+    return {**made, "advice": advice({**tables, **made})}

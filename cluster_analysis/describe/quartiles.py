@@ -1,0 +1,27 @@
+"""Five numbers of a group of values, beside what they are of: the body of most tables here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import FloatArray
+
+#: Names of the columns, and which quantile each is.
+QUARTILES = {"min_us": 0.0, "q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "max_us": 1.0}
+
+
+def quartiles(values: FloatArray) -> dict[str, float | None]:
+    """Return minimum, quartiles and maximum (NumPy's linear interpolation); None where there is no value."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return dict.fromkeys(QUARTILES)
+    found = np.quantile(known, list(QUARTILES.values()))
+    return dict(zip(QUARTILES, map(float, found), strict=True))
+
+
+def table_of(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table of `schema`."""
+    return pa.Table.from_pylist(list(rows), schema=schema)

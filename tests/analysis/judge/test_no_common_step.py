@@ -1,0 +1,30 @@
+"""Ranks that recorded no step in common cannot be compared, and that is said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
+from tests.analysis.runs import file_of, write_small_run
+
+
+def test_ranks_without_a_common_step_are_a_problem_and_no_verdict(tmp_path: Path) -> None:
+    run = write_small_run(tmp_path / "run")
+    for name in ("step_trace_time.csv", "communication.json", "communication_matrix.json"):
+        path = file_of(run, 0, name)
+        text = path.read_text()
+        if path.suffix == ".csv":
+            lines = [
+                re.sub(r"^(\d+),", lambda cell: f"{int(cell[1]) + 100},", one) for one in text.splitlines()
+            ]
+            path.write_text("\n".join(lines) + "\n")
+        else:
+            path.write_text(re.sub(r'"step(\d+)"', lambda cell: f'"step{int(cell[1]) + 100}"', text))
+    with examined(AnalyseOptions(run, tmp_path / "out")) as one:
+        result = judged(one)
+    assert [one for one in result.document.problems if one.why == NO_COMMON_STEP]
+    assert NO_COMMON_STEP in result.document.notes
+    assert result.document.verdict != "healthy"
