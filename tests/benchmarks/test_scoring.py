@@ -25,7 +25,7 @@ def _finding(
         id=f"{kind}-{ranks}", kind=kind, severity=severity, ranks=ranks, hosts=(), links=(), cause="compute",
         pattern="persistent", steps=(), cost_ms_per_step=cost_ms,
         cost_share=None if cost_ms is None else cost_ms / 100, cumulative_saving_ms=None, confidence="high",
-        evidence=(), summary="", next_check="",
+        evidence=(),
     )  # type: ignore[arg-type]  # fmt: skip
 
 
