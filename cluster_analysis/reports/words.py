@@ -62,8 +62,6 @@ METRIC_NAMES = {
     "communication_not_overlapped": "exposed",
     "local": "gap",
 }
-#: More ranks than this are not told one by one where they are.
-_MAX_DEVICES = 2
 _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz", "ratio": "×"}
 
 
@@ -120,25 +118,6 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
         part = "port" if wording.is_port(finding) else "slow_nic"
         return dictionary.say(f"subject.{part}", who=_where(finding, dictionary))
     return dictionary.say(f"subject.{finding.kind}", who=who)
-
-
-def whereabouts(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> tuple[Phrase, ...]:
-    """Return which machine and device to go to: ranks and mapped hosts are no names on a door."""
-    topology = result.topology
-    named = [*finding.ranks, *(end for link in finding.links[:1] for end in (link.src, link.dst))]
-    ranks = [rank for rank in dict.fromkeys(named) if rank in topology.hosts and rank in topology.devices]
-    devices = tuple(
-        dictionary.say(
-            "next.device",
-            rank=rank,
-            device=topology.devices[rank],
-            host=host_phrase(topology.hosts[rank], result, dictionary),
-        )
-        for rank in ranks
-    )
-    # A whole host needs no list of its devices.
-    shown = devices if len(devices) <= _MAX_DEVICES else ()
-    return shown if result.addresses or not topology.hosts else (*shown, dictionary.say("next.hosts"))
 
 
 def _where(finding: Finding, dictionary: Dictionary) -> Phrase:

@@ -36,8 +36,7 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    # A line is checked against its own sum, so a last one without its end is taken where that holds.
-    text = read_all_columns(path, remark, keep_last=True)
+    text = _read_text(path, remark)
     if not {"step_num", "total", "iteration_interval"} <= set(text.column_names):
         raise BadFileError(fact("header_not_step_trace"))
     if text.num_rows == 0:
@@ -49,6 +48,22 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     once = without_repeated_steps(iterations, remark)
     is_once = pc.is_in(collectives["step"], value_set=once["step"].combine_chunks().drop_null())
     return _with_true_totals(once, remark), collectives.filter(is_once)
+
+
+def _read_text(path: Path, remark: Remark) -> pa.Table:
+    """Return the lines as text. A last one without its end is taken where its parts still add up.
+
+    Only where it ends with one of these parts: of a column behind them nobody knows whether it was cut.
+    """
+    text = read_all_columns(path, remark, keep_last=True)
+    if path.read_bytes().endswith((b"\n", b"\r")):
+        return text
+    row = text.slice(text.num_rows - 1).to_pylist()[0] if text.num_rows else {}
+    cells = [row.get(name) or "" for name in ("total", "iteration_interval", "fp_and_bp", "tail")]
+    is_whole = text.column_names[-1] == "tail" and all(cell.strip().isdecimal() for cell in cells)
+    if is_whole and abs(int(cells[0]) - sum(map(int, cells[1:]))) <= _TOLERANCE_US * numbers.TICKS_PER_US:
+        return text
+    return read_all_columns(path, remark)
 
 
 def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:

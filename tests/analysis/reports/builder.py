@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import places_of
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.facts import fact
@@ -137,7 +138,7 @@ def with_findings(result: AnalysisResult, number: int) -> AnalysisResult:
     """The same result with `number` findings of slow hosts."""
     first = result.document.findings[0]
     findings = tuple(
-        replace(first, id=f"slow_host-{i}", kind="slow_host", hosts=(HostId(str(i + 1)),))
+        replace(first, id=f"slow_host-{i}", kind="slow_host", hosts=(HostId(str(i + 1)),), places=())
         for i in range(number)
     )
     return replace(result, addresses={}, document=replace(result.document, findings=findings))
@@ -220,7 +221,12 @@ def _result(job: Job, verdict: str, findings: tuple[Finding, ...]) -> AnalysisRe
         step_ms=_step_ms(job),
         sources=("ascend_pt/text",),
         parallel=topology.parallel,
+        name="run1",
+        path="/data/run1",
+        captured="2026-05-13T02:10:00",
+        command="cluster-analyse run1",
     )
+    findings = tuple(replace(one, places=places_of(one, topology)) for one in findings)
     document = FindingsDocument("0.1.0", run, verdict, findings, ())  # type: ignore[arg-type]
     return AnalysisResult(document, topology, _tables(job, topology))
 

@@ -115,9 +115,10 @@ def test_the_first_screen_says_which_device_of_which_host_to_go_to():
     unnamed = Elements(html.render(result).decode()).text
     named = Elements(html.render(builder.with_addresses(result, {"1": "node01"})).decode()).text
 
-    assert "Rank 5 is device 5 of host 1. Hosts are numbered as in host_ips_mapping.txt" in unnamed
-    assert "Rank 5 is device 5 of host 1 (node01)." in named
-    assert "host_ips_mapping.txt" not in named
+    assert "rank 5 = host 1 / device 5" in unnamed
+    assert "npu-smi info -t common -i 5" in unnamed
+    assert "rank 5 = node01 / device 5" in named
+    assert "host_ips_mapping.txt" not in unnamed
 
 
 def test_nothing_is_loaded_from_anywhere(page):
@@ -161,7 +162,7 @@ def test_addresses_stay_out_unless_they_may_be_shown():
     named = builder.with_addresses(result, {"1": "node-secret-1"})
 
     assert b"node-secret" not in html.render(result)
-    assert "host 1 (node-secret-1)" in Elements(html.render(named).decode()).text
+    assert "rank 5 = node-secret-1 / device 5" in Elements(html.render(named).decode()).text
 
 
 def test_the_same_result_gives_the_same_bytes(page):

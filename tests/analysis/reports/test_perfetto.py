@@ -48,7 +48,8 @@ def test_every_operator_is_a_slice_and_every_rank_has_a_thread(content):
 
     assert len(slices) == 60 * 32
     assert {event["args"]["rank"] for event in slices} == set(range(32))
-    assert {f"rank {rank}" for rank in range(32)} <= set(threads)
+    wanted = {f"rank {rank} = host {rank // 8 + 1} / device {rank % 8}" for rank in range(32)}
+    assert wanted <= set(threads)
 
 
 def test_slices_of_one_thread_do_not_overlap(content):

@@ -90,4 +90,4 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
     named = replace(result, addresses={host: "node-17.cluster"})
 
     assert f"host {host} is node-17.cluster" in terminal.render(named, 100, colour=False)
-    assert "--show-addresses names them" in terminal.render(result, 100, colour=False)
+    assert "--show-addresses names the hosts" in terminal.render(result, 100, colour=False)
