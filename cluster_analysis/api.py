@@ -199,11 +199,11 @@ _COLUMNS = [
 
 def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
     finding = result.document.findings[position]
-    plain = {name: getattr(finding, name) for name in _COLUMNS if hasattr(finding, name)}
+    said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
+    plain = {name: getattr(finding, name) for name in _COLUMNS if name not in said}
     return {
         **plain,
-        "summary": summary(finding).en,
-        "next_check": next_check(finding).en,
+        **said,
         "links": [(link.src, link.dst, link.transport) for link in finding.links],
         "places": [place_text(place, result) for place in finding.places],
     }

@@ -126,6 +126,7 @@ ReasonKind = Literal[
     "not_of_form",
     "not_of_form_in",
     "of_part",
+    "two_columns_of_one_name",
     "no_column",
     "no_expected_column",
     "lacks_one_column",

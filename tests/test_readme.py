@@ -22,7 +22,12 @@ def test_the_readme_shows_what_the_demo_s_job_prints() -> None:
 
 
 def test_every_relative_link_of_the_documents_leads_to_a_file() -> None:
-    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    documents = [
+        ROOT / "README.md",
+        ROOT / "README.zh.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+    ]
     links = [
         (document, target)
         for document in documents
@@ -33,6 +38,16 @@ def test_every_relative_link_of_the_documents_leads_to_a_file() -> None:
         f"{document.name}: {target}" for document, target in links if not (document.parent / target).exists()
     ]
     assert not missing
+
+
+def test_the_chinese_readme_names_the_same_commands_options_kinds_and_documents() -> None:
+    chinese = (ROOT / "README.zh.md").read_text()
+
+    def facts(text: str) -> set[str]:
+        text = re.sub(r"<!-- demo:begin.*?demo:end -->", "", text, flags=re.DOTALL)
+        return {*re.findall(r"`([^`\n]+)`", text), *re.findall(r"\]\((docs/[^)]+\.md)\)", text)}
+
+    assert facts(chinese) == facts(README)
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_code() -> None:

@@ -136,9 +136,7 @@ class _Ticket:
             by_place = {
                 command.where: [one.text for one in asked if one.where == command.where] for command in asked
             }
-            code = [
-                line for where, texts in by_place.items() for line in (f"# {wording.plain(where)}", *texts)
-            ]
+            code = [line for where, texts in by_place.items() for line in (f"# {_in_code(where)}", *texts)]
             lines += ["```sh", *code, "```", ""]
         return lines
 
@@ -182,3 +180,8 @@ class _Ticket:
 
 def _escaped(text: str) -> str:
     return _MARKUP.sub(r"\\\1", wording.plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def _in_code(text: str) -> str:
+    """Return a name for a block of code, where nothing can be escaped: without what could be markup."""
+    return re.sub(r"[<>`]", "", wording.plain(text))

@@ -22,8 +22,8 @@ HEADINGS: Mapping[str, Template] = {
     "more_places": ("and {n} more", "另有 {n} 处"),
     "host_is": ("host {host} is {address}", "主机 {host} 是 {address}"),
     "hosts_hint": (
-        "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them.",
-        "主机编号见 host_ips_mapping.txt；用 --show-addresses 可显示地址。",
+        "--show-addresses names the hosts.",
+        "用 --show-addresses 可显示主机地址。",
     ),
     "baseline": ("Against the baseline", "与基线对比"),
     "nothing_compared": ("nothing could be compared", "无法比较"),

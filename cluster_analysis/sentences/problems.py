@@ -67,6 +67,7 @@ WHY: Mapping[ReasonKind, Template] = {
         "{place}（始于第 {byte} 字节）格式不符：{detail}",
     ),
     "of_part": ("its part {part} cannot be used", "其中的 {part} 无法使用"),
+    "two_columns_of_one_name": ("it has two columns of one name", "有两列同名"),
     "no_column": ("it has no column {columns:names}", "没有列 {columns:names}"),
     "no_expected_column": (
         "none of the expected columns is in its header: {header}",

@@ -158,7 +158,7 @@ def _header(path: Path) -> list[str]:
 def _blocks(path: Path, header: list[str], skipped: list[int], remark: Remark) -> Iterator[pa.Table]:
     """Yield the columns as text, without lines that have another number of cells or no end."""
     if len(set(header)) < len(header):
-        raise BadFileError(fact("not_csv", detail="two columns have one name"))
+        raise BadFileError(fact("two_columns_of_one_name"))
     wanted = [name for name in (*_COLUMNS.values(), _DURATION, _WAIT) if name in header]
     is_cut = _ends_in_a_line(path)
 

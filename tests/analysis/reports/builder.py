@@ -138,7 +138,7 @@ def with_findings(result: AnalysisResult, number: int) -> AnalysisResult:
     """The same result with `number` findings of slow hosts."""
     first = result.document.findings[0]
     findings = tuple(
-        replace(first, id=f"slow_host-{i}", kind="slow_host", hosts=(HostId(str(i + 1)),))
+        replace(first, id=f"slow_host-{i}", kind="slow_host", hosts=(HostId(str(i + 1)),), places=())
         for i in range(number)
     )
     return replace(result, addresses={}, document=replace(result.document, findings=findings))
