@@ -38,6 +38,7 @@ class AnalyseOptions:
     tls: TlsFiles | None = None
     write_report: bool = True
     write_timeline: bool = False
+    write_insight: bool | None = None
     show_addresses: bool = False
 
     @property

@@ -24,6 +24,8 @@ from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
 
+#: The files for Insight are about as large as what they are made of; larger ones only on demand.
+MAX_INSIGHT_BYTES = 512_000_000
 #: Version of comparison.json.
 COMPARISON_SCHEMA = "cluster-comparison/1"
 
@@ -34,6 +36,8 @@ class Written:
 
     result: AnalysisResult
     comparison: Comparison | None
+    #: Size that the files for Insight would have had, where they were left out because of it.
+    left_out_bytes: int | None = None
 
 
 def write_everything(examined: Examined, tell: Progress) -> Written:
@@ -44,7 +48,11 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
     """
     options = examined.options
     with new_output(options.output_folder) as folder:
-        with _meanwhile(lambda: _write_for_insight(examined, folder), examined.engine.n_workers > 1):
+        size_bytes = sum(source.size_bytes for source in examined.sources)
+        is_too_large = options.write_insight is None and size_bytes > MAX_INSIGHT_BYTES
+        wants_insight = options.write_insight if options.write_insight is not None else not is_too_large
+        insight = (lambda: _write_for_insight(examined, folder)) if wants_insight else _nothing
+        with _meanwhile(insight, examined.engine.n_workers > 1):
             tell("detecting", 0, 1)
             result = judged(examined)
             comparison = compared(examined, tell)
@@ -53,14 +61,19 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             if options.write_report:
                 tell("writing the report", 0, 1)
                 _write_report(result, comparison, folder / REPORT_NAME)
-            tell("writing files for Insight", 0, 1)
+            if wants_insight:
+                tell("writing files for Insight", 0, 1)
         if options.write_timeline:
             tell("writing the timeline", 0, 1)
             _write_timeline(examined, result, folder / TIMELINE_NAME)
         if comparison is not None:
             (folder / COMPARISON_NAME).write_text(_comparison_json(comparison), encoding="ascii")
         (folder / FINDINGS_NAME).write_text(document_to_json(result.document), encoding="ascii")
-    return Written(result, comparison)
+    return Written(result, comparison, size_bytes if is_too_large else None)
+
+
+def _nothing() -> None:
+    """Write no files for Insight."""
 
 
 @contextmanager

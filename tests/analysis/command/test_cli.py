@@ -235,6 +235,31 @@ def test_an_older_output_is_replaced_and_other_files_stay(shared_run: Path, tmp_
     assert not [name for name in names if name.startswith(".")]
 
 
+INSIGHT = {"cluster_communication.json", "cluster_communication_matrix.json", "communication_group.json"}
+
+
+def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
+    shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--json", "-q"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "findings.json").read_text()
+    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
+
+    assert main([str(shared_run), "--output", str(tmp_path), "--json", "--insight", "-q"]) == 0
+    assert {path.name for path in tmp_path.iterdir()} >= INSIGHT
+    assert main([str(shared_run), "--output", str(tmp_path), "--no-insight", "-q"]) == 0
+    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
+
+
+def test_files_for_insight_that_would_be_large_are_left_out_and_it_is_said(
+    shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_analysis.outputs.everything.MAX_INSIGHT_BYTES", 1000)
+    assert main([str(shared_run), "--output", str(tmp_path)]) == 0
+    assert "--insight writes them" in capsys.readouterr().err
+    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
+
+
 def test_a_stale_cache_of_insight_beside_the_run_is_pointed_out(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
