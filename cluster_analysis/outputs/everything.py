@@ -15,7 +15,7 @@ from cluster_analysis.engine.tasks import collectives_of_step
 from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
 from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.reports import parquet
+from cluster_analysis.reports import parquet, wording
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import now
 from cluster_run.findings_json import document_to_json
@@ -23,6 +23,7 @@ from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
+    from cluster_analysis.judge.told_before import Matched
 
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
@@ -55,7 +56,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
         with _meanwhile(insight, examined.engine.n_workers > 1):
             tell("detecting", 0, 1)
             result = judged(examined)
-            comparison = compared(examined, tell)
+            comparison = compared(examined, result, tell)
             tell("writing tables", 0, 1)
             parquet.write(result, folder / TABLES_NAME)
             if options.write_report:
@@ -112,5 +113,21 @@ def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> N
 
 
 def _comparison_json(comparison: Comparison) -> str:
-    document = {"schema": COMPARISON_SCHEMA, **asdict(comparison)}
+    plain = asdict(comparison)
+    del plain["findings"]
+    matched = {
+        state: [_matched_plain(one) for one in comparison.findings if one.state == state]
+        for state in ("fixed", "still", "new")
+    }
+    document = {"schema": COMPARISON_SCHEMA, **plain, **matched}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _matched_plain(one: Matched) -> dict[str, object]:
+    return {
+        "id": one.finding.id,
+        "kind": one.finding.kind,
+        "what": wording.subject(one.finding),
+        "before_ms": one.before.cost_ms_per_step if one.before else None,
+        "after_ms": one.after.cost_ms_per_step if one.after else None,
+    }

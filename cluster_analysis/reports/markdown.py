@@ -8,6 +8,8 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.commands import commands, place_text
 from cluster_analysis.reports.header import header_line
+from cluster_analysis.reports.since import since
+from cluster_analysis.reports.words import load_dictionary
 from cluster_analysis.result import AnalysisResult
 from cluster_run.findings import Finding, FindingsDocument
 
@@ -113,6 +115,7 @@ def _changes(baseline: Comparison) -> list[str]:
     lines = [
         "### Against the baseline",
         "",
+        *(f"- {_escaped(phrase.en)}" for _, phrase in since(baseline, load_dictionary())),
         *(f"- {_escaped(sentence)}" for sentence in baseline.summary[:8]),
     ]
     lines += [f"- not compared: {_escaped(refusal)}" for refusal in baseline.refusals]

@@ -12,6 +12,8 @@ from rich.text import Text
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.commands import commands, place_text
+from cluster_analysis.reports.since import since
+from cluster_analysis.reports.words import load_dictionary
 from cluster_analysis.result import AnalysisResult
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
@@ -121,6 +123,8 @@ def _print_next_checks(result: AnalysisResult, console: Console) -> None:
 def _print_changes(baseline: Comparison, console: Console) -> None:
     console.print()
     console.print(Text("Against the baseline", style="bold"))
+    for _, phrase in since(baseline, load_dictionary()):
+        console.print(Padding(Text(wording.plain(phrase.en)), (0, 0, 0, 2)))
     for sentence in baseline.summary[:MAX_CHANGES]:
         console.print(Padding(Text(wording.plain(sentence)), (0, 0, 0, 2)))
     if not baseline.summary and not any(change.is_certain for change in baseline.changes):

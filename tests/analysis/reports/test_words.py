@@ -42,6 +42,7 @@ PREFIXES = (
     "check.",
     "role.",
     "search.",
+    "since.",
     *(f"{one}." for one in COMPOSED),
 )
 
