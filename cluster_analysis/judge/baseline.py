@@ -116,7 +116,7 @@ def _parts_of_step(old: JobView, new: JobView) -> Iterable[Change]:
 
 def _of_mean_step(change: Change, old: JobView, new: JobView) -> Change:
     """Give the mean steps, which all reports tell, with the band that the steps' medians have."""
-    before, after = old.mean_step_us(), new.mean_step_us()
+    before, after = old.mean_step_us, new.mean_step_us
     share = after / before - 1.0
     moved = share - change.change_share
     return replace(
