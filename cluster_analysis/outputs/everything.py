@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.engine.tasks import collectives_of_step
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
 from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.reports import parquet, wording
+from cluster_analysis.reports import changes, parquet, wording
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import now
-from cluster_run.findings_json import document_to_json
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
@@ -113,13 +113,17 @@ def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> N
 
 
 def _comparison_json(comparison: Comparison) -> str:
-    plain = asdict(comparison)
-    del plain["findings"]
     matched = {
         state: [_matched_plain(one) for one in comparison.findings if one.state == state]
         for state in ("fixed", "still", "new")
     }
-    document = {"schema": COMPARISON_SCHEMA, **plain, **matched}
+    document = {
+        "schema": COMPARISON_SCHEMA,
+        "changes": [asdict(one) for one in comparison.changes],
+        "summary": [one.en for one in changes.summary(comparison)],
+        "refusals": [one.en for one in changes.refusals(comparison)],
+        **matched,
+    }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 

@@ -6,7 +6,8 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.judge.told_before import Matched
 from cluster_analysis.reports import words
 from cluster_analysis.reports.wording import format_ms
-from cluster_analysis.reports.words import Dictionary, Phrase
+from cluster_analysis.reports.words import Dictionary
+from cluster_analysis.sentences.phrase import Phrase
 
 #: More lines are not read.
 MAX_TOLD = 12

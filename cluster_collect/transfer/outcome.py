@@ -13,7 +13,7 @@ from cluster_collect.selection.ranks import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.intake import Intake
-from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_collect.transfer.survey import Survey
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, HostState
@@ -117,7 +117,7 @@ def why_not_all(spec: HostSpec, n_files: int, refused: Sequence[Refused], proble
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    return listing_failure(problem) if n_files else nothing_found(profiler_root(spec))
+    return listing_failure(problem) if n_files else nothing_found(spec.local or spec.profiler_root)
 
 
 def not_taken(refused: Refused) -> CollectedFile:

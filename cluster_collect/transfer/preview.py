@@ -22,7 +22,7 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
         HostError: it cannot be reached or listed.
     """
     survey, _ = await _look(dialer, spec, options)
-    selection = chosen(survey, spec, options.what)
+    selection = chosen(survey, spec, options)
     prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
     files = tuple(
         PlannedFile(
@@ -51,7 +51,7 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
         HostError: it cannot be reached or listed.
     """
     survey, login_s = await _look(dialer, spec, options)
-    selection = chosen(survey, spec, options.what)
+    selection = chosen(survey, spec, options)
     files = selection.files
     failure = why_not_all(spec, len(files), selection.refused, survey.problem)
     return HostCheck(

@@ -89,7 +89,8 @@ def test_a_second_call_gives_the_same_bytes(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1760000000")
     for name in ("one", "two"):
         assert main([str(shared_run), "--output", str(tmp_path / name), "-q"]) == 0
-    assert json.loads((tmp_path / "one/findings.json").read_text())["run"]["analysed"] == "2025-10-09T08:53:20Z"
+    analysed = json.loads((tmp_path / "one/findings.json").read_text())["run"]
+    assert analysed["analysed"] == "2025-10-09T08:53:20Z"
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 

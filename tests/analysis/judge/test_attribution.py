@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster_analysis.judge.cost.attribution import blame, chain
+from cluster_analysis.judge.cost.attribution import blame
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.sentences.chains import chain
 from tests.analysis.jobs import SMALL, Judged, judged
 
 
@@ -37,9 +38,12 @@ def test_nothing_changed_means_nobody_is_to_blame() -> None:
 
 def test_the_chain_names_who_waits_and_how_long() -> None:
     (finding,) = judged(SMALL, "slow_rank:1.4@5").alarms
-    assert finding.chain[0].startswith("In its ")
-    assert "rank 5" in finding.chain[0]
-    assert "ms a step" in finding.chain[0]
+    assert finding.chain[0].waits_for == "culprit"
+    assert finding.chain[0].ms_per_step > 0
+    said = chain(finding)[0].en
+    assert said.startswith("In its ")
+    assert "rank 5" in said
+    assert "ms a step" in said
     assert chain("rank 5", ()) == ()
 
 

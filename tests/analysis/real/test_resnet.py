@@ -10,6 +10,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.db.task_links_db import read_task_links
+from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.trace.calls import calls_of
@@ -21,7 +22,7 @@ pytestmark = needs_captures
 def test_stored_step_times_of_resnet_are_those_recomputed_from_its_tasks() -> None:
     capture, tables = read("resnet-2of8-pt-db")
     for source in capture.sources:
-        recomputed = read_task_steps(Path(source.files["profiler_db"]), source.rank, False, lambda _: None)
+        recomputed = read_task_steps(Path(source.files["profiler_db"]), source.rank, False, unheard)
         assert recomputed is not None
         for column in COLUMNS:
             (stored,), (computed,) = (
@@ -70,7 +71,7 @@ def test_kernels_summed_from_their_details_are_those_of_the_statistic() -> None:
 def test_links_of_resnet_summed_from_its_tasks_are_the_totals_of_its_matrix() -> None:
     capture, tables = read("resnet-2of8-pt-db")
     for source in capture.sources:
-        from_tasks = read_task_links(Path(source.files["profiler_db"]), source.rank, lambda _: None)
+        from_tasks = read_task_links(Path(source.files["profiler_db"]), source.rank, unheard)
         assert from_tasks is not None
         sums: dict[tuple[int, int, str], list[float]] = {}
         for row in from_tasks.to_pylist():
