@@ -40,6 +40,8 @@ format: setup    ## put the code into its form
 gold: setup      ## renew the gold files; read the difference before you commit it
 	RENEW_GOLD=1 $(BIN)/pytest -q tests/analysis/reports
 	$(BIN)/python -m tools.renew_readme
+	$(BIN)/python -m tools.renew_completions
+	$(BIN)/python -m tools.renew_fields
 
 picture: setup   ## take the README's picture anew, from the demo's job
 	@bash tools/system_packages.sh browser

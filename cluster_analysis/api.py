@@ -76,7 +76,8 @@ def analyse(
         show_addresses=show_addresses,
     )
     with examined(options) as one:
-        return Run(judged(one), compared(one))
+        result = judged(one)
+        return Run(result, compared(one, result))
 
 
 class Run:

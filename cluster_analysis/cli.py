@@ -39,7 +39,7 @@ _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "c
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit code. Nothing is raised."""
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = make_parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     sys.stdout.write(_rendered(written, arguments.format, _language(arguments.lang)))
     sys.stdout.flush()
     if not arguments.quiet:
-        _say_where(options)
+        _say_where(options, written)
     if arguments.open and options.write_report:
         import webbrowser  # noqa: PLC0415
 
@@ -143,12 +143,18 @@ def _language(wanted: str | None) -> Language:
     return "zh" if named.startswith("zh") else "en"
 
 
-def _say_where(options: AnalyseOptions) -> None:
+def _say_where(options: AnalyseOptions, written: Written) -> None:
     folder = options.output_folder
     print(
         f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
         file=sys.stderr,
     )
+    if written.left_out_bytes is not None:
+        print(
+            f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
+            "--insight writes them.",
+            file=sys.stderr,
+        )
     from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415
 
     cache = options.run / INSIGHT_CACHE_NAMES[0]
@@ -211,13 +217,16 @@ def _options(arguments: argparse.Namespace) -> AnalyseOptions:
         scratch=arguments.scratch,
         tls=TlsFiles(*tls_files) if all(tls_files) else None,
         write_report=arguments.report,
-        write_insight=arguments.insight,
         write_timeline=arguments.timeline,
+        write_insight=False
+        if arguments.insight is None and arguments.format == "json"
+        else arguments.insight,
         show_addresses=arguments.show_addresses,
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; the completions of shells are made of it, too."""
     parser = argparse.ArgumentParser(
         prog="cluster-analyse",
         description="Say what slowed a training job, and what it cost, from the profiler data of its ranks.",
@@ -242,6 +251,9 @@ def _parser() -> argparse.ArgumentParser:
         help="of the result on stdout",
     )
     out.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="short for --format json"
+    )
+    out.add_argument(
         "--lang",
         choices=("en", "zh"),
         help="language of the result on stdout, not of JSON (default: that of LC_ALL or LANG)",
@@ -252,8 +264,9 @@ def _parser() -> argparse.ArgumentParser:
     out.add_argument(
         "--insight",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="write the files that MindStudio Insight opens",
+        default=None,
+        help="write the files for MindStudio Insight (default: yes, but not with --json, nor for more than "
+        "512 MB of profiler data, as they are as large as that)",
     )
     out.add_argument("--timeline", action="store_true", help="write trace.json.gz for Perfetto")
     out.add_argument("--open", action="store_true", help="open report.html in a browser")

@@ -37,8 +37,8 @@ class AnalyseOptions:
     scratch: Path | None = None
     tls: TlsFiles | None = None
     write_report: bool = True
-    write_insight: bool = True
     write_timeline: bool = False
+    write_insight: bool | None = None
     show_addresses: bool = False
 
     @property

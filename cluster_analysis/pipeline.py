@@ -163,8 +163,12 @@ def _evidence(
     return laid_out(merged), problems
 
 
-def compared(examined_run: Examined, progress: Progress | None = None) -> Comparison | None:
+def compared(
+    examined_run: Examined, result: AnalysisResult, progress: Progress | None = None
+) -> Comparison | None:
     """Return what changed since the baseline that the options name, None where they name none.
+
+    `result` is what was found in the run; the older run is judged in the same way.
 
     Raises:
         InputError: the baseline cannot be analysed.
@@ -173,12 +177,17 @@ def compared(examined_run: Examined, progress: Progress | None = None) -> Compar
     if options.baseline is None:
         return None
     from cluster_analysis.judge.baseline import compare  # noqa: PLC0415
+    from cluster_analysis.judge.told_before import match_findings  # noqa: PLC0415
 
     # Steps are numbered anew in each run; only the choice of ranks means the same in both.
     selection = Selection(ranks=options.selection.ranks)
     older = replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
     with examined(older, progress) as before:
-        return compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
+        found = compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
+        if found.refusals:
+            return found
+        pairs = match_findings(judged(before).document.findings, result.document.findings)
+        return replace(found, findings=pairs)
 
 
 def judged(examined: Examined) -> AnalysisResult:

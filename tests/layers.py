@@ -127,6 +127,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
+            "cluster_analysis.judge.told_before "
             "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables "
             "cluster_analysis.sentences cluster_run"
         ),
@@ -141,7 +142,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.findings_json "
             "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
-            "cluster_analysis.judge.baseline cluster_analysis.run_header cluster_run"
+            "cluster_analysis.judge.baseline cluster_analysis.judge.told_before "
+            "cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         "cluster_simulate": "cluster_run",

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.judge.told_before import Matched
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
@@ -58,6 +59,7 @@ class Comparison:
 
     changes: tuple[Change, ...]
     refusals: tuple[Fact, ...] = ()
+    findings: tuple[Matched, ...] = ()
 
 
 def compare(
@@ -116,7 +118,23 @@ def _parts_of_step(old: JobView, new: JobView) -> Iterable[Change]:
         one, other = median(first, 0), median(second, 0)
         change = _change(what, name, f"{name}_us", one, other)  # type: ignore[arg-type]
         if change is not None:
-            yield change
+            yield _of_mean_step(change, old, new) if what == "step" else change
+
+
+def _of_mean_step(change: Change, old: JobView, new: JobView) -> Change:
+    """Give the mean steps, which all reports tell, with the band that the steps' medians have."""
+    before, after = old.mean_step_us, new.mean_step_us
+    share = after / before - 1.0
+    moved = share - change.change_share
+    return replace(
+        change,
+        before=before,
+        after=after,
+        change_share=share,
+        low_share=change.low_share + moved,
+        high_share=change.high_share + moved,
+        is_certain=change.is_certain and change.low_share * (change.low_share + moved) > 0,
+    )
 
 
 def _ranks(old: JobView, new: JobView) -> Iterable[Change]:

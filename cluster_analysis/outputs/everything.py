@@ -20,14 +20,17 @@ from cluster_analysis.insight.files import (
 )
 from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.reports import changes, parquet
+from cluster_analysis.reports import changes, parquet, wording
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import now
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
+    from cluster_analysis.judge.told_before import Matched
 
+#: The files for Insight are about as large as what they are made of; larger ones only on demand.
+MAX_INSIGHT_BYTES = 512_000_000
 #: Version of comparison.json.
 COMPARISON_SCHEMA = "cluster-comparison/1"
 
@@ -38,6 +41,8 @@ class Written:
 
     result: AnalysisResult
     comparison: Comparison | None
+    #: Size that the files for Insight would have had, where they were left out because of it.
+    left_out_bytes: int | None = None
 
 
 def write_everything(examined: Examined, tell: Progress) -> Written:
@@ -48,16 +53,20 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
     """
     options = examined.options
     with new_output(options.output_folder) as folder:
-        with _meanwhile(lambda: _write_for_insight(examined, folder), examined.engine.n_workers > 1):
+        size_bytes = sum(source.size_bytes for source in examined.sources)
+        is_too_large = options.write_insight is None and size_bytes > MAX_INSIGHT_BYTES
+        wants_insight = options.write_insight if options.write_insight is not None else not is_too_large
+        insight = (lambda: _write_for_insight(examined, folder)) if wants_insight else _nothing
+        with _meanwhile(insight, examined.engine.n_workers > 1):
             tell("detecting", 0, 1)
             result = judged(examined)
-            comparison = compared(examined, tell)
+            comparison = compared(examined, result, tell)
             tell("writing tables", 0, 1)
             parquet.write(result, folder / TABLES_NAME)
             if options.write_report:
                 tell("writing the report", 0, 1)
                 _write_report(result, comparison, folder / REPORT_NAME)
-            if options.write_insight:
+            if wants_insight:
                 tell("writing files for Insight", 0, 1)
         if options.write_timeline:
             tell("writing the timeline", 0, 1)
@@ -65,7 +74,11 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
         if comparison is not None:
             (folder / COMPARISON_NAME).write_text(_comparison_json(comparison), encoding="ascii")
         (folder / FINDINGS_NAME).write_text(document_to_json(result.document), encoding="ascii")
-    return Written(result, comparison)
+    return Written(result, comparison, size_bytes if is_too_large else None)
+
+
+def _nothing() -> None:
+    """Write no files for Insight."""
 
 
 @contextmanager
@@ -82,8 +95,6 @@ def _meanwhile(work: Callable[[], None], in_parallel: bool) -> Iterator[None]:
 
 
 def _write_for_insight(examined: Examined, folder: Path) -> None:
-    if not examined.options.write_insight:
-        return
     if is_database_job(examined.sources):
         write_database(examined, folder)
     else:
@@ -104,10 +115,25 @@ def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> N
 
 
 def _comparison_json(comparison: Comparison) -> str:
+    matched = {
+        state: [_matched_plain(one) for one in comparison.findings if one.state == state]
+        for state in ("fixed", "still", "new")
+    }
     document = {
         "schema": COMPARISON_SCHEMA,
         "changes": [asdict(one) for one in comparison.changes],
         "summary": [one.en for one in changes.summary(comparison)],
         "refusals": [one.en for one in changes.refusals(comparison)],
+        **matched,
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _matched_plain(one: Matched) -> dict[str, object]:
+    return {
+        "id": one.finding.id,
+        "kind": one.finding.kind,
+        "what": wording.subject(one.finding),
+        "before_ms": one.before.cost_ms_per_step if one.before else None,
+        "after_ms": one.after.cost_ms_per_step if one.after else None,
+    }

@@ -26,6 +26,7 @@ from cluster_analysis.reports.page.described import advice_rows, described_secti
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
+from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
@@ -89,6 +90,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         document=result.document,
         dictionary=dictionary,
         baseline=baseline,
+        since=since(baseline, dictionary) if baseline else (),
         parts=parts,
         culprit=blamed(result.document),
         unusual_steps=unusual_steps(result),

@@ -10,6 +10,7 @@ from cluster_analysis.reports import changes, wording, words
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.header import header_phrases
 from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.since import since
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.chains import chain
@@ -145,6 +146,7 @@ class _Ticket:
         lines = [
             f"### {self.said(say('baseline'))}",
             "",
+            *(f"- {self.said(phrase)}" for _, phrase in since(baseline, self.dictionary)),
             *(f"- {self.said(sentence)}" for sentence in sentences[:8]),
         ]
         lines += [f"- {self.said(say('not_compared', why=why))}" for why in refused]
@@ -176,6 +178,11 @@ class _Ticket:
             *(f"- {self.said(one)}" for one in phrases),
             "",
         ]
+
+
+def _in_code(text: str) -> str:
+    """Return a name for a block of code, where nothing can be escaped: without what could be markup."""
+    return re.sub(r"[<>`]", "", wording.plain(text))
 
 
 def _escaped(text: str) -> str:

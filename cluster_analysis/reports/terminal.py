@@ -13,6 +13,7 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.since import since
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
@@ -133,6 +134,8 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
 def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:
     console.print()
     console.print(Text(say("baseline").of(language), style="bold"))
+    for _, phrase in since(baseline, words.load_dictionary()):
+        console.print(Padding(Text(wording.plain(phrase.of(language))), (0, 0, 0, 2)))
     sentences = changes.summary(baseline)
     for sentence in sentences[:MAX_CHANGES]:
         console.print(Padding(Text(wording.plain(sentence.of(language))), (0, 0, 0, 2)))

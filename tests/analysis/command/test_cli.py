@@ -77,9 +77,20 @@ def test_markdown_is_one_of_the_forms(shared_run: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith("## Degraded")
 
 
-def test_a_second_call_gives_the_same_bytes(shared_run: Path, tmp_path: Path) -> None:
+def test_a_second_call_gives_the_same_bytes(
+    shared_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("early", "late"):
+        assert main([str(shared_run), "--output", str(tmp_path / name), "-q"]) == 0
+    early, late = (digests(tmp_path / name) for name in ("early", "late"))
+    # Only the page tells the time.
+    assert {path for path in early if early[path] != late[path]} <= {"report.html"}
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1760000000")
     for name in ("one", "two"):
         assert main([str(shared_run), "--output", str(tmp_path / name), "-q"]) == 0
+    analysed = json.loads((tmp_path / "one/findings.json").read_text())["run"]
+    assert analysed["analysed"] == "2025-10-09T08:53:20Z"
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
@@ -233,6 +244,31 @@ def test_an_older_output_is_replaced_and_other_files_stay(shared_run: Path, tmp_
     assert "notes.txt" in names
     assert names.isdisjoint({"cluster_analysis.db", "cluster.db", "cluster.db-wal", "stale.parquet"})
     assert not [name for name in names if name.startswith(".")]
+
+
+INSIGHT = {"cluster_communication.json", "cluster_communication_matrix.json", "communication_group.json"}
+
+
+def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
+    shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(shared_run), "--output", str(tmp_path), "--json", "-q"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "findings.json").read_text()
+    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
+
+    assert main([str(shared_run), "--output", str(tmp_path), "--json", "--insight", "-q"]) == 0
+    assert {path.name for path in tmp_path.iterdir()} >= INSIGHT
+    assert main([str(shared_run), "--output", str(tmp_path), "--no-insight", "-q"]) == 0
+    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
+
+
+def test_files_for_insight_that_would_be_large_are_left_out_and_it_is_said(
+    shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_analysis.outputs.everything.MAX_INSIGHT_BYTES", 1000)
+    assert main([str(shared_run), "--output", str(tmp_path)]) == 0
+    assert "--insight writes them" in capsys.readouterr().err
+    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
 
 
 def test_a_stale_cache_of_insight_beside_the_run_is_pointed_out(

@@ -81,7 +81,7 @@ def test_many_findings_stay_within_a_screen():
     text = terminal.render(result, 100, colour=False)
 
     assert "35 more in findings.json and report.html" in text
-    assert len(text.splitlines()) <= 20
+    assert len(text.splitlines()) <= 24
 
 
 def test_with_addresses_the_hosts_of_the_findings_are_named():

@@ -43,6 +43,7 @@ PREFIXES = (
     "replay.",
     "search.",
     "described.",
+    "since.",
     *(f"{one}." for one in COMPOSED),
 )
 
