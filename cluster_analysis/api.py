@@ -16,6 +16,8 @@ from cluster_analysis.pipeline import compared, examined, judged
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.model import Selection
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument, Verdict
@@ -160,7 +162,7 @@ class Run:
     def _repr_html_(self) -> str:
         document = self.document
         rows = "".join(
-            f"<tr><td>{escape(one.severity)}</td><td>{escape(one.summary)}</td>"
+            f"<tr><td>{escape(one.severity)}</td><td>{escape(summary(one).en)}</td>"
             f"<td>{escape('; '.join(place_text(place, self._result) for place in one.places[:4]))}</td>"
             f"<td style='text-align:right'>{escape(wording.format_ms(one.cost_ms_per_step))}</td></tr>"
             for one in document.findings[:_MAX_SHOWN]
@@ -197,9 +199,11 @@ _COLUMNS = [
 
 def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
     finding = result.document.findings[position]
-    plain = {name: getattr(finding, name) for name in _COLUMNS}
+    plain = {name: getattr(finding, name) for name in _COLUMNS if hasattr(finding, name)}
     return {
         **plain,
+        "summary": summary(finding).en,
+        "next_check": next_check(finding).en,
         "links": [(link.src, link.dst, link.transport) for link in finding.links],
         "places": [place_text(place, result) for place in finding.places],
     }

@@ -9,7 +9,7 @@ from cluster_analysis.tables.model import Selection
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 #: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.
-NAMED_SCHEDULERS = ("auto", "threads", "processes", "slurm")
+NAMED_SCHEDULERS = ("auto", "threads", "processes", "dask", "slurm")
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 
 
@@ -37,6 +37,7 @@ class AnalyseOptions:
     scratch: Path | None = None
     tls: TlsFiles | None = None
     write_report: bool = True
+    write_insight: bool = True
     write_timeline: bool = False
     show_addresses: bool = False
 

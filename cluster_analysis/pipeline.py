@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.engine import tasks
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
+from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
@@ -24,18 +24,23 @@ from cluster_analysis.replay.graph import laid_out
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP, JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
-from cluster_analysis.trace.evidence import StepEvidence
 from cluster_run.errors import InputError
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
-from cluster_run.ids import HostId, Rank, Step, format_number_ranges
+from cluster_run.ids import HostId, Rank, format_number_ranges
 from cluster_run.problem import Problem
 from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
+
+
+#: Told a sentence for the user.
+Remark = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,15 @@ class Examined:
 
 
 @contextmanager
-def examined(options: AnalyseOptions, progress: Progress | None = None) -> Iterator[Examined]:
+def examined(
+    options: AnalyseOptions, progress: Progress | None = None, remark: Remark | None = None
+) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
+
+    Args:
+        options: what to analyse, and who does the work.
+        progress: told how far it is.
+        remark: told what the user should know of the engine before the work begins.
 
     Raises:
         InputError: nothing that could be analysed is there.
@@ -72,14 +84,17 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
     with scratch_directory(options.scratch) as scratch:
-        engine = open_engine(options, size_bytes, scratch)
+        engine = open_engine(options, sources, scratch)
         try:
+            if remark is not None:
+                for sentence in engine.remarks:
+                    remark(sentence)
             limit = options.memory_limit_bytes or default_limit_bytes()
-            stem = f"{scratch}/batch-" if must_file(engine.wants_files, size_bytes, limit) else ""
+            stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
             read = read_all(engine, sources, options.selection, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
-            evidence, problems = _reduce_all(engine, read, topology, tell)
+            evidence, problems = _evidence(engine, read, topology, tell)
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
@@ -89,18 +104,23 @@ def examined(options: AnalyseOptions, progress: Progress | None = None) -> Itera
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
     if not capture.sources:
-        why = f": {capture.problems[0].reason}" if capture.problems else ""
+        why = f": {reason(capture.problems[0]).en}" if capture.problems else ""
         raise InputError(
             f"{run}: no profiler data found{why}",
             "give a run directory, or one that holds *_ascend_pt, *_ascend_ms or PROF_* directories",
         )
     if selection.ranks is None:
-        return capture.sources
-    sources = tuple(source for source in capture.sources if source.rank in selection.ranks)
+        return tuple(map(_placed, capture.sources))
+    sources = tuple(_placed(source) for source in capture.sources if source.rank in selection.ranks)
     if not sources:
         found = format_number_ranges(source.rank for source in capture.sources)
         raise InputError(f"{run}: none of the ranks asked for is there", f"found are {found}")
     return sources
+
+
+def _placed(source: RankSource) -> RankSource:
+    """Return the source with paths that mean the same to workers, which run in other directories."""
+    return replace(source, files={role: os.path.abspath(file) for role, file in source.files.items()})
 
 
 def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Selection) -> Capture:
@@ -118,7 +138,7 @@ def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Sele
 
 def _counts_missing(problem: Problem) -> bool:
     """Return whether a problem is about all ranks that are missing together."""
-    return problem.rank is None and problem.reason.startswith("no profiler data of")
+    return problem.kind == "missing_ranks"
 
 
 def _topology(
@@ -131,35 +151,15 @@ def _topology(
     return replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
 
 
-def _reduce_all(
+def _evidence(
     engine: Engine, read: RanksRead, topology: Topology, tell: Progress
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    numbers = sorted(set(read.bulk_steps) | {Step(one) for one in read.steps["step"].unique().to_pylist()})
-    calls = [
-        (
-            step,
-            read.steps.filter(pc.equal(read.steps["step"], step)),
-            topology,
-            read.parts(step),
-        )
-        for step in numbers
-    ]
-    parts: list[StepEvidence] = []
-    problems: list[Problem] = []
-    tell("reducing steps", 0, len(numbers))
-    for step, outcome in zip(numbers, engine.run(tasks.reduce_parts, calls), strict=True):
-        if outcome.value is not None:
-            evidence, unmapped = outcome.value
-            parts.append(evidence)
-            # Groups that cannot be mapped are the same in each step: once is enough.
-            problems = problems or list(unmapped)
-        else:
-            problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
-        tell("reducing steps", len(parts), len(numbers))
+    """Return what all steps say together; their own tables are gone before the graph is laid out."""
+    parts, problems = reduce_all(engine, read, topology, tell)
     merged = merge_steps(parts, topology, read.operators, read.packets)
     merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
-    return laid_out(merged), tuple(problems)
+    return laid_out(merged), problems
 
 
 def compared(examined_run: Examined, progress: Progress | None = None) -> Comparison | None:
@@ -191,8 +191,7 @@ def judged(examined: Examined) -> AnalysisResult:
     problems = _one_a_file(capture.problems, read.problems)
     missing = sorted(expected - seen)
     if NO_COMMON_STEP in evidence.notes:
-        advice = "record the same steps on all ranks, or analyse each rank alone"
-        problems += (Problem(reason=NO_COMMON_STEP, advice=advice),)
+        problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
@@ -245,7 +244,7 @@ def _one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[
     for one in read:
         other = of_file.pop((one.rank, one.file), None)
         problems.append(
-            replace(one, reason=f"{one.reason}; {other.reason}", advice=one.advice or other.advice)
+            replace(one, also=(*one.also, other.why, *other.also), advice=one.advice or other.advice)
             if other
             else one
         )
@@ -274,17 +273,18 @@ def _unnamed_missing(
     unnamed = [rank for rank in missing if rank not in named]
     if not unnamed or any(_counts_missing(one) for one in problems):
         return ()
-    reason = f"no profiler data of {len(unnamed)} of {n_expected} ranks: {format_number_ranges(unnamed)}"
-    return (Problem(reason=reason, advice="collect them too; what they did is not known"),)
+    why = fact("missing_ranks", n_missing=len(unnamed), n_ranks=n_expected, ranks=tuple(unnamed))
+    return (Problem(why, advice="collect_them_too"),)
 
 
-def _batch_notes(read: RanksRead) -> list[str]:
+def _batch_notes(read: RanksRead) -> list[Fact]:
     return [note for one in read.summaries for note in one.notes]
 
 
 def _problem_order(problem: Problem) -> tuple[str, int, str, str]:
+    """By place, then by what a reader of findings.json sees: the order of it is the same in each run."""
     rank = -1 if problem.rank is None else problem.rank
-    return (problem.host or "", rank, problem.file, problem.reason)
+    return (problem.host or "", rank, problem.file, reason(problem).en)
 
 
 def _ranks_table(topology: Topology) -> pa.Table:

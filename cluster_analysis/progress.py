@@ -35,8 +35,13 @@ class ProgressLine:
     def say(self, text: str) -> None:
         """Write a message of its own, when verbose."""
         if self.is_verbose:
-            self.end()
-            self.stream.write(f"{text}\n")
+            self.remark(text)
+
+    def remark(self, text: str) -> None:
+        """Write a message of its own."""
+        self.end()
+        self.stream.write(f"{text}\n")
+        self.stream.flush()
 
     def end(self) -> None:
         """Take the line away."""

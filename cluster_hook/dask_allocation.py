@@ -31,6 +31,7 @@ _SETTINGS = {
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": WORKER_TTL,
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2",
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "inf",
+    "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "60s",
@@ -60,7 +61,7 @@ def dask_in_allocation(shared: Path, interface: str) -> Iterator[Allocation]:
 
     Args:
         shared: a directory that all nodes see; a directory of our own is made in it for the certificates.
-        interface: the network interface to use, like `ib0`; empty for Dask's own choice.
+        interface: the network interface to use, like `ib0`; empty for that by which the nodes reach this one.
 
     Raises:
         AllocationError: we are in no allocation, or the scheduler does not start.
@@ -77,17 +78,13 @@ def dask_in_allocation(shared: Path, interface: str) -> Iterator[Allocation]:
 
 
 def _write_certificates(directory: Path) -> None:
-    try:
-        # Late: only this way of working needs it. It also needs `cryptography`, which asyncssh brings.
-        from distributed.security import Security  # noqa: PLC0415
+    # Late: only this way of working needs it, and it brings Dask.
+    from cluster_analysis.engine.clusters.certificates import filed_certificates  # noqa: PLC0415
 
-        made = Security.temporary().get_tls_config_for_role("scheduler")  # type: ignore[no-untyped-call]
-    except ImportError as error:
-        raise AllocationError(f"no certificates can be made: {error}") from error
-    for name, content in (("ca.pem", made["ca_file"]), ("cert.pem", made["cert"]), ("key.pem", made["key"])):
-        path = directory / name
-        path.touch(mode=0o600)
-        path.write_text(content)
+    try:
+        filed_certificates(directory)
+    except ClusterError as error:
+        raise AllocationError(str(error)) from error
 
 
 def _tls_arguments(directory: Path) -> tuple[str, ...]:
@@ -101,11 +98,13 @@ def _tls_arguments(directory: Path) -> tuple[str, ...]:
 def _start_scheduler(stack: ExitStack, directory: Path, interface: str) -> str:
     file = directory / "scheduler.json"
     command = [
-        *(sys.executable, "-m", "dask", "scheduler", "--protocol=tls", "--port=0", "--no-dashboard"),
+        *(sys.executable, "-m", "dask", "scheduler", "--protocol=tls", "--port=0"),
+        # It serves some pages even without a dashboard: none, and on loopback.
+        *("--no-dashboard", "--dashboard-address=127.0.0.1:0"),
         f"--scheduler-file={file}",
         *_tls_arguments(directory),
         # Its --interface cannot be said together with TLS.
-        *([f"--host={_address_of(interface)}"] if interface else []),
+        f"--host={_own_address(interface)}",
     ]
     process = _start(stack, directory, command)
     end_s = time.monotonic() + _START_DEADLINE_S
@@ -116,6 +115,25 @@ def _start_scheduler(stack: ExitStack, directory: Path, interface: str) -> str:
         time.sleep(0.1)
     said = (directory / "log").read_text(errors="replace").strip().rpartition("\n")[2]
     raise AllocationError(f"the Dask scheduler did not start: {said or 'it said nothing'}")
+
+
+def _own_address(interface: str) -> str:
+    """Return where the scheduler listens: on the named interface, else where the job's nodes reach us."""
+    from cluster_analysis.engine.clusters.reach import (  # noqa: PLC0415
+        address_towards,
+        slurm_node_addresses,
+    )
+
+    if interface:
+        return _address_of(interface)
+    nodes = os.environ.get("SLURM_JOB_NODELIST", "")
+    address = address_towards(slurm_node_addresses([f"--nodes={nodes}"]))
+    if not address:
+        raise AllocationError(
+            f"no address of this host by which {nodes or 'the nodes of the job'} can reach it",
+            "name a network interface with --dask-interface",
+        )
+    return address
 
 
 def _address_of(interface: str) -> str:
@@ -141,8 +159,8 @@ def _worker_command(directory: Path, address: str, interface: str) -> list[str]:
         *("srun", "--overlap", "--ntasks-per-node=1", "--kill-on-bad-exit=0"),
         # srun does not take this over from its job since Slurm 22.05: all workers would share one processor.
         f"--cpus-per-task={n_workers}",
-        *(sys.executable, "-m", "dask", "worker", address, f"--nworkers={n_workers}", "--nthreads=1"),
-        *("--no-dashboard", f"--death-timeout={_DEATH_TIMEOUT_S}"),
+        *(sys.executable, "-m", "cluster_analysis.engine.clusters.worker", address),
+        *(f"--nworkers={n_workers}", "--nthreads=1", f"--death-timeout={_DEATH_TIMEOUT_S}"),
         f"--local-directory={tempfile.gettempdir()}",
         *_tls_arguments(directory),
         *([f"--interface={interface}"] if interface else []),

@@ -125,7 +125,7 @@ def test_package_files_are_empty() -> None:
     full = [
         name for name, path in modules().items() if path.name == "__init__.py" and path.read_bytes().strip()
     ]
-    # What notebooks import by the package's own name. It looks its two names up late: nothing is imported by it.
+    # What notebooks import by the package's own name. It looks its two names up late and imports nothing.
     assert full == ["cluster_analysis"]
 
 

@@ -3,47 +3,67 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from cluster_analysis.engine import local
-from cluster_analysis.engine.protocol import Engine
+from cluster_analysis.engine.protocol import Engine, Place
 from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions
+from cluster_analysis.tables.model import RankSource
 from cluster_run.errors import UsageError
 
 #: With less than this to read, starting processes costs more than they save.
 SMALL_RUN_BYTES = 48 * 1024 * 1024
+#: So many files tell whether a worker sees the run.
+_MAX_PROBED_FILES = 64
 
 
-def open_engine(options: AnalyseOptions, size_bytes: int, scratch: Path) -> Engine:
+def open_engine(options: AnalyseOptions, sources: Sequence[RankSource], scratch: Path) -> Engine:
     """Return the engine that the options ask for; `auto` chooses by the bytes to read.
+
+    Args:
+        options: they name the scheduler.
+        sources: what is to be read.
+        scratch: a directory of our own.
 
     Raises:
         UsageError: no scheduler of that name is known.
-        EngineError: a cluster cannot be reached.
+        EngineError: a cluster cannot be reached or started, or its workers cannot do the work.
     """
-    # Imported late: a run of two ranks must not pay for a cluster.
-    scheduler = options.scheduler
-    if scheduler.startswith(ADDRESS_PREFIXES):
-        from cluster_analysis.engine.dask_cluster import connect  # noqa: PLC0415
-
-        return connect(scheduler, options.tls)
-    if scheduler == "slurm":
-        from cluster_analysis.engine.slurm_cluster import start  # noqa: PLC0415
-
-        return start(options.n_workers, scratch)
     n_workers = options.n_workers or usable_cpus()
-    if scheduler == "threads":
+    if options.scheduler in ("dask", "slurm") or options.scheduler.startswith(ADDRESS_PREFIXES):
+        return _open_cluster(options, sources, scratch)
+    if options.scheduler == "threads":
         return local.ThreadEngine(n_workers)
-    if scheduler == "processes":
+    if options.scheduler == "processes":
         return local.ProcessEngine(n_workers, scratch)
-    if scheduler == "auto":
+    if options.scheduler == "auto":
+        size_bytes = sum(source.size_bytes for source in sources)
         if size_bytes < SMALL_RUN_BYTES or n_workers < 2:
-            return local.SerialEngine()
+            return local.InProcessEngine()
         return local.ProcessEngine(n_workers, scratch)
     raise UsageError(
-        f"unknown scheduler {scheduler!r}",
+        f"unknown scheduler {options.scheduler!r}",
         f"one of {', '.join(NAMED_SCHEDULERS)}, or an address like tcp://host:8786",
     )
+
+
+def _open_cluster(options: AnalyseOptions, sources: Sequence[RankSource], scratch: Path) -> Engine:
+    # Imported late: a run of two ranks must not pay for a cluster.
+    from cluster_analysis.engine.clusters import connect, local_cluster, slurm  # noqa: PLC0415
+
+    place = Place(_one_file_a_host(sources), options.output_folder)
+    if options.scheduler == "dask":
+        return local_cluster.start_local(options.n_workers or usable_cpus(), scratch)
+    if options.scheduler == "slurm":
+        return slurm.start_on_slurm(options.n_workers, place)
+    return connect.connect(options.scheduler, options.tls, place)
+
+
+def _one_file_a_host(sources: Sequence[RankSource]) -> tuple[str, ...]:
+    """Return what workers are asked for: hosts' data may lie in file systems of their own."""
+    of_host = {source.host: file for source in sources for file in source.files.values()}
+    return tuple(of_host.values())[:_MAX_PROBED_FILES]
 
 
 def usable_cpus() -> int:

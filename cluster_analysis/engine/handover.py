@@ -1,4 +1,4 @@
-"""Hand a large value to another process of the machine: its arrays lie in a file, which the other one maps.
+"""Hand a value to another process of the machine: its large arrays lie in a file, which the other one maps.
 
 Through a pipe they would be copied five times, by both processes, 64 KiB at a time.
 """
@@ -6,27 +6,28 @@ Through a pipe they would be copied five times, by both processes, 64 KiB at a t
 from __future__ import annotations
 
 import mmap
+import multiprocessing
+import os
 import pickle
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 #: Arrays below this go with the rest of the value.
 _LEAST_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Handed(Generic[T]):
+class _Handed:
     """A value on its way: the rest of it, and (begin, length) of its arrays in the file."""
 
     path: str
     rest: bytes
     arrays: tuple[tuple[int, int], ...]
 
-    def take(self) -> T:
+    def take(self) -> Any:
         """Return the value; its file is gone then. Each array's memory is free once that array is."""
         with Path(self.path).open("rb") as file:
             mapped = [
@@ -34,16 +35,15 @@ class Handed(Generic[T]):
                 for begin, length in self.arrays
             ]
         Path(self.path).unlink()
-        value: T = pickle.loads(self.rest, buffers=mapped)  # noqa: S301 (our own process wrote it)
-        return value
+        return pickle.loads(self.rest, buffers=mapped)  # noqa: S301 (our own process wrote it)
 
 
-def handed(value: T, path: str) -> T | Handed[T]:
-    """Put the arrays of a value into a file; the value itself where they are small or cannot be written.
+def dumps(folder: str, value: Any) -> bytes:
+    """Return a value as bytes, its large arrays in a file of `folder`; with them where it cannot be written.
 
     Args:
+        folder: where the file lies until `loads` takes it.
         value: anything that can be pickled.
-        path: a file that is not there yet.
     """
     arrays: list[memoryview] = []
 
@@ -54,12 +54,37 @@ def handed(value: T, path: str) -> T | Handed[T]:
         arrays.append(view)
         return False
 
-    rest = pickle.dumps(value, protocol=5, buffer_callback=keep)
-    if not arrays:
-        return value
+    text = pickle.dumps(value, protocol=5, buffer_callback=keep)
+    if arrays:
+        try:
+            path, places = _filed(arrays, folder)
+        except OSError:
+            text = pickle.dumps(value, protocol=5)
+        else:
+            text = pickle.dumps(_Handed(path, text, places), protocol=5)
+    if multiprocessing.parent_process() is not None:
+        import pyarrow as pa  # noqa: PLC0415
+
+        # What Arrow keeps for a worker's next tables is missing to the other workers.
+        pa.default_memory_pool().release_unused()
+    return text
+
+
+def loads(text: bytes) -> Any:
+    """Return the value that `dumps` was given; its file is gone then.
+
+    Raises:
+        OSError: its file cannot be read.
+    """
+    value = pickle.loads(text)  # noqa: S301 (our own process wrote it)
+    return value.take() if isinstance(value, _Handed) else value
+
+
+def _filed(arrays: list[memoryview], folder: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    handle, path = tempfile.mkstemp(prefix="value-", dir=folder)
     places = []
     try:
-        with Path(path).open("wb") as file:
+        with os.fdopen(handle, "wb") as file:
             for view in arrays:
                 # What is mapped begins with a page.
                 begin = -(-file.tell() // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
@@ -69,5 +94,5 @@ def handed(value: T, path: str) -> T | Handed[T]:
     except OSError:
         with suppress(OSError):
             Path(path).unlink()
-        return value
-    return Handed(path, rest, tuple(places))
+        raise
+    return path, tuple(places)

@@ -1,89 +1,107 @@
-"""Work in this process, in threads of it, or in local processes."""
+"""Dask's schedulers of one machine: in this process, in threads of it, or in local processes."""
 
 from __future__ import annotations
 
 import multiprocessing
-import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import count
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from cluster_analysis.engine.handover import Handed, handed
-from cluster_analysis.engine.protocol import N_ATTEMPTS, KeptOutcome, Outcome
+import dask.local
+import dask.multiprocessing
+import dask.threaded
 
-R = TypeVar("R")
+from cluster_analysis.engine.handover import dumps, loads
+from cluster_analysis.engine.protocol import (
+    N_ATTEMPTS,
+    EngineError,
+    Graph,
+    KeptOutcome,
+    Key,
+    Outcome,
+    Tell,
+    tell_nobody,
+)
 
-#: Tasks handed to the pool ahead of the one whose value is awaited, per worker: bounds the values in memory.
-_N_AHEAD = 4
+#: What Dask calls for a graph, before each task, after each, and in the end.
+_Callbacks = tuple[Any, Any, Any, Any, Any]
 
 
-class SerialEngine:
-    """One task after the other, in this process: nothing to start."""
+class _LocalEngine:
+    """What the three have in common."""
 
-    name = "in-process"
-    n_workers = 1
     wants_files = False
-    shares_files = True
+    shares_scratch = True
+    writes_output = True
+    remarks: tuple[str, ...] = ()
 
-    def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
-        """Call each when its outcome is asked for."""
-        return (_tried(function, call) for call in calls)
+    def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
+        """Work out what `keys` need; return their outcomes in the order of the keys."""
+        if not keys:
+            return []
+        waiting = set(keys)
+
+        def ended(key: Key, *_: Any) -> None:
+            waiting.discard(key)
+            tell(len(keys) - len(waiting))
+
+        return list(self._get(graph, list(keys), [(None, None, None, ended, None)]))
 
     def run_keeping(
-        self, function: Callable[..., tuple[R, Any]], calls: Sequence[tuple[Any, ...]]
-    ) -> Iterator[KeptOutcome[R]]:
-        """Keep the large half as it is."""
-        return map(_split, self.run(function, calls))
+        self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
+    ) -> list[KeptOutcome[Any]]:
+        """Keep the large halves as they are: references to files, or tables."""
+        return [_split(outcome) for outcome in self.run(graph, keys, tell)]
 
     def close(self) -> None:
         """Nothing was started."""
 
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        raise NotImplementedError
 
-class ThreadEngine:
+
+class InProcessEngine(_LocalEngine):
+    """One task after the other, in this process: nothing to start."""
+
+    name = "in-process"
+    n_workers = 1
+
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        found: Sequence[Outcome[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
+        return found
+
+
+class ThreadEngine(_LocalEngine):
     """Threads of this process: for slow file systems; decoding itself holds the interpreter's lock."""
-
-    wants_files = False
-    shares_files = True
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
         self.name = f"{n_workers} threads"
         self._pool = ThreadPoolExecutor(n_workers, thread_name_prefix="analyse")
 
-    def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
-        """Run ahead of the caller by a few tasks only."""
-        running: list[Future[Outcome[R]]] = []
-        for call in calls:
-            running.append(self._pool.submit(_tried, function, call))
-            if len(running) >= self.n_workers * _N_AHEAD:
-                yield running.pop(0).result()
-        for future in running:
-            yield future.result()
-
-    def run_keeping(
-        self, function: Callable[..., tuple[R, Any]], calls: Sequence[tuple[Any, ...]]
-    ) -> Iterator[KeptOutcome[R]]:
-        """Keep the large half as it is."""
-        return map(_split, self.run(function, calls))
-
     def close(self) -> None:
         """Wait for the running tasks, drop the others."""
         self._pool.shutdown(cancel_futures=True)
 
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        found: Sequence[Outcome[Any]] = dask.threaded.get(
+            graph, keys, pool=self._pool, num_workers=self.n_workers, callbacks=callbacks
+        )
+        return found
 
-class ProcessEngine:
-    """Local processes. When one dies, all unfinished tasks run again in new ones.
 
-    A pool does not say which task killed its worker. So what was unfinished then is run again one at
-    a time, and only a task that is alone when its worker dies is counted against.
+class ProcessEngine(_LocalEngine):
+    """Local processes. When one dies, what was not finished runs again in new ones.
+
+    A pool does not say which task killed its worker. So those that were running are run again one at a
+    time, and only a task that is alone when its worker dies is counted against.
     """
 
     wants_files = True
-    shares_files = True
 
     def __init__(self, n_workers: int, scratch: Path) -> None:
         """Start nothing yet.
@@ -95,28 +113,7 @@ class ProcessEngine:
         self.n_workers = n_workers
         self.name = f"{n_workers} processes"
         self._pool: ProcessPoolExecutor | None = None
-        self._paths = (f"{scratch}/value-{number}" for number in count())
-
-    def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
-        """Run ahead of the caller by a few tasks only."""
-        position = 0
-        while position < len(calls):
-            suspects: Sequence[tuple[Any, ...]] = ()
-            for outcome in self._run_until_broken(function, calls[position:]):
-                if outcome is None:
-                    suspects = calls[position : position + self.n_workers * _N_AHEAD]
-                    break
-                position += 1
-                yield outcome
-            for call in suspects:
-                yield self._run_alone(function, call)
-            position += len(suspects)
-
-    def run_keeping(
-        self, function: Callable[..., tuple[R, Any]], calls: Sequence[tuple[Any, ...]]
-    ) -> Iterator[KeptOutcome[R]]:
-        """Keep the large half as it is: a reference to files, or tables that came back."""
-        return map(_split, self.run(function, calls))
+        self._scratch = str(scratch)
 
     def close(self) -> None:
         """Stop the processes; tasks that have not begun are dropped."""
@@ -124,36 +121,57 @@ class ProcessEngine:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _run_until_broken(
-        self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]
-    ) -> Iterator[Outcome[R] | None]:
-        running: list[Future[Outcome[R] | Handed[Outcome[R]]]] = []
-        waiting = iter(calls)
-        try:
-            while True:
-                for call in waiting:
-                    running.append(self._submitted(function, call))
-                    if len(running) >= self.n_workers * _N_AHEAD:
-                        break
-                if not running:
-                    return
-                yield _taken(running.pop(0).result())
-        except BrokenProcessPool:
-            self.close()
-            yield None
+    def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        done: Graph = {}
+        running: set[Key] = set()
 
-    def _run_alone(self, function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
-        for _ in range(N_ATTEMPTS):
+        def begun(key: Key, *_: Any) -> None:
+            running.add(key)
+
+        def ended(key: Key, outcome: Any, *_: Any) -> None:
+            running.discard(key)
+            done[key] = outcome
+
+        watched = [*callbacks, (None, None, begun, ended, None)]
+        while True:
             try:
-                return _taken(self._submitted(function, call).result())
+                return self._get_once({**graph, **done}, keys, watched)
             except BrokenProcessPool:
                 self.close()
+                for suspect in sorted(running):
+                    outcome = self._get_alone({**graph, **done}, suspect)
+                    for _, _, _, tell, _ in watched:
+                        tell(suspect, outcome)
+
+    def _get_alone(self, graph: Graph, key: Key) -> Outcome[Any]:
+        for _ in range(N_ATTEMPTS):
+            try:
+                (outcome,) = self._get_once(graph, [key], [])
+            except BrokenProcessPool:
+                self.close()
+            else:
+                return outcome
         return Outcome(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
 
-    def _submitted(
-        self, function: Callable[..., R], call: tuple[Any, ...]
-    ) -> Future[Outcome[R] | Handed[Outcome[R]]]:
-        return self._processes().submit(_tried_by_worker, function, call, next(self._paths))
+    def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        try:
+            found: Sequence[Outcome[Any]] = dask.multiprocessing.get(
+                graph,
+                keys,
+                pool=self._processes(),
+                chunksize=1,
+                # Tasks that Dask joins would fail together.
+                optimize_graph=False,
+                func_dumps=partial(dumps, self._scratch),
+                func_loads=loads,
+                callbacks=callbacks,
+            )
+        except OSError as error:
+            raise EngineError(
+                f"{self._scratch}: a value could not be handed from process to process: {error}",
+                "name another directory with --scratch",
+            ) from error
+        return found
 
     def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -186,44 +204,7 @@ def _nothing() -> None:
     """Be a task, so that the pool starts its processes now."""
 
 
-def _tried_by_worker(
-    function: Callable[..., R], call: tuple[Any, ...], path: str
-) -> Outcome[R] | Handed[Outcome[R]]:
-    import pyarrow as pa  # noqa: PLC0415
-
-    outcome = handed(_tried(function, call), path)
-    # What Arrow keeps for its next tables is missing to the other workers.
-    pa.default_memory_pool().release_unused()
-    return outcome
-
-
-def _taken(outcome: Outcome[R] | Handed[Outcome[R]]) -> Outcome[R]:
-    if not isinstance(outcome, Handed):
-        return outcome
-    try:
-        return outcome.take()
-    except OSError as error:
-        return Outcome(failure=_one_line(error))
-
-
-def _tried(function: Callable[..., R], call: tuple[Any, ...]) -> Outcome[R]:
-    for attempt in range(N_ATTEMPTS):
-        try:
-            return Outcome(value=function(*call))
-        except Exception as error:
-            if attempt == N_ATTEMPTS - 1:
-                return Outcome(failure=_one_line(error))
-    raise AssertionError("unreachable")
-
-
-def _one_line(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].name}, line {frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split()) or "no message"
-    return f"{type(error).__name__}: {text}{place}"
-
-
-def _split(outcome: Outcome[tuple[R, Any]]) -> KeptOutcome[R]:
+def _split(outcome: Outcome[tuple[Any, Any]]) -> KeptOutcome[Any]:
     if outcome.value is None:
         return KeptOutcome(failure=outcome.failure)
     return KeptOutcome(value=outcome.value[0], kept=outcome.value[1])

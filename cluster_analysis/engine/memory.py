@@ -7,6 +7,7 @@ import ctypes
 import re
 from pathlib import Path
 
+from cluster_analysis.engine.protocol import Engine
 from cluster_run.errors import UsageError
 
 #: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
@@ -23,9 +24,9 @@ _M_TRIM_THRESHOLD, _KEPT_BYTES = -1, 16 * 1024 * 1024
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
 
 
-def must_file(wants_files: bool, size_bytes: int, limit_bytes: int) -> bool:
-    """Return whether the large tables must go to files of the scratch directory."""
-    return wants_files or size_bytes * TABLE_SHARE > limit_bytes
+def must_file(engine: Engine, size_bytes: int, limit_bytes: int) -> bool:
+    """Return whether the large tables must go to files of the scratch directory, if tasks see it at all."""
+    return engine.shares_scratch and (engine.wants_files or size_bytes * TABLE_SHARE > limit_bytes)
 
 
 def default_limit_bytes() -> int:

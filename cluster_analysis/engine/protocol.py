@@ -1,20 +1,27 @@
-"""The engine's vocabulary, and the choice of who does the work.
+"""The engine's vocabulary.
 
-An engine carries pure functions to where they run and their values back; it never thinks. Three are
-there: `engine_local` (this process, threads, or local processes), `engine_dask` (a cluster somebody
-runs) and `engine_slurm` (workers asked of Slurm). They give the same values in the same order.
+The work of an analysis is a Dask graph: `graph` says how its tasks are written down. An engine hands the
+graph to one of Dask's schedulers and brings the values back; it never thinks. `local` has the schedulers
+of this machine, `dask_cluster` that of a cluster. All give the same values in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from cluster_run.errors import ClusterError
 
-T = TypeVar("T")
 R = TypeVar("R")
+
+#: Name of a task or a value in a graph: what it is, and its numbers.
+Key = tuple[str | int, ...]
+#: A Dask graph: a value, or a task as `graph.task` writes it, by its key.
+Graph = dict[Key, Any]
+#: Told how many of the values asked for are there.
+Tell = Callable[[int], None]
 
 #: How often a task is tried before it is given up and becomes a problem with a name.
 N_ATTEMPTS = 3
@@ -32,15 +39,11 @@ class Outcome(Generic[R]):
     failure: str = ""
 
 
-class Part(Protocol):
-    """A piece of a kept value that a later task takes as an argument; only the engine knows where it lies."""
-
-
 class Kept(Protocol):
     """A value that stays where it was made."""
 
-    def part(self, key: int) -> Part:
-        """Return the piece with this key."""
+    def part(self, key: int) -> Any:
+        """Return the piece with this key, as an entry of a graph: a value, or a task that cuts it out."""
         ...
 
 
@@ -53,25 +56,45 @@ class KeptOutcome(Generic[R]):
     failure: str = ""
 
 
+@dataclass(frozen=True)
+class Place:
+    """What workers must see: files of the run, one a host, and where the output goes."""
+
+    files: tuple[str, ...]
+    output: Path
+
+
+def tell_nobody(_n_done: int) -> None:
+    """Be told, and do nothing."""
+
+
 class Engine(Protocol):
-    """Runs pure functions. Arguments and values must be picklable; functions live in a module."""
+    """Works graphs out. Values must be picklable; functions live in a module."""
 
     #: For the log: how the work is done.
     name: str
     n_workers: int
     #: Whether the kept values should go to files of the scratch directory.
     wants_files: bool
-    #: Whether tasks may write files where we do.
-    shares_files: bool
+    #: Whether tasks see our scratch directory.
+    shares_scratch: bool
+    #: Whether tasks may write into our output folder.
+    writes_output: bool
+    #: What the user should know before the work begins: who was left out, where the dashboard is.
+    remarks: tuple[str, ...]
 
-    def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> Iterator[Outcome[R]]:
-        """Call `function(*call)` for each call; give the outcomes in the order of the calls."""
+    def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
+        """Work out what `keys` need; return their outcomes in the order of the keys.
+
+        Raises:
+            EngineError: the scheduler, or what its workers share, was lost.
+        """
         ...
 
     def run_keeping(
-        self, function: Callable[..., tuple[R, Any]], calls: Sequence[tuple[Any, ...]]
-    ) -> Iterator[KeptOutcome[R]]:
-        """Like `run` for functions that return `(small, large)`: `large.part(key)` gives its pieces."""
+        self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
+    ) -> list[KeptOutcome[Any]]:
+        """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made."""
         ...
 
     def close(self) -> None:

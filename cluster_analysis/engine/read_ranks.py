@@ -1,20 +1,24 @@
-"""All ranks of a run, read: the map half of the engine's work."""
+"""All ranks of a run, read: the first half of the job as a Dask graph; `reduce_steps` is the second."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from cluster_analysis.engine import tasks
-from cluster_analysis.engine.protocol import Engine, Kept, Part
+from cluster_analysis.engine.graph import task
+from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
 from cluster_analysis.engine.tasks import Batch, BatchSummary
 from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
 from cluster_run.errors import InputError
+from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step, format_number_ranges
 from cluster_run.problem import Problem
 
@@ -47,17 +51,32 @@ class RanksRead:
         """The steps that large tables hold, sorted."""
         return sorted({step for one in self.summaries for step in one.bulk_steps})
 
-    def parts(self, step: Step) -> list[Part]:
-        """Return the pieces of one step, for a task that takes them."""
+    def cut(self, steps: Iterable[Step]) -> Graph:
+        """Return the entries of a graph that hold the pieces of these steps."""
+        wanted = set(steps)
+        return {
+            ("part", number, step): kept.part(step)
+            for number, (kept, summary) in enumerate(zip(self.kept, self.summaries, strict=True))
+            for step in summary.bulk_steps
+            if step in wanted
+        }
+
+    def parts(self, step: Step) -> list[Key]:
+        """Return the keys of one step's pieces, for a task that takes them."""
         return [
-            kept.part(step)
-            for kept, summary in zip(self.kept, self.summaries, strict=True)
+            ("part", number, step)
+            for number, summary in enumerate(self.summaries)
             if step in summary.bulk_steps
         ]
 
-    def span_parts(self) -> list[Part]:
-        """Return the pieces that say where each operator lies, for a task that takes them."""
-        return [kept.part(tasks.SPANS) for kept in self.kept]
+    def spans(self) -> Graph:
+        """Return the entries of a graph that say where each operator lies."""
+        return {("spans", number): kept.part(tasks.SPANS) for number, kept in enumerate(self.kept)}
+
+
+def reading(batches: Iterable[Batch], selection: Selection, stem: str) -> Graph:
+    """Return the graph that reads ranks: one task a batch."""
+    return {("ranks", one.number): task(tasks.read_batch, one, selection, stem) for one in batches}
 
 
 def read_all(
@@ -80,12 +99,17 @@ def read_all(
     tell("reading ranks", 0, len(sources))
 
     def take(wanted: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
-        calls = [(batch, selection, stem) for batch in wanted]
-        for batch, outcome in zip(wanted, engine.run_keeping(tasks.read_batch, calls), strict=True):
+        graph = reading(wanted, selection, stem)
+        n_before = sum(len(one.ranks) for one in summaries)
+        ranks_in = [len(one.sources) for one in wanted]
+
+        def told(n_done: int) -> None:
+            tell("reading ranks", n_before + sum(ranks_in[:n_done]), len(sources))
+
+        for batch, outcome in zip(wanted, engine.run_keeping(graph, list(graph), told), strict=True):
             if outcome.value is not None and outcome.kept is not None:
                 summaries.append(outcome.value)
                 kept.append(outcome.kept)
-                tell("reading ranks", sum(len(one.ranks) for one in summaries), len(sources))
             else:
                 yield batch, outcome.failure
 
@@ -97,11 +121,11 @@ def read_all(
         (source,) = batch.sources
         problems.append(
             Problem(
-                reason=f"given up: {failure}",
+                fact("given_up", detail=failure),
                 rank=source.rank,
                 host=source.host,
                 file=source.capture,
-                advice="the other ranks were analysed",
+                advice="others_analysed",
             )
         )
     order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
@@ -134,8 +158,8 @@ def require_data(read: RanksRead, options: AnalyseOptions) -> None:
     if read.problems:
         first = read.problems[0]
         raise InputError(
-            f"{options.run}: no rank could be read; the first problem: "
-            f"{_where(first)}{first.reason}" + (f" ({first.advice})" if first.advice else "")
+            f"{options.run}: no rank could be read; the first problem: {_where(first)}{reason(first).en}"
+            + (f" ({advice(first).en})" if first.advice else "")
         )
     if options.selection.steps is not None:
         wanted = format_number_ranges(options.selection.steps)

@@ -7,15 +7,17 @@ text. So the form follows the captures: a database as soon as one rank has one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine.protocol import Engine, Outcome
-from cluster_analysis.engine.tasks import SpanFile, SpanTable, collectives_of_step, spans_of_parts
+from cluster_analysis.engine.graph import task
+from cluster_analysis.engine.local import InProcessEngine
+from cluster_analysis.engine.protocol import Engine, Graph, Key
+from cluster_analysis.engine.tasks import SpanFile, SpanTable, collectives_of_step
 from cluster_analysis.insight import communication, matrix
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
@@ -23,7 +25,7 @@ from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.text.bandwidth_rows import BandwidthRow, bandwidth_rows
 from cluster_analysis.tables.model import RankSource
 from cluster_run.errors import InputError
@@ -33,10 +35,6 @@ from cluster_run.ids import HostId, Rank, Step
 _BANDWIDTH_ROLES = ("analysis_db", "communication_db")
 
 _COMMUNICATION_ROLE = "communication"
-
-
-#: A function that writes a file, what it is made of, and the path.
-_Writing = tuple[Callable[[Any, str], None], Any, str]
 
 
 def is_database_job(sources: Iterable[RankSource]) -> bool:
@@ -53,38 +51,60 @@ def write_text_files(examined: Examined, folder: Path) -> None:
     """
     topology = examined.topology
     read = examined.read
-    members = members_by_group(topology, _mentions(read.uses))
     _write(folder / "cluster_step_trace_time.csv", csv_text(step_rows(read.steps, topology)))
     rows = group_rows(read.uses, topology, read.metadata)
     _write(folder / "communication_group.json", group_json(rows))
-    writings: list[_Writing] = [
-        (
-            communication.write_communication_file,
+    _run_writings(examined, _writings(examined, folder))
+
+
+def _writings(examined: Examined, folder: Path) -> Graph:
+    """Return the tasks that write the two large files; the function is called with a file's path last."""
+    read = examined.read
+    members = members_by_group(examined.topology, _mentions(read.uses))
+    matrices: list[Key] = [("matrix", step) for step in read.bulk_steps]
+    return {
+        ("communication file",): task(
+            _write_communication,
+            list(read.spans()),
             _communication_input(examined, members),
             str(folder / "cluster_communication.json"),
         ),
-        (
-            matrix.write_matrix_file,
-            matrix.MatrixInput(_matrix(examined), members),
-            str(folder / "cluster_communication_matrix.json"),
+        ("matrix file",): task(
+            _write_matrix, matrices, members, str(folder / "cluster_communication_matrix.json")
         ),
-    ]
-    _do(writings, examined.engine)
+    }
 
 
-def _do(writings: Sequence[_Writing], engine: Engine) -> None:
-    """Write large files where it holds up nobody: by the workers, if they see our files."""
-    if not engine.shares_files:
-        for write, given, path in writings:
-            write(given, path)
-        return
-    for outcome, (_, _, path) in zip(engine.run(_write_one, writings), writings, strict=True):
+def _run_writings(examined: Examined, writings: Graph) -> None:
+    """Write large files where it holds up nobody: by the workers, if they see our output."""
+    pieces = {**examined.read.spans(), **_matrices(examined)}
+    engine: Engine = examined.engine
+    if not engine.writes_output:
+        keys = [key for key in pieces if key[0] in ("spans", "matrix")]
+        pieces = dict(zip(keys, engine.run(pieces, keys), strict=True))
+        engine = InProcessEngine()
+    for key, outcome in zip(writings, engine.run({**pieces, **writings}, list(writings)), strict=True):
         if outcome.failure:
-            raise InputError(f"{Path(path).name}: {outcome.failure}")
+            raise InputError(f"{key[0]} for MindStudio Insight: {outcome.failure}")
 
 
-def _write_one(write: Callable[[Any, str], None], given: Any, path: str) -> None:
-    write(given, path)
+def _write_communication(
+    spans: Sequence[SpanTable | SpanFile], given: communication.CommunicationInput, path: str
+) -> None:
+    communication.write_communication_file(replace(given, spans=spans), path)
+
+
+def _write_matrix(tables: Sequence[pa.Table], members: dict[str, tuple[Rank, ...]], path: str) -> None:
+    matrix.write_matrix_file(matrix.MatrixInput(_joined(tables), members), path)
+
+
+def _matrices(examined: Examined) -> Graph:
+    """Return the graph that makes MATRIX of each step."""
+    read = examined.read
+    graph: Graph = {("topology",): examined.topology, **read.cut(read.bulk_steps)}
+    for step in read.bulk_steps:
+        graph["matrix", step] = task(matrix.matrix_of_step, step, ("topology",), read.parts(step))
+    return graph
 
 
 def write_database(examined: Examined, folder: Path) -> None:
@@ -130,26 +150,31 @@ def _add_operators(examined: Examined, database: InsightDatabase) -> None:
                 if rows:
                     detailed.add(source.rank)
                     database.add_bandwidths(source.rank, rows)
-    calls = [(read.parts(step),) for step in read.bulk_steps]
-    for outcome in examined.engine.run(collectives_of_step, calls):
-        if outcome.value is not None:
-            database.add_operators(outcome.value)
-            summed = pc.invert(
-                pc.is_in(outcome.value["rank"], value_set=pa.array(sorted(detailed), pa.int32()))
-            )
-            database.add_summed_bandwidths(outcome.value.filter(summed))
+    for collectives in collectives_by_step(examined):
+        database.add_operators(collectives)
+        summed = pc.invert(pc.is_in(collectives["rank"], value_set=pa.array(sorted(detailed), pa.int32())))
+        database.add_summed_bandwidths(collectives.filter(summed))
+
+
+def collectives_by_step(examined: Examined) -> Iterator[pa.Table]:
+    """Give COLLECTIVES of each step that has some, by rank and start; a step for each worker at a time."""
+    read, engine = examined.read, examined.engine
+    for begin in range(0, len(read.bulk_steps), engine.n_workers):
+        steps = read.bulk_steps[begin : begin + engine.n_workers]
+        graph = read.cut(steps)
+        for step in steps:
+            graph["collectives", step] = task(collectives_of_step, read.parts(step))
+        for outcome in engine.run(graph, [("collectives", step) for step in steps]):
+            if outcome.value is not None:
+                yield outcome.value
 
 
 def _bandwidths_of(path: Path, steps: frozenset[Step] | None) -> list[BandwidthRow]:
     """Return the wanted rows of a database; none of a damaged one, which reading it has told."""
     try:
-        return [row for row in bandwidth_rows(path, _ignore) if steps is None or row[0] in steps]
+        return [row for row in bandwidth_rows(path, unheard) if steps is None or row[0] in steps]
     except BadFileError:
         return []
-
-
-def _ignore(_sentence: str) -> None:
-    """The reader has told it when it read this file first."""
 
 
 def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:
@@ -160,15 +185,13 @@ def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:
 
 
 def _matrix(examined: Examined) -> pa.Table:
-    calls = [(step, examined.topology, examined.read.parts(step)) for step in examined.read.bulk_steps]
-    outcomes = examined.engine.run(matrix.matrix_of_step, calls)
-    return _joined(outcomes, matrix.MATRIX)
+    graph = _matrices(examined)
+    outcomes = examined.engine.run(graph, [("matrix", step) for step in examined.read.bulk_steps])
+    return _joined([one.value for one in outcomes if one.value is not None])
 
 
-def _joined(outcomes: Iterable[Outcome[pa.Table]], schema: pa.Schema) -> pa.Table:
-    """Return all rows in one piece: each piece would carry the whole dictionary to the worker that writes."""
-    tables = [one.value for one in outcomes if one.value is not None]
-    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries().combine_chunks()
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables([matrix.MATRIX.empty_table(), *tables]).unify_dictionaries().combine_chunks()
 
 
 def _communication_input(
@@ -177,7 +200,7 @@ def _communication_input(
     # Only ranks whose operators were read: a file that was found bad is named there, and missing here.
     readable = set(examined.read.totals["rank"].unique().to_pylist())
     return communication.CommunicationInput(
-        spans=_span_parts(examined),
+        spans=(),
         totals=examined.read.totals,
         packets=examined.read.packets,
         members=members,
@@ -187,15 +210,6 @@ def _communication_input(
             if source.rank in readable and _COMMUNICATION_ROLE in source.files
         },
     )
-
-
-def _span_parts(examined: Examined) -> Sequence[SpanTable | SpanFile]:
-    """Return where the operators lie, as values that whoever writes can load."""
-    parts: Sequence[Any] = examined.read.span_parts()
-    if examined.engine.shares_files:
-        return parts
-    outcomes = examined.engine.run(spans_of_parts, [([part],) for part in parts])
-    return [SpanTable(one.value) for one in outcomes if one.value is not None]
 
 
 def _write(path: Path, text: str) -> None:

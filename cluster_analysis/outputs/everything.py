@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_analysis.engine.read_ranks import Progress
-from cluster_analysis.engine.tasks import collectives_of_step
-from cluster_analysis.insight.files import is_database_job, write_database, write_text_files
+from cluster_analysis.findings_json import document_to_json
+from cluster_analysis.insight.files import (
+    collectives_by_step,
+    is_database_job,
+    write_database,
+    write_text_files,
+)
 from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.reports import parquet
+from cluster_analysis.reports import changes, parquet
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import now
-from cluster_run.findings_json import document_to_json
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
@@ -53,7 +57,8 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             if options.write_report:
                 tell("writing the report", 0, 1)
                 _write_report(result, comparison, folder / REPORT_NAME)
-            tell("writing files for Insight", 0, 1)
+            if options.write_insight:
+                tell("writing files for Insight", 0, 1)
         if options.write_timeline:
             tell("writing the timeline", 0, 1)
             _write_timeline(examined, result, folder / TIMELINE_NAME)
@@ -77,6 +82,8 @@ def _meanwhile(work: Callable[[], None], in_parallel: bool) -> Iterator[None]:
 
 
 def _write_for_insight(examined: Examined, folder: Path) -> None:
+    if not examined.options.write_insight:
+        return
     if is_database_job(examined.sources):
         write_database(examined, folder)
     else:
@@ -93,11 +100,14 @@ def _write_report(result: AnalysisResult, comparison: Comparison | None, path: P
 def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> None:
     from cluster_analysis.reports import perfetto  # noqa: PLC0415
 
-    calls = [(examined.read.parts(step),) for step in examined.read.bulk_steps]
-    outcomes = examined.engine.run(collectives_of_step, calls)
-    path.write_bytes(perfetto.render(result, [one.value for one in outcomes if one.value is not None]))
+    path.write_bytes(perfetto.render(result, list(collectives_by_step(examined))))
 
 
 def _comparison_json(comparison: Comparison) -> str:
-    document = {"schema": COMPARISON_SCHEMA, **asdict(comparison)}
+    document = {
+        "schema": COMPARISON_SCHEMA,
+        "changes": [asdict(one) for one in comparison.changes],
+        "summary": [one.en for one in changes.summary(comparison)],
+        "refusals": [one.en for one in changes.refusals(comparison)],
+    }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"

@@ -22,6 +22,8 @@ from cluster_analysis.reports import wording
 from cluster_analysis.reports.clocks import Clocks, estimate_clocks
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import Rank, format_number_ranges
 
@@ -178,7 +180,7 @@ def _finding_events(number: int, finding: Finding, stage: _Stage) -> Iterator[Ev
         yield {
             "ph": "X",
             "cat": "finding",
-            "name": wording.plain(finding.summary),
+            "name": wording.plain(summary(finding).en),
             "cname": _COLOURS[finding.severity],
             "pid": _FINDINGS_PID,
             "tid": tid,
@@ -190,7 +192,7 @@ def _finding_events(number: int, finding: Finding, stage: _Stage) -> Iterator[Ev
                 "ranks": format_number_ranges(finding.ranks),
                 "places": "; ".join(place_text(one, stage.result) for one in finding.places),
                 "cost_ms_per_step": finding.cost_ms_per_step,
-                "next_check": finding.next_check,
+                "next_check": next_check(finding).en,
             },
         }
 

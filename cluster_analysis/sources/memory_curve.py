@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.errors import Remark, unheard
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
 
@@ -28,7 +28,7 @@ def read_memory_curve(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_columns(path, ("Component", "Timestamp(us)", *_COLUMNS.values()), lambda _: None)
+    text = read_columns(path, ("Component", "Timestamp(us)", *_COLUMNS.values()), unheard)
     if not {"Component", "Timestamp(us)"} <= set(text.column_names):
         return None
     # As ns, because µs since 1970 with three decimals do not fit a float64.

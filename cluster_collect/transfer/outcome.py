@@ -80,7 +80,7 @@ def outcome_of(
         failure = Failure("ranks-missing", missing, advice) if missing else failure
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
     state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
-    survey = findings.survey
+    clock = None if findings.survey is None else findings.survey.clock
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,
@@ -88,7 +88,8 @@ def outcome_of(
         files=tuple(files),
         reason=failure.reason,
         advice=failure.advice,
-        clock_offset_ms=None if survey is None else survey.clock_offset_ms,
+        clock_offset_ms=None if clock is None else round(clock.offset_ms, 3),
+        clock_uncertainty_ms=None if clock is None else round(clock.uncertainty_ms, 3),
         seconds=round(seconds, 3),
         wire_bytes=findings.wire_bytes,
         failure=failure.word,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from cluster_collect.entries import Link, RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoShellError
+from cluster_collect.remote.clock import ClockOffset, ask_clock, best, offset_of
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
@@ -40,7 +41,7 @@ class Survey:
     entries: Sequence[RemoteEntry]
     codec: Codec | None
     tools: Tools = field(default_factory=Tools)
-    clock_offset_ms: float | None = None
+    clock: ClockOffset | None = None
     free_bytes: int | None = None
     problem: str = ""
     shell: RunningCommand | None = field(default=None, repr=False, compare=False)
@@ -104,6 +105,7 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
     watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
     listed = asyncio.Event()
     arrived_s: list[float] = []
+    sent_s = time.time()
 
     def receive(data: bytes) -> float:
         watchdog.received(len(data))
@@ -130,28 +132,39 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
             await cancelled(ended)
         return shell
 
-    shell = await watchdog.guard(probed(), "listing its profiler data")
+    async def probed_and_asked() -> tuple[RunningCommand, list[ClockOffset]]:
+        shell = await probed()
+        return shell, await ask_clock(shell) if listing.complete else []
+
+    shell, offsets = await watchdog.guard(probed_and_asked(), "listing its profiler data")
     if not noise.found:
         raise NoShellError("the host runs no commands for us")
-    listing.require_root(profiler_root(spec))
-    tools = listing.tools
-    if not tools.can_list or not tools.can_pack:
-        raise NoShellError("find or tar on the host is not GNU's")
-    if not listing.complete:
-        raise LostConnectionError("the connection broke while the host listed its files")
+    tools = _require_listing(listing, spec)
     if listing.find_status and not shell.errors:
         await asyncio.sleep(_ERRORS_FOLLOW_S)
+    if listing.clock_s is not None:
+        offsets.append(offset_of(listing.clock_s, sent_s, arrived_s[0]))
     return Survey(
         entries=listing.entries,
         codec=tools.codec(options.compression),
         tools=tools,
-        clock_offset_ms=None if listing.clock_s is None else (listing.clock_s - arrived_s[0]) * 1000,
+        clock=best(offsets),
         free_bytes=listing.free_bytes,
         problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,
     )
+
+
+def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:
+    """Return the host's tools; raise a HostError where its answer is no whole listing."""
+    listing.require_root(profiler_root(spec))
+    if not listing.tools.can_list or not listing.tools.can_pack:
+        raise NoShellError("find or tar on the host is not GNU's")
+    if not listing.complete:
+        raise LostConnectionError("the connection broke while the host listed its files")
+    return listing.tools
 
 
 async def survey_by_files(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:

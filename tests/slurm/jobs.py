@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -84,7 +85,9 @@ def submit(
     """Submit a job as a user does."""
     command = [sys.executable, "-m", "cluster_hook", "slurm-submit", *hook, script.name, *sbatch]
     ended = lab.run(*command, cwd=script.parent, environment=environment)
-    return Pair(script.parent, ended.stdout.split()[-1], ended.stderr.split()[1])
+    said = re.search(r"^post-job (\d+) ", ended.stderr, re.MULTILINE)
+    assert said, ended.stderr
+    return Pair(script.parent, ended.stdout.split()[-1], said[1])
 
 
 def slow_ranks(findings: Path) -> list[int]:

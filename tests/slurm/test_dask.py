@@ -1,4 +1,4 @@
-"""Dask on Slurm's nodes gives the findings of one process, character for character."""
+"""Dask on Slurm's nodes gives the findings of one process, byte for byte."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from tests.slurm.lab import SlurmLab
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
-#: What says which run it is and how it was analysed, and not what was found.
-_OF_THE_RUN = ("name", "path", "captured", "analysed", "command")
-
-
 def findings_in(work: Path) -> str:
-    """Return the findings as text, without what is of the one run only."""
-    text = (work / "prof" / "cluster_analysis_output" / "findings.json").read_text()
-    document = json.loads(text)
-    for key in _OF_THE_RUN:
-        document["run"].pop(key, None)
-    return json.dumps(document, indent=1)
+    """The findings of a job that ran in `work`, without its path and command."""
+    document = json.loads((work / "prof" / "cluster_analysis_output" / "findings.json").read_text())
+    del document["run"]["path"], document["run"]["command"]
+    return json.dumps(document)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +39,7 @@ def findings_of_one_process(
 def test_workers_that_srun_started_on_the_post_jobs_nodes(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, findings_of_one_process: str
 ) -> None:
-    hook = ("--scheduler=srun", "--dask-interface=lo", "--post-nodes=2")
+    hook = ("--scheduler=srun", "--post-nodes=2")
     pair = submit(lab, write_script(tmp_path, simulated), hook=hook)
     assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
     assert "on this node alone" not in pair.log
@@ -58,7 +52,6 @@ def test_workers_that_dask_jobqueue_asked_for(
 ) -> None:
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed here: pip install '.[slurm]'")
     environment = {
-        "DASK_JOBQUEUE__SLURM__INTERFACE": "lo",
         "DASK_JOBQUEUE__SLURM__MEMORY": "1GiB",
         "DASK_JOBQUEUE__SLURM__LOG_DIRECTORY": str(tmp_path),
     }

@@ -18,6 +18,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.kernel_groups import KernelSums
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
@@ -46,10 +47,10 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     text = read_columns(path, ("Type", "Accelerator Core", "Duration(us)"), remark)
     if text.num_columns < 3:
-        raise BadFileError("it lacks one of the columns Type, Accelerator Core, Duration(us)")
+        raise BadFileError(fact("lacks_one_column", columns=("Type", "Accelerator Core", "Duration(us)")))
     durations, n_bad = numbers.to_float64(text["Duration(us)"])
     if n_bad:
-        remark(left_out(n_bad, "duration", "without a number"))
+        remark(left_out(n_bad, "duration", "no_number"))
     kernels = pa.table({"type": text["Type"], "core": text["Accelerator Core"], "us": durations})
     is_kernel = pc.invert(pc.is_in(kernels["core"], value_set=_COMMUNICATION))
     kernels = kernels.filter(pc.and_(is_kernel, pc.is_valid(kernels["us"])))
@@ -134,7 +135,7 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
         sums.add(block.filter(pc.and_(is_kernel, pc.is_valid(block["us"]))))
     if n_bad:
-        remark(left_out(n_bad, "duration", "without a number"))
+        remark(left_out(n_bad, "duration", "no_number"))
     return sums.table(rank)
 
 
@@ -143,16 +144,16 @@ def _header(path: Path) -> list[str]:
         with path.open("rb") as stream:
             line = stream.readline()
     except OSError as error:
-        raise BadFileError(f"cannot be read: {error.strerror}") from error
+        raise BadFileError(fact("unreadable", detail=str(error.strerror))) from error
     try:
         return [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
     except UnicodeDecodeError as error:
-        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
+        raise BadFileError(fact("not_utf8", byte=error.start)) from error
 
 
 def _blocks(path: Path, header: list[str]) -> Iterator[pa.Table]:
     if len(set(header)) < len(header):
-        raise BadFileError("it has two columns of one name")
+        raise BadFileError(fact("not_csv", detail="two columns have one name"))
     wanted = [name for name in (*_COLUMNS.values(), _DURATION, _WAIT) if name in header]
     try:
         reader = pa_csv.open_csv(
@@ -173,4 +174,4 @@ def _blocks(path: Path, header: list[str]) -> Iterator[pa.Table]:
     except pa.ArrowInvalid as error:
         if "Empty" in str(error):
             return
-        raise BadFileError(f"not a readable CSV file: {str(error).splitlines()[0][:300]}") from error
+        raise BadFileError(fact("not_csv", detail=str(error).splitlines()[0][:300])) from error

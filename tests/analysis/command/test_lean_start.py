@@ -23,11 +23,12 @@ try:
 except SystemExit as stop:
     assert stop.code == 0, stop.code
 import pyarrow as pa
-print(sorted({"pandas", "dask", "distributed"} & set(sys.modules)), pa.default_memory_pool().backend_name)
+loaded = sorted({"pandas", "distributed", "dask.array"} & set(sys.modules))
+print(loaded, pa.default_memory_pool().backend_name)
 """
 
 
-def test_a_small_run_imports_no_pandas_and_no_dask_and_sets_no_memory_aside(tmp_path: Path) -> None:
+def test_a_small_run_imports_no_pandas_and_no_cluster_and_sets_no_memory_aside(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run")
     environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
     done = subprocess.run(

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,38 @@ class LoopbackCluster:
 
     address: str
     scheduler: subprocess.Popen[bytes]
+    folder: Path
+    options: Sequence[str]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def add_worker(self, before: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
+        """Start one more worker.
+
+        Args:
+            before: a command that runs it, like `unshare`.
+            environment: what is different in its environment.
+        """
+        self.workers.append(
+            _started(
+                [
+                    *("worker", self.address, *self.options, "--nthreads", "1", "--no-nanny"),
+                    *("--local-directory", str(self.folder / f"worker-{len(self.workers)}")),
+                    *("--memory-limit", "1GiB"),
+                ],
+                self.folder,
+                {**_environment(), **(environment or {})},
+                before,
+            )
+        )
+
+    def wait_for_workers(self) -> None:
+        """Wait until the scheduler knows all."""
+        log = self.folder / "cluster.log"
+        deadline = time.monotonic() + _DEADLINE_S
+        while log.read_text(errors="replace").count(_REGISTERED) < len(self.workers):
+            assert time.monotonic() < deadline, "the workers did not register; see cluster.log"
+            assert all(one.poll() is None for one in self.workers), "a worker ended; see cluster.log"
+            time.sleep(0.1)
 
 
 @contextmanager
@@ -35,37 +66,30 @@ def loopback_cluster(
 
     `options` are those of both, like the certificates.
     """
-    environment = {
-        **patient_environment(),
-        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "600s",
-        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2",
-    }
     port_file = folder / "scheduler.json"
-    shared = ["--protocol", protocol, "--host", "127.0.0.1", "--no-dashboard", *options]
+    shared = ("--protocol", protocol, "--host", "127.0.0.1", "--no-dashboard", *options)
     scheduler = _started(
-        ["scheduler", *shared, "--port", "0", "--scheduler-file", str(port_file)], folder, environment
+        ["scheduler", *shared, "--port", "0", "--scheduler-file", str(port_file)], folder, _environment()
     )
-    cluster = LoopbackCluster("", scheduler)
+    cluster = LoopbackCluster("", scheduler, folder, shared)
     try:
         cluster.address = _address(port_file, scheduler)
-        for number in range(n_workers):
-            local = folder / f"worker-{number}"
-            cluster.workers.append(
-                _started(
-                    [
-                        *("worker", cluster.address, *shared, "--nthreads", "1", "--no-nanny"),
-                        *("--local-directory", str(local), "--memory-limit", "1GiB"),
-                    ],
-                    folder,
-                    environment,
-                )
-            )
-        _wait_for_workers(folder / "cluster.log", cluster)
+        for _ in range(n_workers):
+            cluster.add_worker()
+        cluster.wait_for_workers()
         yield cluster
     finally:
         for process in (*cluster.workers, scheduler):
             process.kill()
             process.wait()
+
+
+def _environment() -> dict[str, str]:
+    return {
+        **patient_environment(),
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "600s",
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2",
+    }
 
 
 def patient_environment(connect_s: int = 300) -> dict[str, str]:
@@ -77,10 +101,17 @@ def patient_environment(connect_s: int = 300) -> dict[str, str]:
     }
 
 
-def _started(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _started(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], before: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     with (folder / "cluster.log").open("ab") as log:
+        # In another directory than ours: its modules are those of its own environment.
         return subprocess.Popen(
-            [sys.executable, "-m", "dask", *arguments], stdout=log, stderr=log, env=environment
+            [*before, sys.executable, "-m", "dask", *arguments],
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=folder,
         )
 
 
@@ -92,14 +123,6 @@ def _address(port_file: Path, scheduler: subprocess.Popen[bytes]) -> str:
         except (OSError, ValueError):
             time.sleep(0.1)
     raise AssertionError("the scheduler did not start; see cluster.log")
-
-
-def _wait_for_workers(log: Path, cluster: LoopbackCluster) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
-    while log.read_text(errors="replace").count(_REGISTERED) < len(cluster.workers):
-        assert time.monotonic() < deadline, "the workers did not register; see cluster.log"
-        assert all(worker.poll() is None for worker in cluster.workers), "a worker ended; see cluster.log"
-        time.sleep(0.1)
 
 
 def write_certificates(folder: Path) -> tuple[str, ...]:

@@ -16,6 +16,10 @@ def square(number: int) -> int:
     return number * number
 
 
+def total(numbers: list[int]) -> int:
+    return sum(numbers)
+
+
 def fail(number: int) -> int:
     raise OSError(f"stale file handle {number}")
 
@@ -64,3 +68,14 @@ def total_length(parts: list[bytes]) -> int:
 def large_arrays(n: int) -> tuple[npt.NDArray[np.float64], pa.Table]:
     """Arrays of this length, some alone and some in a table."""
     return np.arange(n) / 3.0, pa.table({"small": pa.array(range(3)), "text": pa.array(["a", None, "c" * n])})
+
+
+class Gone:
+    """A value that lies in a file, which nobody finds."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return open, ("/nowhere/value-1",)
+
+
+def lost_on_the_way() -> Gone:
+    return Gone()

@@ -17,26 +17,26 @@ from tests.analysis.runs import digests, write_small_run
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 _DEADLINE_S = 900
 
-#: Analyses in a process of its own, and kills one of the given processes once the first ranks are read.
+#: The command, in which a process is killed once the first ranks are read.
 KILLER = """
 import os, signal, sys
-from pathlib import Path
-from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.outputs.everything import write_everything
-from cluster_analysis.pipeline import examined
+from cluster_analysis import progress
+from cluster_analysis.cli import main
 
-run, output, address, victim = sys.argv[1:]
+victim = int(sys.argv.pop())
 killed = []
 
-def tell(what, done, total):
-    if what == "reducing steps" and not killed:
-        os.kill(int(victim), signal.SIGKILL)
-        killed.append(victim)
+class Killing(progress.ProgressLine):
+    def tell(self, what, done, total):
+        if what == "reducing steps" and not killed:
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+        super().tell(what, done, total)
 
-options = AnalyseOptions(Path(run), output=Path(output), scheduler=address)
-with examined(options, tell) as one:
-    write_everything(one, tell)
+progress.ProgressLine = Killing
+code = main(sys.argv[1:])
 assert killed
+sys.exit(code)
 """
 
 
@@ -107,11 +107,10 @@ def test_a_lost_scheduler_is_one_clear_error(run: Path, tmp_path: Path) -> None:
     with loopback_cluster(tmp_path) as cluster:
         victim = cluster.scheduler.pid
         done = _killed(run, tmp_path / "out", cluster.address, victim)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(
-        "cluster_analysis.engine.protocol.EngineError: the Dask scheduler at tcp://127.0.0.1:"
-    )
-    assert "was lost; nothing was written" in last
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("cluster-analyse: the Dask scheduler at tcp://127.0.0.1:")
+    assert "was lost; nothing was written" in line
     assert not (tmp_path / "out").exists()
 
 
@@ -131,7 +130,8 @@ def test_a_scheduler_without_workers_is_exit_1(run: Path, tmp_path: Path) -> Non
 
 
 def _killed(run: Path, output: Path, address: str, victim: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", KILLER, str(run), str(output), address, str(victim)]
+    given = [str(run), "--output", str(output), "--scheduler", address]
+    command = [sys.executable, "-c", KILLER, *given, str(victim)]
     return subprocess.run(
         command,
         capture_output=True,

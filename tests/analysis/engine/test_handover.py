@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pytest
 
-from cluster_analysis.engine.handover import Handed, handed
+from cluster_analysis.engine.handover import dumps, loads
 
 
 def large(n: int = 50_000) -> dict[str, npt.NDArray[np.float64] | pa.Table]:
@@ -22,27 +24,33 @@ def large(n: int = 50_000) -> dict[str, npt.NDArray[np.float64] | pa.Table]:
 
 
 def test_a_large_value_is_the_same_behind_the_file(tmp_path: Path) -> None:
-    sent = handed(large(), f"{tmp_path}/value")
-    assert isinstance(sent, Handed)
-    got = sent.take()
+    sent = dumps(str(tmp_path), large())
+    assert len(list(tmp_path.iterdir())) == 1
+    got = loads(sent)
     for name, value in large().items():
         assert got[name].equals(value) if isinstance(value, pa.Table) else np.array_equal(got[name], value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_arrays_can_be_changed_by_whom_they_are_handed_to(tmp_path: Path) -> None:
-    sent = handed(np.zeros(50_000), f"{tmp_path}/value")
-    assert isinstance(sent, Handed)
-    got = sent.take()
+    got = loads(dumps(str(tmp_path), np.zeros(50_000)))
     got[3] = 1.0
     assert got.sum() == 1.0
 
 
 def test_a_small_value_needs_no_file(tmp_path: Path) -> None:
-    assert handed([np.zeros(9), "text"], f"{tmp_path}/value")[1] == "text"
+    assert pickle.loads(dumps(str(tmp_path), [np.zeros(9), "text"]))[1] == "text"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_value_that_cannot_be_written_goes_as_it_is(tmp_path: Path) -> None:
-    value = np.zeros(50_000)
-    assert handed(value, f"{tmp_path}/missing/value") is value
+    sent = dumps(str(tmp_path / "missing"), np.ones(50_000))
+    assert pickle.loads(sent).sum() == 50_000
+
+
+def test_a_value_whose_file_is_gone_is_an_error(tmp_path: Path) -> None:
+    sent = dumps(str(tmp_path), np.zeros(50_000))
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(FileNotFoundError):
+        loads(sent)

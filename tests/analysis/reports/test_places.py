@@ -4,12 +4,12 @@ import gzip
 import json
 from dataclasses import replace
 
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.reports import commands, html, markdown, perfetto, terminal
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.words import load_dictionary
 from cluster_hook.verdict import read_verdict
 from cluster_run.findings import Place
-from cluster_run.findings_json import document_to_json
 from tests.analysis.reports import builder
 
 WHERE = f"rank {builder.SLOW_RANK} = host 1 / device {builder.SLOW_RANK}"

@@ -1,0 +1,241 @@
+"""The engine whose tasks run on the workers of a Dask cluster, whoever started that.
+
+Large values stay on the workers: a batch's tables are cut by step there, and a step's pieces meet on
+the worker that reduces it. Dask runs the tasks of a lost worker again, those it had finished included.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, wait
+from distributed.comm.core import CommClosedError
+
+from cluster_analysis.engine.clusters.checks import check_workers
+from cluster_analysis.engine.clusters.probe import probe_of
+from cluster_analysis.engine.graph import marked, renamed, task
+from cluster_analysis.engine.protocol import (
+    N_ATTEMPTS,
+    EngineError,
+    Graph,
+    KeptOutcome,
+    Key,
+    Outcome,
+    Place,
+    Tell,
+    tell_nobody,
+)
+
+#: For workers to come, and for a connection to be closed.
+CONNECT_DEADLINE_S = 20.0
+#: For a value that is there to arrive; a lost scheduler is noticed sooner.
+_ARRIVAL_DEADLINE_S = 300.0
+#: How long a cluster may be without any worker before the analysis gives up.
+NO_WORKERS_DEADLINE_S = 120.0
+_LOOK_EVERY_S = 5.0
+_LOST_DEADLINE_S = 1.0
+
+
+Stop = Callable[[], object]
+
+
+def _nothing() -> None:
+    """Stop nothing."""
+
+
+@dataclass(frozen=True)
+class DaskKept:
+    """The outcome of a task that returns `(small, large)`, on some worker."""
+
+    pair: Future
+
+    def part(self, key: int) -> tuple[Any, ...]:
+        """Return the task that cuts the tables of one step out, where they lie."""
+        return task(_cut_out, self.pair, key)
+
+
+class OwnClient(Client):
+    """A client that is closed by us and by nobody else.
+
+    Dask's own closes itself when it is forgotten, and waits for an answer then. One that was
+    interrupted while it connected would keep the program from ending.
+    """
+
+    def __del__(self) -> None:
+        """Leave it: `close` was called, or there was never a connection."""
+
+
+class DaskEngine:
+    """Tasks on the workers of one scheduler."""
+
+    wants_files = False
+
+    def __init__(
+        self,
+        client: Client,
+        address: str,
+        *,
+        writes_output: bool,
+        shares_scratch: bool = False,
+        workers: Sequence[str] | None = None,
+        remarks: Sequence[str] = (),
+        stop: Stop = _nothing,
+    ) -> None:
+        """Take over a client.
+
+        Args:
+            client: connected.
+            address: the scheduler's, for messages.
+            writes_output: whether its workers may write into our output folder.
+            shares_scratch: whether they see our scratch directory.
+            workers: those that do the work; None for all, also those that come later.
+            remarks: what the user should know.
+            stop: ends what was started for it, once the client is closed.
+        """
+        self.name = f"Dask at {address}"
+        self.writes_output = writes_output
+        self.shares_scratch = shares_scratch
+        self.remarks = tuple(remarks)
+        self._workers = None if workers is None else list(workers)
+        self.address = address
+        self.client = client
+        self._stop = stop
+        threads = client.nthreads()
+        self.n_workers = max(1, sum(threads.get(one, 0) for one in self._workers or threads))
+
+    def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
+        """Work out what `keys` need; return their outcomes in the order of the keys."""
+        futures = self._submitted(graph, keys)
+        outcomes = []
+        futures.reverse()
+        while futures:
+            # Each is dropped on the cluster once it is here.
+            outcomes.append(self._outcome(futures.pop()))
+            tell(len(outcomes))
+        return outcomes
+
+    def run_keeping(
+        self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
+    ) -> list[KeptOutcome[Any]]:
+        """Bring the small halves here, leave the large ones there."""
+        pairs = self._submitted(graph, keys)
+        small: Graph = {
+            ("small", number): task(operator.itemgetter(0), pair) for number, pair in enumerate(pairs)
+        }
+        outcomes = self.run(small, list(small), tell)
+        return [
+            KeptOutcome(failure=outcome.failure)
+            if outcome.failure
+            else KeptOutcome(value=outcome.value, kept=DaskKept(pair))
+            for pair, outcome in zip(pairs, outcomes, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Close the connection, and the cluster if it was started here."""
+        # One that was lost has nobody to say goodbye to.
+        is_running = self.client.status == "running"
+        try:
+            self.client.close(timeout=CONNECT_DEADLINE_S if is_running else _LOST_DEADLINE_S)
+        finally:
+            self._stop()
+
+    def _submitted(self, graph: Graph, keys: Sequence[Key]) -> list[Future]:
+        if not keys:
+            return []
+        mark = uuid.uuid4().hex
+        with self._lost_is_one_line(), warnings.catch_warnings():
+            # A job's topology and small tables are some MB; what is large lies on the workers.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return list(
+                self.client.get(
+                    renamed(graph, mark),
+                    [marked(key, mark) for key in keys],
+                    workers=self._workers,
+                    sync=False,
+                )
+            )
+
+    def _outcome(self, future: Future) -> Outcome[Any]:
+        with self._lost_is_one_line():
+            self._await(future)
+            try:
+                found: Outcome[Any] = future.result(timeout=_ARRIVAL_DEADLINE_S)
+            except KilledWorker:
+                return Outcome(failure=f"its worker died {N_ATTEMPTS} times or more, out of memory perhaps")
+            except (CancelledError, CommClosedError, TimeoutError):
+                raise
+            except Exception as error:
+                text = " ".join(str(error).split()) or "no message"
+                return Outcome(failure=f"{type(error).__name__}: {text}")
+            return found
+
+    def _await(self, future: Future) -> None:
+        idle_s = 0.0
+        while True:
+            try:
+                wait(future, timeout=_LOOK_EVERY_S)
+            except TimeoutError:
+                if self.client.status != "running":
+                    raise
+                idle_s = 0.0 if self._has_workers() else idle_s + _LOOK_EVERY_S
+                if idle_s >= NO_WORKERS_DEADLINE_S:
+                    raise EngineError(
+                        f"the Dask cluster at {self.address} has had no worker for {idle_s:.0f} s",
+                        "start workers, or leave --scheduler out",
+                    ) from None
+            else:
+                return
+
+    def _has_workers(self) -> bool:
+        there = self.client.nthreads()
+        return any(one in there for one in self._workers or there)
+
+    @contextmanager
+    def _lost_is_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except (CancelledError, CommClosedError, TimeoutError) as error:
+            raise EngineError(
+                f"the Dask scheduler at {self.address} was lost; nothing was written",
+                "see its log and run this again, or leave --scheduler out to work on this machine",
+            ) from error
+
+
+def checked_engine(
+    client: Client, address: str, place: Place, remarks: tuple[str, ...] = (), stop: Stop = _nothing
+) -> DaskEngine:
+    """Return an engine over the workers that can do the work.
+
+    Raises:
+        EngineError: none of them can.
+    """
+    with probe_of(place.files, place.output) as probe:
+        checked = check_workers(client, probe, address)
+    return DaskEngine(
+        client,
+        address,
+        writes_output=checked.writes_output,
+        workers=checked.workers if checked.left_out else None,
+        remarks=(*remarks, *(f"left out: {one}" for one in checked.left_out)),
+        stop=stop,
+    )
+
+
+def be_quiet() -> None:
+    """Have Dask log nothing: it logs a lost connection with tracebacks; the user gets one line from us."""
+    # Its parts have levels of their own.
+    for name in ("distributed", "tornado", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _cut_out(pair: tuple[Any, Any], key: int) -> Any:
+    return pair[1].part(key)

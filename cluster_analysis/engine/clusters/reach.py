@@ -1,0 +1,56 @@
+"""Which address of this host other hosts reach: a cluster listens there and nowhere else."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+#: So many hosts are enough to tell.
+_MAX_HOSTS = 64
+_SINFO_DEADLINE_S = 20.0
+#: Nothing is sent: the kernel only chooses a route. The port does not matter.
+_ANY_PORT = 9
+
+
+def address_towards(hosts: Iterable[str]) -> str:
+    """Return the own address by which most of these hosts are reached, loopback last; empty if none is known.
+
+    Args:
+        hosts: names or addresses.
+    """
+    own = Counter(address for host in list(hosts)[:_MAX_HOSTS] if (address := _own_address(host)))
+    # A host that is this one may be reached by loopback, which tells nothing of the others.
+    elsewhere = [one for one, _ in own.most_common() if not ipaddress.ip_address(one).is_loopback]
+    return next(iter([*elsewhere, *own]), "")
+
+
+def slurm_node_addresses(options: Sequence[str]) -> list[str]:
+    """Return the addresses of Slurm's nodes; none where Slurm does not answer.
+
+    Args:
+        options: which, as options of sinfo: `--nodes=node[1-4]`, `--partition=debug`, or none for all.
+    """
+    try:
+        told = subprocess.run(  # noqa: S603  no shell
+            ["sinfo", "--noheader", "--Node", "--format=%o", *options],  # noqa: S607  wherever it is installed
+            capture_output=True,
+            text=True,
+            timeout=_SINFO_DEADLINE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return list(dict.fromkeys(told.stdout.split())) if told.returncode == 0 else []
+
+
+def _own_address(host: str) -> str:
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, _ANY_PORT, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(place)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""

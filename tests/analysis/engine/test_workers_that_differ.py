@@ -1,0 +1,115 @@
+"""Workers that cannot do the work are left out and named before it begins; no rank is blamed for them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.cli import main
+from cluster_run.version import VERSION
+from tests.analysis.engine.cluster import loopback_cluster, patient_environment
+from tests.analysis.runs import digests, write_small_run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+_DEADLINE_S = 900
+_REPOSITORY = Path(__file__).parents[3]
+#: Read by Python when it starts: nothing of ours can be imported then.
+_NOTHING_OF_OURS = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path, target=None):
+        if name.startswith("cluster_"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_run(tmp_path_factory.mktemp("checks") / "run", steps=3)
+
+
+def analysed(run: Path, output: Path, address: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
+    return subprocess.run(
+        [*command, "--scheduler", address],
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+        env=patient_environment(),
+    )
+
+
+def older_version(folder: Path) -> dict[str, str]:
+    """Return the environment of a worker in which the package is of another version."""
+    for name in ("cluster_run", "cluster_analysis"):
+        shutil.copytree(_REPOSITORY / name, folder / name)
+    (folder / "cluster_run" / "version.py").write_text('VERSION = "0.0.1"\n')
+    return {"PYTHONPATH": str(folder)}
+
+
+def not_installed(folder: Path) -> dict[str, str]:
+    """Return the environment of a worker in which the package is missing."""
+    (folder / "sitecustomize.py").write_text(_NOTHING_OF_OURS)
+    return {"PYTHONPATH": str(folder)}
+
+
+def not_mounted(run: Path) -> list[str]:
+    """Return the command that runs a worker on a host where the run is not mounted; skip if there is none."""
+    unshare = ["unshare", "--map-root-user", "--mount"]
+    hide = [*unshare, "sh", "-c", f'mount -t tmpfs none "{run}" && exec "$@"', "sh"]
+    try:
+        done = subprocess.run([*hide, "ls", str(run)], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("unshare is not installed here")
+    if done.returncode or done.stdout:
+        pytest.skip(f"no mount namespace can be made here: {done.stderr.strip()}")
+    return hide
+
+
+def test_workers_that_differ_are_left_out_and_named(run: Path, tmp_path: Path) -> None:
+    assert main([str(run), "--output", str(tmp_path / "alone"), "--workers", "1", "-q"]) == 0
+    for name in ("older", "without"):
+        (tmp_path / name).mkdir()
+    with loopback_cluster(tmp_path, n_workers=1) as cluster:
+        cluster.add_worker(environment=older_version(tmp_path / "older"))
+        cluster.add_worker(environment=not_installed(tmp_path / "without"))
+        cluster.add_worker(before=not_mounted(run))
+        cluster.wait_for_workers()
+        done = analysed(run, tmp_path / "out", cluster.address)
+    assert done.returncode == 0, done.stderr
+    assert f": has cluster-profiler 0.0.1, and here is {VERSION}: install the same version" in done.stderr
+    assert ": cluster-profiler is not installed there: install it" in done.stderr
+    assert f": does not see {run}/" in done.stderr
+    assert ": workers must see the run under the same path as here" in done.stderr
+    assert done.stderr.count("left out: 1 of 4 workers (tcp://127.0.0.1:") == 3
+    assert digests(tmp_path / "out") == digests(tmp_path / "alone")
+
+
+def test_no_worker_that_can_do_the_work_is_exit_1_and_one_line(run: Path, tmp_path: Path) -> None:
+    with loopback_cluster(tmp_path, n_workers=0) as cluster:
+        cluster.add_worker(environment=not_installed(tmp_path))
+        cluster.wait_for_workers()
+        done = analysed(run, tmp_path / "out", cluster.address)
+    assert done.returncode == 1
+    assert "no worker of the Dask cluster at tcp://127.0.0.1:" in done.stderr
+    assert ": cluster-profiler is not installed there" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_named_by_a_relative_path_is_found_by_workers_elsewhere(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with loopback_cluster(tmp_path, n_workers=1) as cluster:
+        monkeypatch.chdir(run.parent)
+        done = analysed(Path(run.name), tmp_path / "out", cluster.address, "--no-insight")
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "out").glob("cluster_*")), "no file for MindStudio Insight"
