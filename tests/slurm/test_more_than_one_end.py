@@ -37,7 +37,7 @@ def write_script_of_two_runs(work: Path, simulated: SimulatedJob, end: str) -> P
 
 
 def is_over(fields: Mapping[str, str]) -> bool:
-    return (fields["JobState"], fields["NodeList"]) == ("PENDING", "(null)")
+    return fields["JobState"] == "PENDING" and fields["NodeList"] in ("", "(null)")
 
 
 def requeue(lab: SlurmLab, work: Path, job: str) -> None:
