@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -243,6 +244,8 @@ def check_submission(arguments: Sequence[str]) -> None:
         name="sbatch",
         deadline_s=SCHEDULER_DEADLINE_S,
         capture=True,
+        # It tells where and when such a job would start, as if there were one.
+        log=io.StringIO(),
     )
     if end.code != 0:
         raise UsageError(

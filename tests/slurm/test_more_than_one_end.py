@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,16 @@ def write_script_of_two_runs(work: Path, simulated: SimulatedJob, end: str) -> P
     return script
 
 
+def is_over(fields: Mapping[str, str]) -> bool:
+    return fields["JobState"] == "PENDING" and fields["NodeList"] in ("", "(null)")
+
+
 def requeue(lab: SlurmLab, work: Path, job: str) -> None:
     """Requeue a job in its first run, and spare us the two minutes that Slurm lets it wait."""
     lab.wait_for_file(work / "first-run")
     lab.run("scontrol", "requeue", job)
-    lab.wait_until(lambda: lab.job_fields(job)["JobState"] == "PENDING")
+    # Not while its first run is still being ended on the node.
+    lab.wait_until(lambda: is_over(lab.job_fields(job)))
     lab.run("scontrol", "update", f"JobId={job}", "StartTime=now")
 
 
