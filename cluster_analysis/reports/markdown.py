@@ -187,8 +187,3 @@ def _in_code(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return _MARKUP.sub(r"\\\1", wording.plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")
-
-
-def _in_code(text: str) -> str:
-    """Return a name for a block of code, where nothing can be escaped: without what could be markup."""
-    return re.sub(r"[<>`]", "", wording.plain(text))
