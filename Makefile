@@ -19,7 +19,7 @@ demo: setup      ## simulate a job, collect it over real SSH, analyse it
 
 test: setup      ## the whole test suite, lint and types
 	@bash tools/system_packages.sh ssh slurm browser prometheus
-	@$(BIN)/python -c 'import kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
+	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from cluster_analysis.engine.memory import return_large_blocks
 from cluster_analysis.lean_imports import keep_pandas_out
+from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
 
 MB = 1e6
@@ -81,7 +82,7 @@ def line(path: Path) -> str:
 
 def read(path: Path, *, with_spans: bool = True) -> CommunicationTables:
     """Read a file as the analysis does."""
-    return read_communication(path, 0, None, lambda _: None, with_spans=with_spans)
+    return read_communication(path, 0, None, unheard, with_spans=with_spans)
 
 
 def megabytes_per_second(path: Path, work: Callable[[], object]) -> float:

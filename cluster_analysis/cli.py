@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from cluster_analysis.options import AnalyseOptions
     from cluster_analysis.outputs.everything import Written
     from cluster_analysis.result import AnalysisResult
+    from cluster_analysis.sentences.phrase import Language
 
+#: Where the environment says the language, the first one that is set.
+_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 _WHAT_IS_LEFT = "the older output is as it was"
 _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
@@ -82,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
         written = write_everything(one, tell)
     progress.end()
-    sys.stdout.write(_rendered(written, arguments.format))
+    sys.stdout.write(_rendered(written, arguments.format, _language(arguments.lang)))
     sys.stdout.flush()
     if not arguments.quiet:
         _say_where(options)
@@ -111,20 +114,33 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
     return told
 
 
-def _rendered(written: Written, output_format: str) -> str:
+def _rendered(written: Written, output_format: str, language: Language) -> str:
     result = written.result
     if output_format == "json":
-        from cluster_run.findings_json import document_to_json  # noqa: PLC0415
+        from cluster_analysis.findings_json import document_to_json  # noqa: PLC0415
 
         return document_to_json(result.document)
     if output_format == "markdown":
         from cluster_analysis.reports import markdown  # noqa: PLC0415
 
-        return markdown.render(result, written.comparison)
+        return markdown.render(result, written.comparison, language=language)
     from cluster_analysis.reports import terminal  # noqa: PLC0415
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return terminal.render(result, shutil.get_terminal_size().columns, colour, written.comparison)
+    columns = shutil.get_terminal_size().columns
+    return terminal.render(result, columns, colour, written.comparison, language)
+
+
+def _language(wanted: str | None) -> Language:
+    """Return the language asked for, else that of the environment, as far as stdout can write it."""
+    if wanted is not None:
+        return "zh" if wanted == "zh" else "en"
+    named = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "")
+    try:
+        "慢卡".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "en"
+    return "zh" if named.startswith("zh") else "en"
 
 
 def _say_where(options: AnalyseOptions) -> None:
@@ -224,6 +240,11 @@ def _parser() -> argparse.ArgumentParser:
         choices=("terminal", "json", "markdown"),
         default="terminal",
         help="of the result on stdout",
+    )
+    out.add_argument(
+        "--lang",
+        choices=("en", "zh"),
+        help="language of the result on stdout, not of JSON (default: that of LC_ALL or LANG)",
     )
     out.add_argument(
         "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"

@@ -24,10 +24,12 @@ from cluster_analysis.replay.graph import laid_out
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP, JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
 from cluster_run.errors import InputError
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import HostId, Rank, format_number_ranges
 from cluster_run.problem import Problem
@@ -102,7 +104,7 @@ def examined(
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
     if not capture.sources:
-        why = f": {capture.problems[0].reason}" if capture.problems else ""
+        why = f": {reason(capture.problems[0]).en}" if capture.problems else ""
         raise InputError(
             f"{run}: no profiler data found{why}",
             "give a run directory, or one that holds *_ascend_pt, *_ascend_ms or PROF_* directories",
@@ -136,7 +138,7 @@ def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Sele
 
 def _counts_missing(problem: Problem) -> bool:
     """Return whether a problem is about all ranks that are missing together."""
-    return problem.rank is None and problem.reason.startswith("no profiler data of")
+    return problem.kind == "missing_ranks"
 
 
 def _topology(
@@ -189,8 +191,7 @@ def judged(examined: Examined) -> AnalysisResult:
     problems = _one_a_file(capture.problems, read.problems)
     missing = sorted(expected - seen)
     if NO_COMMON_STEP in evidence.notes:
-        advice = "record the same steps on all ranks, or analyse each rank alone"
-        problems += (Problem(reason=NO_COMMON_STEP, advice=advice),)
+        problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
@@ -243,7 +244,7 @@ def _one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[
     for one in read:
         other = of_file.pop((one.rank, one.file), None)
         problems.append(
-            replace(one, reason=f"{one.reason}; {other.reason}", advice=one.advice or other.advice)
+            replace(one, also=(*one.also, other.why, *other.also), advice=one.advice or other.advice)
             if other
             else one
         )
@@ -272,17 +273,18 @@ def _unnamed_missing(
     unnamed = [rank for rank in missing if rank not in named]
     if not unnamed or any(_counts_missing(one) for one in problems):
         return ()
-    reason = f"no profiler data of {len(unnamed)} of {n_expected} ranks: {format_number_ranges(unnamed)}"
-    return (Problem(reason=reason, advice="collect them too; what they did is not known"),)
+    why = fact("missing_ranks", n_missing=len(unnamed), n_ranks=n_expected, ranks=tuple(unnamed))
+    return (Problem(why, advice="collect_them_too"),)
 
 
-def _batch_notes(read: RanksRead) -> list[str]:
+def _batch_notes(read: RanksRead) -> list[Fact]:
     return [note for one in read.summaries for note in one.notes]
 
 
 def _problem_order(problem: Problem) -> tuple[str, int, str, str]:
+    """By place, then by what a reader of findings.json sees: the order of it is the same in each run."""
     rank = -1 if problem.rank is None else problem.rank
-    return (problem.host or "", rank, problem.file, problem.reason)
+    return (problem.host or "", rank, problem.file, reason(problem).en)
 
 
 def _ranks_table(topology: Topology) -> pa.Table:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from cluster_collect.sizes import parse_size
+from cluster_collect.argument_types import key_value, moment, seconds, size, size_or_nothing
 from cluster_collect.spec import CollectOptions, Compression
 from cluster_run.command_line import exit_codes_help, positive_number
 from cluster_run.errors import ExitCode
@@ -64,10 +64,14 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     given = parser.parse_args(argv)
     if given.inventory is None and given.hosts is None and given.rank_table is None:
         parser.error("no hosts: give --inventory FILE, --hosts NODESET or --rank-table FILE")
-    if len(given.what) > 1 and {"analysis", "full"} & set(given.what):
-        parser.error("--what takes 'analysis', or 'full', or globs")
+    what = tuple(part for text in given.what or _DEFAULTS.what for part in text.split(",") if part)
+    if {"analysis", "full"} <= set(what) or not what:
+        parser.error("--what takes 'analysis' or 'full', globs, or one of the two and globs that narrow it")
     options = CollectOptions(
-        what=tuple(given.what),
+        what=what,
+        exclude=tuple(given.exclude),
+        since_s=given.since,
+        capture=given.capture,
         n_jobs=given.jobs,
         connect_deadline_s=given.connect_deadline,
         login_deadline_s=given.login_deadline,
@@ -150,13 +154,15 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
         "--set",
         action="append",
         default=[],
-        type=_key_value,
+        type=key_value,
         metavar="KEY=VALUE",
         help="any key of the inventory's defaults, for example --set jump=bastion.example",
     )
     group.add_argument("--ask-password", action="store_true", help="ask for one password for all hosts")
     group.add_argument(
-        "--ask-passphrase", action="store_true", help="ask for one passphrase for all identity files"
+        "--ask-passphrase",
+        action="store_true",
+        help="ask for one passphrase for all private keys, named or not",
     )
     group.add_argument(
         "--accept-new-host-keys",
@@ -172,9 +178,30 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--what",
         nargs="+",
-        default=list(_DEFAULTS.what),
+        action="extend",
         metavar="WHAT",
-        help="'analysis' (what cluster-analyse reads, the default), 'full', or globs of paths",
+        help="'analysis' (what cluster-analyse reads, the default), 'full', or globs of paths; "
+        "globs after one of the two narrow it: analysis 'job-101/*'",
+    )
+    group.add_argument(
+        "--exclude",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GLOB",
+        help="leave out what matches by its path, its name or a directory above it",
+    )
+    group.add_argument(
+        "--capture",
+        default=_DEFAULTS.capture,
+        metavar="WHICH",
+        help="all captures (the default), the newest of each rank, or those of a NAME; NAME may be a glob",
+    )
+    group.add_argument(
+        "--since",
+        type=moment,
+        metavar="TIME",
+        help="captures that were written later: 2025-01-31, 2025-01-31T12:00, 90m, 12h, 3d, or @SECONDS",
     )
     group.add_argument(
         "--compression",
@@ -207,37 +234,37 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="tries a host, where trying again may help (default: %(default)s)",
     )
-    group.add_argument("--bandwidth", type=_size, metavar="SIZE", help="bytes a second in all, like 200M")
-    group.add_argument("--host-bandwidth", type=_size, metavar="SIZE", help="bytes a second of each host")
+    group.add_argument("--bandwidth", type=size, metavar="SIZE", help="bytes a second in all, like 200M")
+    group.add_argument("--host-bandwidth", type=size, metavar="SIZE", help="bytes a second of each host")
     group.add_argument(
         "--min-free",
-        type=_size_or_nothing,
+        type=size_or_nothing,
         default=_DEFAULTS.min_free_bytes,
         metavar="SIZE",
         help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
     )
     group.add_argument(
         "--least-rate",
-        type=_size,
+        type=size,
         default=int(_DEFAULTS.least_bytes_per_s),
         metavar="SIZE",
         help="a host that sends less in a second is taken for one that hangs (default: %(default)s)",
     )
     group.add_argument(
-        "--deadline", type=_seconds, metavar="SECONDS", help="longest time for all hosts (default: none)"
+        "--deadline", type=seconds, metavar="SECONDS", help="longest time for all hosts (default: none)"
     )
     group.add_argument(
-        "--host-deadline", type=_seconds, metavar="SECONDS", help="longest time for each host (default: none)"
+        "--host-deadline", type=seconds, metavar="SECONDS", help="longest time for each host (default: none)"
     )
     group.add_argument(
         "--give-up",
-        type=_seconds,
+        type=seconds,
         default=_DEFAULTS.give_up_s,
         metavar="SECONDS",
         help="a host that has brought nothing for so long, over all attempts, is not tried again "
         f"(default: {_DEFAULTS.give_up_s:g})",
     )
-    for name, seconds, what in (
+    for name, longest_s, what in (
         ("connect", _DEFAULTS.connect_deadline_s, "for a connection"),
         ("login", _DEFAULTS.login_deadline_s, "for logging in"),
         ("prepare", _DEFAULTS.prepare_deadline_s, "for the prepare command"),
@@ -246,10 +273,10 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     ):
         group.add_argument(
             f"--{name}-deadline",
-            type=_seconds,
-            default=seconds,
+            type=seconds,
+            default=longest_s,
             metavar="SECONDS",
-            help=f"longest wait {what} (default: {seconds:g})",
+            help=f"longest wait {what} (default: {longest_s:g})",
         )
 
 
@@ -263,34 +290,3 @@ def _host_defaults(given: argparse.Namespace) -> dict[str, str | int]:
         if value is not None:
             defaults[key] = value
     return defaults
-
-
-def _key_value(text: str) -> tuple[str, str | int]:
-    key, equals, value = text.partition("=")
-    if not equals or not key or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, int(value) if key == "port" and value.isdecimal() else value
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e7:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
-
-
-def _size(text: str) -> int:
-    size = _size_or_nothing(text)
-    if size == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} lets nothing through; write it like 50M or 1.5G")
-    return size
-
-
-def _size_or_nothing(text: str) -> int:
-    size = parse_size(text)
-    if size is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 50M or 1.5G")
-    return size

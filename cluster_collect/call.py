@@ -101,10 +101,9 @@ def _with_secrets(inventory: Inventory, arguments: Arguments) -> Inventory:
             spec if spec.local or spec.password else replace(spec, password=password) for spec in specs
         )
     if arguments.ask_passphrase:
-        passphrase = _ask("--ask-passphrase", "passphrase for the identity files: ")
+        passphrase = _ask("--ask-passphrase", "passphrase for the private keys: ")
         specs = tuple(
-            replace(spec, passphrase=spec.passphrase or passphrase) if spec.identity_file else spec
-            for spec in specs
+            spec if spec.local else replace(spec, passphrase=spec.passphrase or passphrase) for spec in specs
         )
     return replace(inventory, specs=specs)
 

@@ -46,7 +46,7 @@ def nothing_found(profiler_root: str) -> Failure:
     return Failure(
         "no-data",
         f"no profiler data below {profiler_root}",
-        "check profiler_root, device_regex, output_dir and --what",
+        "check profiler_root, device_regex, output_dir, and --what, --exclude, --since and --capture",
     )
 
 

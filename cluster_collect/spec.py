@@ -47,11 +47,15 @@ class HostSpec:
 class CollectOptions:
     """How to collect. Times are seconds; `None` means no limit.
 
+    `what`, `exclude`, `since_s` and `capture` are those of `selection.captures.Choice`.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
     """
 
     what: tuple[str, ...] = ("analysis",)
+    exclude: tuple[str, ...] = ()
+    since_s: float | None = None
+    capture: str = "all"
     n_jobs: int = 32
     n_connecting: int = 100
     n_handshakes_per_gateway: int = 5

@@ -73,6 +73,12 @@ def add_sweep(commands: Commands) -> None:
         help="begin no job that might not end by then (default: %(default)g)",
     )
     parser.add_argument(
+        "--results-url",
+        default="",
+        metavar="URL",
+        help="where people reach the results volume; the job is annotated with its report's address",
+    )
+    parser.add_argument(
         "--api-server",
         metavar="URL",
         help="outside of a pod: what `kubectl proxy` listens on (default: the pod's)",
@@ -100,11 +106,12 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
         n_attempts=arguments.attempts,
         settle_s=arguments.settle,
         time_s=arguments.time_limit,
+        results_url=arguments.results_url,
     )
 
     def told(swept: Swept) -> None:
         print(f"{swept.job} {swept.state}: {swept.text}", flush=True)
-        if swept.outcome is not None and swept.state in ("done", "failed"):
+        if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
             for trouble in tell(swept.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)
 

@@ -43,10 +43,10 @@ def write_metrics(results: Path) -> str:
         InputError: the findings cannot be read.
     """
     # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
+    from cluster_analysis.findings_json import document_from_json  # noqa: PLC0415
     from cluster_analysis.reports import prometheus  # noqa: PLC0415
     from cluster_analysis.result import AnalysisResult  # noqa: PLC0415
     from cluster_analysis.tables.model import Topology  # noqa: PLC0415
-    from cluster_run.findings_json import document_from_json  # noqa: PLC0415
 
     path = results / FINDINGS_NAME
     try:

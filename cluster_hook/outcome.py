@@ -126,5 +126,8 @@ def without_names(outcome: Outcome, names: HostNames) -> Outcome:
 
 
 def _verdict(document: dict[str, Any]) -> Verdict:
-    findings = tuple(FindingLine(**finding) for finding in document["findings"])
+    findings = tuple(
+        FindingLine(**{**finding, "places": tuple(finding.get("places", ()))})
+        for finding in document["findings"]
+    )
     return Verdict(**{**document, "findings": findings, "problems": tuple(document["problems"])})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from cluster_hook.captures import NoProfileError, captures_of
 from cluster_hook.dask_allocation import AllocationError, dask_in_allocation
+from cluster_hook.file_systems import is_shared_between_hosts
 from cluster_hook.inventory import (
     HostDefaults,
     inventory_text,
@@ -110,15 +110,12 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
 
 
 def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
-    """Whether the data lie on the file system of the work directory, which every node has to see."""
+    """Whether the data lie where every node sees them: in the work directory, or on the network.
+
+    That two paths are on one device says nothing: `/home` and `/data` of a node's own disk are as well.
+    """
     profile_dir = Path(request.profile_dir.partition("%N")[0])
-    if profile_dir.is_relative_to(job.work_dir):
-        return True
-    # A misspelt directory is looked for beside the others, not on the nodes.
-    nearest = next(path for path in (profile_dir, *profile_dir.parents) if path.exists())
-    with contextlib.suppress(OSError):
-        return os.stat(nearest).st_dev == os.stat(job.work_dir).st_dev
-    return False
+    return profile_dir.is_relative_to(job.work_dir) or is_shared_between_hosts(profile_dir)
 
 
 def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) -> Outcome:
@@ -163,13 +160,16 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
         if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
             # What was collected before it failed is analysed all the same.
             if not (plan.run / PROFILER_TREE_NAME).is_dir():
-                return failed(job, plan.results, end.reason)
+                return failed(job, plan.results, end.reason + _why_collected(request))
             missing = end.reason
         collected = ExitCode.DONE if end.code == ExitCode.DONE else ExitCode.INCOMPLETE
     elif plan.view is not None:
         write_view(plan.view, plan.run)
     elif not plan.run.is_dir():
-        reason = f"there is no directory {plan.run}; the job wrote no profile, or elsewhere"
+        reason = (
+            f"there is no directory {plan.run}; the job wrote no profile, or elsewhere "
+            "(on its nodes' own disks: profile_via=ssh in its comment)"
+        )
         return failed(job, None, reason)
     run = plan.run
     if not request.is_own:
@@ -188,6 +188,15 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
         verdict,
         missing,
         _metrics(plan.results),
+    )
+
+
+def _why_collected(request: ProfileRequest) -> str:
+    if request.via != "auto":
+        return ""
+    return (
+        "; its directory is not on a network file system, so it was looked for on the nodes "
+        "(where all nodes see it: profile_via=shared in the job's comment)"
     )
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from cluster_run.errors import InputError, SchemaError
+from cluster_run.findings import Place
 
 SCHEMA = "cluster-findings/1"
 _FAULTY = ("warning", "critical")
+#: A whole host needs no list of its devices in a message.
+_MAX_PLACES = 4
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class FindingLine:
     summary: str
     cost_ms_per_step: float | None
     cost_share: float | None
+    #: Where it is, as every report tells it: `rank 13 = host 2 / device 5`.
+    places: tuple[str, ...] = ()
 
     @property
     def is_fault(self) -> bool:
@@ -34,11 +39,12 @@ class FindingLine:
 
     @property
     def text(self) -> str:
-        """The summary with its cost."""
+        """The summary with its cost, and where it is."""
+        where = f" {'; '.join(self.places)}." if 0 < len(self.places) <= _MAX_PLACES else ""
         if self.cost_ms_per_step is None:
-            return self.summary
+            return self.summary + where
         share = f", {self.cost_share:.1%} of the step" if self.cost_share is not None else ""
-        return f"{self.summary.rstrip('.')} ({self.cost_ms_per_step:.1f} ms a step{share})."
+        return f"{self.summary.rstrip('.')} ({self.cost_ms_per_step:.1f} ms a step{share}).{where}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,9 @@ def _finding(finding: dict[str, Any]) -> FindingLine:
         summary=str(finding["summary"]),
         cost_ms_per_step=finding.get("cost_ms_per_step"),
         cost_share=finding.get("cost_share"),
+        places=tuple(
+            Place(one["rank"], one["host"], one["device"]).text() for one in finding.get("places", ())
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cluster_run.facts import Fact
 from cluster_run.ids import HostId, Rank, Step
 from cluster_run.problem import Problem
 
@@ -27,6 +28,8 @@ Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
 Pattern = Literal["persistent", "intermittent", "transient", "trend"]
 Verdict = Literal["healthy", "degraded", "unknown"]
 Confidence = Literal["high", "medium", "low"]
+#: What a communication group is for; "unknown" where nothing tells.
+GroupPurpose = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 FAULT_KINDS: frozenset[str] = frozenset(FaultKind.__args__)  # type: ignore[attr-defined]
 
@@ -56,6 +59,20 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """Waiting that a culprit causes in groups of one purpose: who waits for whom, and how long.
+
+    `waits_for` is the culprit, or ranks that it held up. `rank` waits longest, `ms_per_step`.
+    """
+
+    group: GroupPurpose
+    waits_for: Literal["culprit", "held_up"]
+    n_ranks: int
+    rank: Rank
+    ms_per_step: float
+
+
+@dataclass(frozen=True)
 class Place:
     """Where a rank runs; host and device are None where they are not known."""
 
@@ -76,7 +93,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that costs time. Costs are those of the mean step; None means the cost is not known."""
+    """One thing that costs time. Costs are those of the mean step; None means the cost is not known.
+
+    `facts` are what is known of it, the first one what it is; reports make sentences of them. Not
+    `separable`: with this traffic a neighbouring part may be the culprit as well. `steps` are those in which
+    it shows.
+    """
 
     id: str
     kind: Kind
@@ -92,9 +114,9 @@ class Finding:
     cumulative_saving_ms: float | None
     confidence: Confidence
     evidence: tuple[Evidence, ...]
-    summary: str
-    next_check: str
-    chain: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    chain: tuple[Wait, ...] = ()
+    separable: bool = True
     #: The ranks that it names, then both ends of its links.
     places: tuple[Place, ...] = ()
 
@@ -145,7 +167,7 @@ class FindingsDocument:
     verdict: Verdict
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     replay: Mapping[str, float] = field(default_factory=dict)
 
 

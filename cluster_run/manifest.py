@@ -42,7 +42,8 @@ class HostOutcome:
     """How collecting from one host ended; a failure is a value with a reason and an advice.
 
     `failure` is the reason for programs: one word of a fixed list, empty when the host is complete.
-    `same_files_as` is the host that its files were fetched from, where both see one file system.
+    `clock_offset_ms` is its clock minus ours, give or take `clock_uncertainty_ms`. `same_files_as` is the
+    host that its files were fetched from, where both see one file system.
     """
 
     host: HostId
@@ -56,6 +57,7 @@ class HostOutcome:
     wire_bytes: int = 0
     failure: str = ""
     same_files_as: str = ""
+    clock_uncertainty_ms: float | None = None
 
     @property
     def n_stored(self) -> int:

@@ -19,8 +19,9 @@ PACKAGES = (
 )
 
 _COLLECTOR = (
-    "cluster_collect.entries cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
-    "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
+    "cluster_collect.argument_types cluster_collect.entries cluster_collect.failures cluster_collect.faults "
+    "cluster_collect.progress_events cluster_collect.sizes cluster_collect.spec "
+    "cluster_collect.threads cluster_collect.watchdog "
     "cluster_collect.wording"
 )
 _CONNECTIONS = (
@@ -69,13 +70,17 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_collect": "cluster_collect cluster_run",
         "cluster_analysis.numeric": "",
+        # Sentences of facts, in every language; what judges knows facts only.
+        "cluster_analysis.sentences": "cluster_run",
         "cluster_analysis.thresholds": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
-        "cluster_analysis.discovery": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.discovery": (
+            "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.trace": (
             "cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
@@ -90,7 +95,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
             "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace "
-            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables "
+            "cluster_analysis.sentences cluster_run"
         ),
         # They know nothing of what is worked out: `engine` names them, and they only its protocol.
         "cluster_analysis.engine.clusters": (
@@ -102,21 +108,23 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
-            f"cluster_analysis.judge.suspects cluster_analysis.judge.wording {_JUDGED}"
+            f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.tables cluster_run",
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
             "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
-            "cluster_analysis.result cluster_analysis.run_header "
+            "cluster_analysis.result cluster_analysis.sentences cluster_analysis.run_header "
             f"cluster_analysis.judge {_JUDGED}"
         ),
+        "cluster_analysis.findings_json": "cluster_analysis.sentences cluster_run",
         "cluster_analysis.reports.page": (
             "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports": (
-            "cluster_analysis.result cluster_analysis.judge.baseline cluster_analysis.trace.calls "
-            "cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables "
+            "cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.output_folder": "cluster_run",
         # What is written for MindStudio Insight is made of the ranks' files: nothing is judged by it.
@@ -126,7 +134,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.outputs": (
-            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.output_folder "
+            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.findings_json "
+            "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
             "cluster_analysis.judge.baseline cluster_analysis.run_header cluster_run"
         ),

@@ -122,8 +122,11 @@ def test_numbers_that_decide_stand_in_the_thresholds(room: str) -> None:
 
 
 def test_package_files_are_empty() -> None:
-    full = [path for path in modules().values() if path.name == "__init__.py" and path.read_bytes().strip()]
-    assert full == []
+    full = [
+        name for name, path in modules().items() if path.name == "__init__.py" and path.read_bytes().strip()
+    ]
+    # What notebooks import by the package's own name. It looks its two names up late and imports nothing.
+    assert full == ["cluster_analysis"]
 
 
 @pytest.mark.timeout(300)

@@ -101,7 +101,7 @@ def is_right(finding: Finding, fault: KnownFault) -> bool:
     """Same kind, same entity. A network card seen on one link may be called that link, if that is said."""
     pairs = {frozenset((int(link.src), int(link.dst))) for link in finding.links}
     if fault.kind in ("slow_nic", "slow_host_pair") and finding.kind == "slow_link":
-        return "not separable" in finding.summary and any(set(fault.ranks) & pair for pair in pairs)
+        return not finding.separable and any(set(fault.ranks) & pair for pair in pairs)
     if finding.kind not in fault.accepted:
         return False
     if fault.links:

@@ -20,6 +20,7 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import SourceKind
 from cluster_run import layout
+from cluster_run.facts import fact
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
 
@@ -58,10 +59,10 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     said = _ranks_of_names(directory)
     if not output.is_dir():
         return None, Problem(
-            f"it has no {layout.PROFILER_OUTPUT_NAME}: the capture was not parsed",
+            fact("not_parsed"),
             file=public_name(directory),
             rank=next(iter(said.values()), None),
-            advice="parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
+            advice="parse_on_host",
         )
     names = sorted(entry.name for entry in os.scandir(output) if is_file(entry))
     files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
@@ -82,18 +83,18 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     rank = next(iter(said.values()), None)
     if not files.keys() - {"metadata", "profiler_info"}:
         return None, Problem(
-            "nothing that can be analysed is in it",
+            fact("nothing_in_it"),
             file=public_name(directory),
             rank=rank,
-            advice="parse it again",
+            advice="parse_again",
         )
     if rank is None:
         rank = _rank_of_contents(files)
     if rank is None:
         return None, Problem(
-            "its rank is not known: neither profiler_info_<rank>.json nor a database named by rank is there",
+            fact("rank_not_known"),
             file=public_name(directory),
-            advice="copy profiler_info_<rank>.json of that rank beside ASCEND_PROFILER_OUTPUT",
+            advice="copy_profiler_info",
         )
     found = _found(directory, rank, files, database)
     return found, _contradiction(directory, said) or _several_databases(directory, rank, databases)
@@ -105,11 +106,10 @@ def _contradiction(directory: Path, said: Mapping[str, Rank]) -> Problem | None:
         return None
     rank = next(iter(said.values()))
     return Problem(
-        f"its names disagree: {', '.join(f'{name} says rank {one}' for name, one in said.items())}; "
-        f"rank {rank} is used",
+        fact("names_disagree", said=tuple(said.items()), used=rank),
         file=public_name(directory),
         rank=rank,
-        advice="put what is of another rank where it belongs",
+        advice="sort_by_rank",
     )
 
 
@@ -117,10 +117,10 @@ def _several_databases(directory: Path, rank: Rank, databases: Sequence[re.Match
     if len(databases) < 2:
         return None
     return Problem(
-        f"{len(databases)} profiler databases are in it, and one capture is of one rank: rank {rank} is read",
+        fact("several_databases", n_databases=len(databases), used=rank),
         file=public_name(directory),
         rank=rank,
-        advice="give each rank a directory with its own ASCEND_PROFILER_OUTPUT",
+        advice="one_directory_a_rank",
     )
 
 

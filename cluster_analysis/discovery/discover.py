@@ -20,19 +20,22 @@ from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
 from cluster_run import layout
 from cluster_run.errors import InputError
-from cluster_run.ids import DeviceId, HostId, Rank, format_number_ranges
+from cluster_run.facts import AdviceKind, Fact, fact
+from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 #: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.
 _N_ASKED = 3
-_ADVICE = {
-    os.strerror(errno.EACCES): "let the user who analyses read it: chmod -R a+rX",
-    LEADS_NOWHERE: "put what it leads to back, or remove it",
+_ADVICE: Mapping[str, AdviceKind] = {
+    os.strerror(errno.EACCES): "let_user_read",
+    LEADS_NOWHERE: "restore_target",
 }
 
 
@@ -70,15 +73,15 @@ def _inspect(root: Path, tree: Tree) -> Run:
     found: list[Found] = []
     problems = [
         Problem(
-            f"cannot be listed: {why}",
+            fact("leads_nowhere") if why == LEADS_NOWHERE else fact("unlistable", detail=why),
             file=public_name(one),
             host=_host_of(one, root),
-            advice=_ADVICE.get(why, ""),
+            advice=_ADVICE.get(why),
         )
         for one, why in tree.unreadable.items()
     ]
     problems += [
-        Problem(what, file=public_name(one), host=_host_of(one, root), advice=advice)
+        Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
         for one, (what, advice) in sorted(tree.foreign.items())
         # Beside captures only what may hold one of them is missed.
         if is_archive(one.name) or not any((tree.ascend, tree.prof, tree.legacy))
@@ -89,7 +92,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
             one, problem = inspect_capture(directory)
         except OSError as error:
             name = public_name(directory)
-            one, problem = None, Problem(f"cannot be listed: {error.strerror or error}", file=name)
+            one, problem = None, Problem(fact("unlistable", detail=str(error.strerror or error)), file=name)
         if one is not None:
             found.append(replace(one, host=host, beside=_beside(directory, root)))
         if problem is not None:
@@ -114,7 +117,7 @@ def _beside(directory: Path, root: Path) -> str:
 
 
 def _capture(
-    run: Run, choice: Choice, problems: list[Problem], notes: Iterable[str], is_part: bool
+    run: Run, choice: Choice, problems: list[Problem], notes: Iterable[Fact], is_part: bool
 ) -> Capture:
     places = run.places
     hosts, addresses = _hosts(choice.captures, places)
@@ -147,10 +150,8 @@ def _missing(
     is_alone = len(captures) == 1 and len(expected) > 1
     return [
         Problem(
-            f"no profiler data of {len(missing)} of {len(expected)} ranks: {format_number_ranges(missing)}",
-            advice="give the directory that holds the captures of all ranks"
-            if is_part or is_alone
-            else "collect their hosts again, or look why they wrote none",
+            fact("missing_ranks", n_missing=len(missing), n_ranks=len(expected), ranks=tuple(missing)),
+            advice="give_whole_directory" if is_part or is_alone else "collect_hosts_again",
         )
     ]
 
@@ -212,8 +213,8 @@ def _why_nothing(runs: Iterable[Run]) -> str:
     problems = [problem for run in runs for problem in (*run.places.problems, *run.problems)]
     if problems:
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
-        advice = f"; {problems[0].advice}" if problems[0].advice else ""
-        return f"{problems[0].file}: {problems[0].reason}{more}{advice}"
+        advised = advice(problems[0]).en
+        return f"{problems[0].file}: {reason(problems[0]).en}{more}{f'; {advised}' if advised else ''}"
     if not any((*run.tree.ascend, *run.tree.prof, *run.tree.legacy) for run in runs):
         return "looked for *_ascend_pt, *_ascend_ms, PROF_* and step_trace_raw_* below it"
     return "its captures hold no file that is read"

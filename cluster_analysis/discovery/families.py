@@ -8,6 +8,7 @@ jobs: the one with more ranks is taken, and the other is told.
 from __future__ import annotations
 
 from cluster_analysis.discovery.found import Found
+from cluster_run.facts import Fact, fact
 from cluster_run.problem import Problem
 
 #: Richest first.
@@ -15,10 +16,10 @@ _FAMILIES = ("ascend_pt", "ascend_ms", "mindspore_r1", "prof")
 _FRAMEWORKS = ("ascend_pt", "ascend_ms")
 
 
-def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[str]]:
+def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[Fact]]:
     """Return the captures of one job, the problems and the notes that leaving the others out makes."""
     problems: list[Problem] = []
-    notes: list[str] = []
+    notes: list[Fact] = []
     ranks = {family: {one.rank for one in found if _family(one) == family} for family in _FAMILIES}
     present = [family for family in _FAMILIES if ranks[family]]
     frameworks = [family for family in present if family in _FRAMEWORKS]
@@ -27,10 +28,15 @@ def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[str]]:
         found = [one for one in found if _family(one) != other]
         problems.append(
             Problem(
-                f"captures of two frameworks: {_counted(len(ranks[kept]), kept)} analysed, "
-                f"{_counted(len(ranks[other]), other)} another job",
+                fact(
+                    "two_frameworks",
+                    kept=kept,
+                    n_kept=len(ranks[kept]),
+                    other=other,
+                    n_other=len(ranks[other]),
+                ),
                 file=f"*_{other}",
-                advice="analyse the jobs apart",
+                advice="analyse_apart",
             )
         )
     for family in ("mindspore_r1", "prof"):
@@ -44,16 +50,8 @@ def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[str]]:
         if spare:
             left_out = {id(one) for one in spare}
             found = [one for one in found if id(one) not in left_out]
-            captures, verb = ("capture", "is") if len(spare) == 1 else ("captures", "are")
-            notes.append(
-                f"{len(spare)} {family} {captures} beside richer ones of the same run {verb} not read"
-            )
+            notes.append(fact("family_left_out", n_captures=len(spare), family=family))
     return found, problems, notes
-
-
-def _counted(n_ranks: int, family: str) -> str:
-    """So many ranks of a family, with their verb."""
-    return f"1 rank of {family} is" if n_ranks == 1 else f"{n_ranks} ranks of {family} are"
 
 
 def _family(one: Found) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_analysis.tables.model import SourceKind
+from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
 
 _RANK_DIGITS = 6
@@ -95,4 +96,4 @@ class Tree:
     legacy: tuple[Path, ...] = ()
     unreadable: Mapping[Path, str] = field(default_factory=dict)
     #: Files and folders that are something else: what, and what to do.
-    foreign: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    foreign: Mapping[Path, tuple[ReasonKind, AdviceKind]] = field(default_factory=dict)

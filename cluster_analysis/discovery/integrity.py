@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
+from cluster_run.facts import Fact, fact
 from cluster_run.manifest import CollectedFile
 from cluster_run.problem import Problem
 
@@ -48,22 +49,22 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
                 continue  # Reading it tells.
             stored = _Stored(path, one, collected)
             if status.st_size != collected.size_bytes:
-                reason = f"{status.st_size} bytes, but {collected.size_bytes} when it was collected"
-                problems.append(_problem(stored, reason))
+                why = fact("other_size", n_bytes=status.st_size, n_bytes_collected=collected.size_bytes)
+                problems.append(_problem(stored, why))
             elif status.st_mtime_ns != collected.mtime_ns and collected.sha256:
                 touched.append(stored)
     with ThreadPoolExecutor(min(_N_THREADS, os.cpu_count() or 1)) as threads:
         hashes = list(threads.map(_sha256, (one.path for one in touched)))
     return problems + [
-        _problem(one, "it is not what was collected: its SHA-256 differs")
+        _problem(one, fact("other_hash"))
         for one, found in zip(touched, hashes, strict=True)
         if found is not None and found != one.collected.sha256
     ]
 
 
-def _problem(stored: _Stored, reason: str) -> Problem:
+def _problem(stored: _Stored, why: Fact) -> Problem:
     owner = stored.owner
-    return Problem(reason, file=stored.path.name, rank=owner.rank, host=owner.host, advice="collect it again")
+    return Problem(why, stored.path.name, owner.rank, owner.host, "collect_again")
 
 
 def _sha256(path: Path) -> str | None:

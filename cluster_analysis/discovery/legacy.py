@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_analysis.discovery.found import Found, is_file, modified_ns
+from cluster_run.facts import fact
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
@@ -59,10 +60,10 @@ def inspect_legacy(
         elif len(hosts) > 1 and repeated:
             problems.append(
                 Problem(
-                    f"nothing says which rank device {number} is, and several hosts have one",
+                    fact("device_of_several_hosts", device=number),
                     file=directory.name,
                     host=host,
-                    advice="put the rank table (hccl.json) and host_ips_mapping.txt into the run directory",
+                    advice="put_rank_table_in_run",
                 )
             )
             continue
@@ -103,13 +104,13 @@ def _one_a_role(
     for role, paths in roles.items():
         files[role] = max(paths, key=lambda path: (modified_ns(path), path.name))
         if len(paths) > 1:
-            others = ", ".join(path.name for path in paths if path != files[role])
+            others = tuple(path.name for path in paths if path != files[role])
             problems.append(
                 Problem(
-                    f"the newest of {len(paths)} such files of one id; {others} not read",
+                    fact("several_files_of_one_id", n_files=len(paths), others=others),
                     file=files[role].name,
                     host=host,
-                    advice="remove those of other sessions",
+                    advice="remove_other_sessions",
                 )
             )
     return files

@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
+from cluster_run.facts import fact
 from cluster_run.host_names import HostNames
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
@@ -55,12 +56,11 @@ def read_places(root: Path) -> Places:
     }
     unmapped = sorted({p.server_id for p in (table.places if table else ()) if p.server_id not in mapping})
     if unmapped and mapping:
-        hosts, verb = ("host", "is") if len(unmapped) == 1 else ("hosts", "are")
         problems.append(
             Problem(
-                f"{len(unmapped)} {hosts} of the rank table {verb} not in it",
+                fact("hosts_not_mapped", n_hosts=len(unmapped)),
                 file=layout.MAPPING_NAME,
-                advice="spell server_id in the inventory as the rank table does",
+                advice="spell_as_rank_table",
             )
         )
     return Places(
@@ -86,7 +86,7 @@ def _read_mapping(root: Path, problems: list[Problem]) -> dict[str, HostId]:
     try:
         return {str(server_id): host for server_id, host in parse_host_mapping(path.read_text()).items()}
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(Problem(f"cannot be read: {error}", file=path.name))
+        problems.append(Problem(fact("unreadable", detail=str(error)), file=path.name))
         return {}
 
 
@@ -128,12 +128,11 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
             largest = max((max(place.rank, place.device) for place in table.places), default=0)
             if largest < MAX_RANKS:
                 return table
-            problems.append(Problem(f"it names rank or device {largest}, which no job has", file=path.name))
+            problems.append(Problem(fact("impossible_rank_or_device", named=largest), file=path.name))
         except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem(f"cannot be read: {error}", file=path.name))
+            problems.append(Problem(fact("unreadable", detail=str(error)), file=path.name))
         except InputError as error:
-            message = error.message.removeprefix(f"{path.name}: ")
-            problems.append(Problem(message, file=path.name, advice=error.advice))
+            problems.append(_unusable(error, f"{path.name}: ", path))
     return None
 
 
@@ -144,20 +143,31 @@ def _read_manifest(root: Path, problems: list[Problem]) -> Manifest | None:
     try:
         return read_manifest(path)
     except InputError as error:
-        problems.append(Problem(error.message.removeprefix(f"{path}: "), file=path.name, advice=error.advice))
+        problems.append(_unusable(error, f"{path}: ", path))
         return None
+
+
+def _unusable(error: InputError, prefix: str, path: Path) -> Problem:
+    """Return the problem of a file that describes the run; its reader's words are quoted."""
+    detail = error.message.removeprefix(prefix)
+    why = fact("unusable_description", detail=detail, told=error.advice)
+    return Problem(why, file=path.name, advice="as_told" if error.advice else None)
 
 
 def _problems_of(manifest: Manifest) -> list[Problem]:
     hidden = HostNames([(str(outcome.server_id),) for outcome in manifest.hosts]).hidden
     problems = [
-        Problem(f"not collected: {hidden(outcome.reason)}", host=outcome.host, advice=hidden(outcome.advice))
+        Problem(
+            fact("not_collected", detail=hidden(outcome.reason), told=hidden(outcome.advice)),
+            host=outcome.host,
+            advice="as_told" if outcome.advice else None,
+        )
         for outcome in manifest.hosts
         if outcome.state == "failed"
     ]
     problems += [
         Problem(
-            f"{file.state} when it was collected: {hidden(file.reason)}",
+            fact("file_not_collected", state=file.state, detail=hidden(file.reason)),
             file=file.path.rpartition("/")[2],
             host=outcome.host,
         )

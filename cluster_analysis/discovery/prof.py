@@ -7,7 +7,7 @@ ranks are counted by host and device, and that is told.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import msgspec
 from cluster_analysis.discovery.found import Found, as_rank
 from cluster_analysis.sources.text.timeline_json import TIMELINE, slice_number
 from cluster_analysis.tables.model import SourceKind
+from cluster_run.facts import fact
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
@@ -55,12 +56,10 @@ def inspect_prof(
             old = any(directory.glob("device_*/timeline/*.json"))
             problems.append(
                 Problem(
-                    "it was exported by a CANN of 2023 or older, whose files are not read (device_*/timeline)"
-                    if old
-                    else "it holds raw data only: the capture was not exported",
+                    fact("exported_by_old_cann" if old else "raw_only"),
                     file=directory.name,
                     host=host,
-                    advice="run: msprof --export=on --output=<this directory>",
+                    advice="export_with_msprof",
                 )
             )
             continue
@@ -68,10 +67,10 @@ def inspect_prof(
         if len(devices) > 1:
             problems.append(
                 Problem(
-                    f"it holds {len(devices)} devices, and its files do not tell them apart",
+                    fact("several_devices", n_devices=len(devices)),
                     file=directory.name,
                     host=host,
-                    advice="profile each device into a directory of its own",
+                    advice="one_directory_a_device",
                 )
             )
             continue
@@ -157,10 +156,10 @@ def _counted(found: list[tuple[Found, str]], problems: list[Problem]) -> tuple[l
     lost = [one for one, _ in found if one.rank is None and (knows or one.device is None)]
     problems += [
         Problem(
-            "its rank is not known" if knows else "neither its rank nor its device is known",
+            fact("rank_not_known" if knows else "rank_or_device_not_known"),
             file=one.directory.name,
             host=one.host,
-            advice="copy device_<N>/info.json.<N> into it",
+            advice="copy_device_info",
         )
         for one in lost
     ]
@@ -171,14 +170,9 @@ def _counted(found: list[tuple[Found, str]], problems: list[Problem]) -> tuple[l
     if counted:
         problems.append(
             Problem(
-                f"no capture knows its rank (rank_id is not set); {_number_of(places)} counted by host and "
-                "device number",
+                fact("ranks_counted", n_devices=len(places)),
                 file="info.json",
-                advice="put the rank table (hccl.json) into the run directory",
+                advice="put_rank_table",
             )
         )
     return [replace(one, rank=Rank(places.index(place))) for one, place in counted], problems
-
-
-def _number_of(places: Sequence[object]) -> str:
-    return "the one device is" if len(places) == 1 else f"the {len(places)} devices are"

@@ -13,6 +13,7 @@ from typing import TypeVar
 from cluster_analysis.discovery.found import Found, Tree
 from cluster_analysis.discovery.places import Places
 from cluster_run import layout
+from cluster_run.facts import Fact, fact
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
@@ -74,7 +75,7 @@ def _root_of(directory: Path, path: Path) -> Path:
 
 def choose_run(
     runs: Sequence[Run], path: Path, wanted: str | None
-) -> tuple[Run, str | None, tuple[str, ...]]:
+) -> tuple[Run, str | None, tuple[Fact, ...]]:
     """Choose the run that `wanted` names, else the newest of those with most ranks.
 
     Returns:
@@ -87,10 +88,7 @@ def choose_run(
         name for name in by_name if wanted is not None and wanted in name
     ]
     chosen = named[0] if len(named) == 1 else max(by_name, key=lambda name: (*_newest(by_name[name]), name))
-    note = (
-        f"{len(runs)} runs found: {', '.join(by_name)}; {chosen} is analysed "
-        "(--capture takes another, or give its directory)"
-    )
+    note = fact("several_runs", runs=tuple(by_name), chosen=chosen)
     return by_name[chosen], None if len(named) == 1 else wanted, (note,)
 
 

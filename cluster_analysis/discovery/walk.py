@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Tree, is_directory
 from cluster_run import layout
+from cluster_run.facts import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
 MAX_DEPTH = 16
@@ -20,32 +21,30 @@ LEGACY_FILE = re.compile(
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
 #: What lies where captures should, by its name: what it is, and what to do.
-_FOREIGN = tuple(
-    (re.compile(pattern), what, advice)
-    for pattern, what, advice in (
-        (
-            r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|zip|tar\.(gz|xz|zst|bz2))$",
-            "it is an archive: what is in it is not read",
-            "unpack it, and analyse again",
-        ),
-        (
-            r"^cluster_analysis\.db$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
-            "it is what msprof-analyze made of a job, not a capture",
-            "give the directory of the ranks' own *_ascend_pt or *_ascend_ms directories",
-        ),
-        (
-            r"\.(nsys-rep|qdrep|qdstrm|ncu-rep)$",
-            "it is a report of NVIDIA Nsight",
-            "only captures of Ascend profilers are read",
-        ),
-        (
-            r"\.pt\.trace\.json(\.gz)?$",
-            "it is a trace of PyTorch's own profiler",
-            "profile with torch_npu.profiler, which writes *_ascend_pt directories",
-        ),
-        (r"\.xplane\.pb$", "it is a trace of XLA", "only captures of Ascend profilers are read"),
-    )
+_NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
+    (
+        r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|zip|tar\.(gz|xz|zst|bz2))$",
+        "archive",
+        "unpack",
+    ),
+    (
+        r"^cluster_analysis\.db$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
+        "made_by_msprof_analyze",
+        "give_captures",
+    ),
+    (
+        r"\.(nsys-rep|qdrep|qdstrm|ncu-rep)$",
+        "nsight_report",
+        "only_ascend",
+    ),
+    (
+        r"\.pt\.trace\.json(\.gz)?$",
+        "pytorch_trace",
+        "profile_with_torch_npu",
+    ),
+    (r"\.xplane\.pb$", "xla_trace", "only_ascend"),
 )
+_FOREIGN = tuple((re.compile(pattern), what, advice) for pattern, what, advice in _NAMES)
 #: Why a link that is named like a capture cannot be listed.
 LEADS_NOWHERE = "it is a link that leads nowhere"
 
@@ -56,7 +55,7 @@ def walk(root: Path) -> Tree:
     prof: list[Path] = []
     legacy: list[Path] = []
     unreadable: dict[Path, str] = {}
-    foreign: dict[Path, tuple[str, str]] = {}
+    foreign: dict[Path, tuple[ReasonKind, AdviceKind]] = {}
     seen: set[tuple[int, int]] = set()
     pending = [(root, 0)]
     while pending:
@@ -101,7 +100,7 @@ def is_archive(name: str) -> bool:
     return bool(_FOREIGN[0][0].search(name))
 
 
-def what_else(name: str) -> tuple[str, str] | None:
+def what_else(name: str) -> tuple[ReasonKind, AdviceKind] | None:
     """Return what a file or folder is that is named like no capture, and what to do; None for all others."""
     for pattern, what, advice in _FOREIGN:
         if pattern.search(name):

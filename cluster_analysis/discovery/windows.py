@@ -12,7 +12,8 @@ from datetime import datetime, timezone
 
 from cluster_analysis.discovery.found import Found, public_name
 from cluster_run.errors import InputError
-from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.facts import Fact, fact
+from cluster_run.ids import Rank
 from cluster_run.problem import Problem
 
 #: Processes of one job start within this time.
@@ -28,7 +29,7 @@ class Choice:
     name: str
     captures: Mapping[Rank, Found]
     problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
@@ -49,12 +50,16 @@ def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
             left_out = sorted(public_name(one.directory) for one in candidates if one is not newest)
             problems.append(
                 Problem(
-                    f"{len(candidates)} captures of this rank; {public_name(newest.directory)} is used, "
-                    f"{', '.join(left_out)} {'is' if len(left_out) == 1 else 'are'} not",
+                    fact(
+                        "several_captures_of_rank",
+                        n_captures=len(candidates),
+                        used=public_name(newest.directory),
+                        others=tuple(left_out),
+                    ),
                     file=public_name(newest.directory),
                     rank=rank,
                     host=newest.host,
-                    advice="remove those that are not of this job; processes without RANK_ID all say rank 0",
+                    advice="remove_other_jobs",
                 )
             )
     return Choice(name, captures, tuple(problems), _notes(windows, order, name))
@@ -150,17 +155,14 @@ def _newest_complete(windows: Windows, order: list[str]) -> str:
     return next(name for name in reversed(order) if len(windows[name]) == most)
 
 
-def _notes(windows: Windows, order: list[str], chosen: str) -> tuple[str, ...]:
+def _notes(windows: Windows, order: list[str], chosen: str) -> tuple[Fact, ...]:
     if len(order) == 1:
         return ()
-    notes = [
-        f"{len(order)} captures found: {', '.join(name or '.' for name in order)}; "
-        f"{chosen or '.'} is analysed (--capture takes another)"
-    ]
+    names = tuple(name or "." for name in order)
+    notes = [fact("several_captures", captures=names, chosen=chosen or ".")]
     everyone = {rank for name in order for rank in windows[name]}
     for name in order:
         missing = everyone - windows[name].keys()
         if missing:
-            ranks = "rank" if len(missing) == 1 else "ranks"
-            notes.append(f"capture {name or '.'} lacks {ranks} {format_number_ranges(missing)}")
+            notes.append(fact("capture_lacks_ranks", capture=name or ".", ranks=tuple(sorted(missing))))
     return tuple(notes)

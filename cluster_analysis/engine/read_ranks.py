@@ -12,10 +12,13 @@ from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
 from cluster_analysis.engine.tasks import Batch, BatchSummary
 from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
 from cluster_run.errors import InputError
+from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step, format_number_ranges
 from cluster_run.problem import Problem
 
@@ -118,11 +121,11 @@ def read_all(
         (source,) = batch.sources
         problems.append(
             Problem(
-                reason=f"given up: {failure}",
+                fact("given_up", detail=failure),
                 rank=source.rank,
                 host=source.host,
                 file=source.capture,
-                advice="the other ranks were analysed",
+                advice="others_analysed",
             )
         )
     order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
@@ -155,8 +158,8 @@ def require_data(read: RanksRead, options: AnalyseOptions) -> None:
     if read.problems:
         first = read.problems[0]
         raise InputError(
-            f"{options.run}: no rank could be read; the first problem: "
-            f"{_where(first)}{first.reason}" + (f" ({first.advice})" if first.advice else "")
+            f"{options.run}: no rank could be read; the first problem: {_where(first)}{reason(first).en}"
+            + (f" ({advice(first).en})" if first.advice else "")
         )
     if options.selection.steps is not None:
         wanted = format_number_ranges(options.selection.steps)

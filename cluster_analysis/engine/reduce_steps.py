@@ -16,6 +16,7 @@ from cluster_analysis.engine.protocol import Engine, Graph
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.evidence import StepEvidence
+from cluster_run.facts import fact
 from cluster_run.ids import Step
 from cluster_run.problem import Problem
 
@@ -52,7 +53,7 @@ def reduce_all(
     problems: list[Problem] = []
     for step, outcome in zip(steps, outcomes, strict=True):
         if outcome.value is None:
-            problems.append(Problem(reason=f"step {step} could not be analysed: {outcome.failure}"))
+            problems.append(Problem(fact("step_not_analysed", step=step, detail=outcome.failure)))
             continue
         one, unmapped = outcome.value
         evidence.append(one)

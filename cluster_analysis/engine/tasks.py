@@ -32,6 +32,7 @@ from cluster_analysis.tables.totals import totals_of
 from cluster_analysis.topology.build import group_use, map_links
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
+from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, Step
 from cluster_run.problem import Problem
 
@@ -70,7 +71,7 @@ class BatchSummary:
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Fact, ...]
 
 
 @dataclass(frozen=True)
@@ -259,11 +260,11 @@ def _read(source: RankSource, selection: Selection) -> RankTables:
     except Exception as error:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(
-            reason=f"cannot be read: {type(error).__name__}: {text}",
+            fact("reading_failed", error=type(error).__name__, detail=text),
             file=source.capture or next(iter(source.files.values()), ""),
             rank=source.rank,
             host=source.host,
-            advice="the other ranks were analysed; please report this file",
+            advice="report_file",
         )
         nothing = {name: schema.empty_table() for name, schema in _EMPTY.items()}
         return RankTables(rank=source.rank, problems=(problem,), **nothing)

@@ -25,7 +25,7 @@ from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.text.bandwidth_rows import BandwidthRow, bandwidth_rows
 from cluster_analysis.tables.model import RankSource
 from cluster_run.errors import InputError
@@ -172,13 +172,9 @@ def collectives_by_step(examined: Examined) -> Iterator[pa.Table]:
 def _bandwidths_of(path: Path, steps: frozenset[Step] | None) -> list[BandwidthRow]:
     """Return the wanted rows of a database; none of a damaged one, which reading it has told."""
     try:
-        return [row for row in bandwidth_rows(path, _ignore) if steps is None or row[0] in steps]
+        return [row for row in bandwidth_rows(path, unheard) if steps is None or row[0] in steps]
     except BadFileError:
         return []
-
-
-def _ignore(_sentence: str) -> None:
-    """The reader has told it when it read this file first."""
 
 
 def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:

@@ -8,14 +8,13 @@ changes all of them, makes no rank look worse. Noise bands come from the steps o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.judge.wording import milliseconds, percent
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -28,13 +27,17 @@ from cluster_analysis.thresholds.comparison import (
     RUN_TO_RUN_SHARE,
 )
 from cluster_analysis.trace.calls import numbers
+from cluster_run.facts import Fact, fact
 
 Subject = Literal["step", "component", "rank", "link", "operator"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One quantity before and after, with the band that noise leaves around the change."""
+    """One quantity before and after, with the band that noise leaves around the change.
+
+    `ranks` are the rank, or the sender and the receiver of the link of `transport`.
+    """
 
     what: Subject
     name: str
@@ -45,15 +48,16 @@ class Change:
     low_share: float
     high_share: float
     is_certain: bool
+    ranks: tuple[int, ...] = ()
+    transport: str = ""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All changes, certain and large ones first. `refusals` say what cannot be compared, and why."""
+    """All changes, certain and large ones first. `refusals` are why more cannot be compared."""
 
     changes: tuple[Change, ...]
-    summary: tuple[str, ...]
-    refusals: tuple[str, ...] = ()
+    refusals: tuple[Fact, ...] = ()
 
 
 def compare(
@@ -62,7 +66,7 @@ def compare(
     """Compare two runs; what is unlike in kind is refused with a reason, not guessed."""
     refusals = _refusals(before, before_topology, after, after_topology)
     if not before.step_table.num_rows or not after.step_table.num_rows:
-        return Comparison((), (), tuple(refusals))
+        return Comparison((), tuple(refusals))
     old, new = build_view(before, before_topology), build_view(after, after_topology)
     changes = [*_parts_of_step(old, new)]
     if not refusals:
@@ -71,7 +75,7 @@ def compare(
     changes.sort(
         key=lambda one: (not one.is_certain, _ORDER.index(one.what), -abs(one.change_share), one.name)
     )
-    return Comparison(tuple(changes), tuple(_sentences(changes)), tuple(refusals))
+    return Comparison(tuple(changes), tuple(refusals))
 
 
 _ORDER: tuple[Subject, ...] = ("step", "component", "rank", "link", "operator")
@@ -79,22 +83,25 @@ _ORDER: tuple[Subject, ...] = ("step", "component", "rank", "link", "operator")
 
 def _refusals(
     before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
-) -> list[str]:
+) -> list[Fact]:
     found = []
     if before_topology.parallel != after_topology.parallel:
-        found.append(
-            f"the runs are laid out differently ({before_topology.parallel} and {after_topology.parallel}): "
-            "ranks, links and operators have no counterparts"
-        )
+        sizes = (_sizes(before_topology), _sizes(after_topology))
+        found.append(fact("laid_out_differently", before=sizes[0], after=sizes[1]))
     elif len(before_topology.ranks) != len(after_topology.ranks):
-        found.append(
-            f"the runs have {len(before_topology.ranks)} and {len(after_topology.ranks)} ranks: "
-            "ranks, links and operators have no counterparts"
-        )
-    for name, evidence in (("first", before), ("second", after)):
-        if not evidence.step_table.num_rows:
-            found.append(f"the {name} run has no step times")
+        n_ranks = (len(before_topology.ranks), len(after_topology.ranks))
+        found.append(fact("other_number_of_ranks", before=n_ranks[0], after=n_ranks[1]))
+    if not before.step_table.num_rows:
+        found.append(fact("first_without_steps"))
+    if not after.step_table.num_rows:
+        found.append(fact("second_without_steps"))
     return found
+
+
+def _sizes(topology: Topology) -> str:
+    """The degrees of parallelism as the field writes them: TP 4 × PP 2 × DP 8."""
+    sizes = {name.upper(): size for name, size in asdict(topology.parallel).items() if size}
+    return " × ".join(f"{name} {size}" for name, size in sizes.items()) or "-"
 
 
 def _parts_of_step(old: JobView, new: JobView) -> Iterable[Change]:
@@ -123,7 +130,7 @@ def _ranks(old: JobView, new: JobView) -> Iterable[Change]:
         before, after = np.exp(first[here]), np.exp(second[there])
         change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
         if change is not None and change.is_certain and abs(change.change_share) >= LEAST_RANK_CHANGE:
-            yield change
+            yield replace(change, ranks=(rank,))
 
 
 def _beside_peers(view: JobView) -> FloatArray:
@@ -154,7 +161,7 @@ def _links(
             continue
         change = _change("link", name, "time_beside_class_ratio", one, other)
         if change is not None and change.is_certain and abs(change.change_share) >= LEAST_LINK_CHANGE:
-            yield change
+            yield replace(change, ranks=link[:2], transport=link[2])
 
 
 def _operators(before: JobEvidence, after: JobEvidence) -> Iterable[Change]:
@@ -202,33 +209,3 @@ def _change(
 
 def _samples(values: FloatArray) -> int:
     return int(np.isfinite(values).sum())
-
-
-def _sentences(changes: list[Change]) -> Iterable[str]:
-    """The certain changes in words; a run that is as before is said to be."""
-    certain = [one for one in changes if one.is_certain]
-    step = next((one for one in changes if one.what == "step"), None)
-    if step is not None:
-        word = "longer" if step.change_share > 0 else "shorter"
-        much = (
-            f"{percent(step.change_share)} {word}"
-            if step.is_certain
-            else "as long as before, within the noise"
-        )
-        yield f"The step takes {milliseconds(step.after)}, before {milliseconds(step.before)}: {much}."
-    for one in certain:
-        if one.what == "step":
-            continue
-        band = f"{percent(one.change_share)} {'more' if one.change_share > 0 else 'less'}"
-        noise = f"± {percent((one.high_share - one.low_share) / 2)}"
-        beside = " beside its peers" if one.what in ("rank", "link") else ""
-        yield f"{_LABELS[one.what]}{one.name}: {band} time{beside} ({noise})."
-
-
-_LABELS: dict[Subject, str] = {
-    "step": "",
-    "component": "Part of the step, ",
-    "rank": "Computing of ",
-    "link": "Link ",
-    "operator": "Kernel ",
-}

@@ -23,6 +23,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
 from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import FAULT_KINDS, Finding, Verdict
 
 
@@ -37,7 +38,7 @@ class Detection:
 
     findings: tuple[Finding, ...]
     verdict: Verdict
-    notes: tuple[str, ...]
+    notes: tuple[Fact, ...]
     replay: Mapping[str, float]
     step_ms: float | None
     matched: pa.Table
@@ -55,7 +56,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     """
     limits = thresholds or Thresholds()
     if not evidence.step_table.num_rows:
-        note = "no step times could be read: nothing can be said about this job"
+        note = fact("no_step_times")
         return Detection(
             (),
             "unknown",
@@ -138,19 +139,9 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
     costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
     chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:N_CHAINS]
     return [
-        replace(one, chain=what_if.chain(by_key[one.id, one.cause], _subject(one)))
-        if one.id in chosen
-        else one
+        replace(one, chain=what_if.chain(by_key[one.id, one.cause])) if one.id in chosen else one
         for one in findings
     ]
-
-
-def _subject(finding: Finding) -> str:
-    if finding.kind == "slow_rank":
-        return f"rank {finding.ranks[0]}"
-    if finding.kind == "slow_host":
-        return f"host {finding.hosts[0]}"
-    return "this part of the network"
 
 
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:

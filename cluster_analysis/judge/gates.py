@@ -10,6 +10,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.thresholds.cost import HIDDEN_FACTOR
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import fact
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Finding, Severity, severity_of
 
 
@@ -28,17 +29,17 @@ def finding_of(
     """
     is_known = suspect.excess_us is not None or suspect.link_factor is not None
     cost = None if saving.alone_us is None or not is_known else max(saving.alone_us, 0.0)
-    summary = suspect.summary
+    facts = list(suspect.facts)
     if cost is None and view.graph is None and saving.bound_us is not None:
         cost = saving.bound_us
-        summary += " The cost is an upper bound: there are no operators to replay."
+        facts.append(fact("cost_is_bound"))
     elif cost is None and is_known and saving.bound_us is not None:
-        summary += " Its steps cannot be replayed well enough to quote a cost."
+        facts.append(fact("cost_not_replayable"))
     weight = cost if cost is not None else saving.bound_us
     seen_us = seen_in_its_steps(view, suspect)
     if seen_us > HIDDEN_FACTOR * (cost or 0.0):
         cost, weight = None, seen_us
-        summary += " Its step lasted that much longer, which the replay does not explain: no cost is quoted."
+        facts.append(fact("cost_not_explained"))
     hidden = saving.after_others_us or 0.0
     if (
         weight is not None
@@ -46,7 +47,7 @@ def finding_of(
         and hidden >= WARNING_COST_SHARE * step_us
     ):
         weight = hidden
-        summary += f" Hidden behind costlier findings: once they are fixed, it costs {hidden / 1e3:.3g} ms."
+        facts.append(fact("hidden", cost_us=hidden))
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
@@ -74,8 +75,8 @@ def finding_of(
         cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),
         confidence=suspect.confidence,
         evidence=suspect.evidence,
-        summary=summary,
-        next_check=suspect.next_check,
+        facts=tuple(facts),
+        separable=suspect.separable,
     )
 
 

@@ -10,12 +10,12 @@ from cluster_analysis.judge.absent import wait_for_absent
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import listed_ranks, milliseconds, percent
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import FAULT_KINDS, Finding
 
 
@@ -29,47 +29,40 @@ def _has_times(view: JobView) -> BoolArray:
     return np.asarray(np.isfinite(view.step_us).any(axis=1))
 
 
-def what_is_missing(view: JobView, evidence: JobEvidence) -> list[str]:
+def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
     """Notes on what was not there to be looked at."""
     notes = []
     if not _has_times(view).any():
-        notes.append("no step times could be read: nothing can be said about this job")
+        notes.append(fact("no_step_times"))
     elif not np.isfinite(view.computing_us).any():
-        notes.append("steps are known as a whole only: no file says which part of them was computing")
+        notes.append(fact("steps_as_a_whole"))
     if view.graph is None:
-        notes.append("no communication operators: costs are bounds from step totals, links are not judged")
+        notes.append(fact("no_operators"))
     elif not evidence.links.num_rows:
-        notes.append("no link with two known ends: links are judged by groups only, where three are alike")
+        notes.append(fact("no_communication_matrix"))
     missing = view.expected_ranks - len(view.ranks)
     if missing > 0:
-        verb = "was" if len(view.ranks) == 1 else "were"
-        who = "the one that is missing" if missing == 1 else f"among the {missing} that are missing"
         notes.append(
-            f"{len(view.ranks)} of {view.expected_ranks} ranks {verb} read: "
-            f"whom the others waited for may be {who}"
+            fact("ranks_missing", n_read=len(view.ranks), n_ranks=view.expected_ranks, n_missing=missing)
         )
     if len(view.steps) < 3:
-        notes.append(
-            f"{len(view.steps)} step{'s' if len(view.steps) > 1 else ''} only: a pause cannot be told "
-            "from a fault; profile 5 steps or more"
-        )
+        notes.append(fact("few_steps", n_steps=len(view.steps)))
     return notes
 
 
-def few_peers(case: Case, found: Sequence[Suspect]) -> list[str]:
+def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
     """A note on ranks with too few peers to be judged by their computing."""
     for whole, metric in zip(case.metrics, case.outside_experts, strict=True):
         n_peers = case.deviation(metric, case.in_slow_hosts(metric, found)).n_peers
         few = int((n_peers < case.limits.min_peers).sum())
         if whole.is_log and few:
-            who, them = ("1 rank has", "it is") if few == 1 else (f"{few} ranks have", "they are")
-            return [f"{who} fewer than {case.limits.min_peers} peers: {them} described, not judged"]
+            return [fact("few_peers", n_ranks=few, min_peers=int(case.limits.min_peers))]
     return []
 
 
 def open_questions(
     view: JobView, evidence: JobEvidence, findings: Sequence[Finding], limits: Thresholds
-) -> list[str]:
+) -> list[Fact]:
     """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
     if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
@@ -77,7 +70,7 @@ def open_questions(
     return questions
 
 
-def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[str]:
+def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Fact]:
     if n_steps >= limits.min_steps_confident:
         return []
     least_ms = limits.open_cost_share * step_ms
@@ -85,24 +78,21 @@ def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step
     dear = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
     if not dear:
         return []
-    return [
-        f"{', '.join(dear)}: {'a fault' if len(dear) == 1 else 'faults'} or a moment, and dear: profile again"
-    ]
+    return [fact("costly_moments", findings=tuple(dear))]
 
 
-def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[str]:
+def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[Fact]:
     read = frozenset(view.rank_ids(list(range(len(view.ranks)))))
     wait = wait_for_absent(evidence.matched, view.topology, read, len(view.steps))
     if wait is None or not wait.us_per_step >= limits.open_cost_share * view.mean_step_us:
         return []
+    share = wait.us_per_step / view.mean_step_us
     return [
-        f"{percent(wait.us_per_step / view.mean_step_us)} of the mean step went into waiting for ranks "
-        f"without files, or for the network: {milliseconds(wait.step_us)} in step {wait.step} for "
-        f"{listed_ranks(wait.ranks)}; collect them too"
+        fact("waits_for_absent", step_share=share, wait_us=wait.step_us, step=wait.step, ranks=wait.ranks)
     ]
 
 
-def _long_steps(view: JobView, limits: Thresholds) -> list[str]:
+def _long_steps(view: JobView, limits: Thresholds) -> list[Fact]:
     """Steps in which all ranks communicate for longer than in others, though none of them was late."""
     if len(view.steps) < limits.min_steps_confident:
         return []
@@ -116,7 +106,4 @@ def _long_steps(view: JobView, limits: Thresholds) -> list[str]:
     if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
         return []
     worst = int(np.argmax(unexplained))
-    return [
-        f"all ranks communicate for {milliseconds(float(unexplained[worst]))} longer in step "
-        f"{view.steps[worst]} than usual, and no finding says why: look at the network at that time"
-    ]
+    return [fact("long_step", longer_us=float(unexplained[worst]), step=view.steps[worst])]

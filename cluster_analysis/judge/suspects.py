@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Kind, Link, Pattern
 from cluster_run.ids import HostId, Rank
 
@@ -20,7 +21,8 @@ class Suspect:
     `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
     operator's transfer. Only an alarm may become more than information. `p_value` is how probable such a
     suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local
-    time that is too long.
+    time that is too long. `facts` are what reports make sentences of; `separable` is false where the
+    traffic cannot tell it from a neighbouring part.
     """
 
     key: str
@@ -31,8 +33,7 @@ class Suspect:
     pattern: Pattern
     step_positions: tuple[int, ...]
     evidence: tuple[Evidence, ...]
-    summary: str
-    next_check: str
+    facts: tuple[Fact, ...] = ()
     confidence: Confidence = "high"
     excess_us: FloatArray | None = None
     where: Where = "spread"
@@ -40,4 +41,5 @@ class Suspect:
     link_factor: FloatArray | None = None
     is_alarm: bool = True
     p_value: float = 0.0
+    separable: bool = True
     metric: str = ""

@@ -74,11 +74,11 @@ class JobView:
         same[position] = False
         return np.flatnonzero(same)
 
-    def role_name(self, role: int) -> str:
-        """How to call a role in a sentence."""
+    def role_name(self, role: int) -> tuple[str | int, ...]:
+        """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
         if not self.has_roles:
-            return "the job" if len(np.unique(self.role)) < 2 else f"group {role}"
-        return f"stage {role}"
+            return ("job",) if len(np.unique(self.role)) < 2 else ("group", role)
+        return ("stage", role)
 
 
 def build_view(evidence: JobEvidence, topology: Topology) -> JobView:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.insight.files import (
     collectives_by_step,
     is_database_job,
@@ -19,10 +20,9 @@ from cluster_analysis.insight.files import (
 )
 from cluster_analysis.output_folder import COMPARISON_NAME, TIMELINE_NAME, new_output
 from cluster_analysis.pipeline import Examined, compared, judged
-from cluster_analysis.reports import parquet
+from cluster_analysis.reports import changes, parquet
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import now
-from cluster_run.findings_json import document_to_json
 from cluster_run.layout import FINDINGS_NAME, REPORT_NAME, TABLES_NAME
 
 if TYPE_CHECKING:
@@ -104,5 +104,10 @@ def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> N
 
 
 def _comparison_json(comparison: Comparison) -> str:
-    document = {"schema": COMPARISON_SCHEMA, **asdict(comparison)}
+    document = {
+        "schema": COMPARISON_SCHEMA,
+        "changes": [asdict(one) for one in comparison.changes],
+        "summary": [one.en for one in changes.summary(comparison)],
+        "refusals": [one.en for one in changes.refusals(comparison)],
+    }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"

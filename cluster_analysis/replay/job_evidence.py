@@ -23,10 +23,11 @@ from cluster_analysis.tables.schema import (
     empty,
 )
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
-from cluster_run.ids import Step, format_number_ranges
+from cluster_run.facts import Fact, fact
+from cluster_run.ids import Step
 
 #: Said, and made a problem, where ranks cannot be compared at all.
-NO_COMMON_STEP = "no step was recorded by all ranks: they are not compared"
+NO_COMMON_STEP = fact("no_common_step")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class JobEvidence:
     operators: pa.Table
     packets: pa.Table
     step_operators: tuple[StepOperators | None, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Fact, ...] = field(default=())
     graph: Graph | None = None
     counters: pa.Table = field(default_factory=COUNTERS.empty_table)
 
@@ -65,16 +66,12 @@ def merge_steps(
     silent = sorted(set(topology.ranks) - seen)
     notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
     if silent and ordered:
-        verb = "has" if len(silent) == 1 else "have"
-        notes.append(f"{len(silent)} of {len(topology.ranks)} ranks {verb} no step times")
+        notes.append(fact("ranks_without_step_times", n_silent=len(silent), n_ranks=len(topology.ranks)))
     partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
     if partial and len(partial) == len(ordered) and len(seen) > 1:
         notes.append(NO_COMMON_STEP)
     elif partial:
-        which = "step" if len(partial) == 1 else "steps"
-        notes.append(
-            f"{which} {format_number_ranges(partial)}: not of all ranks; their other steps are compared"
-        )
+        notes.append(fact("steps_of_some_ranks", steps=tuple(partial)))
     return JobEvidence(
         steps=tuple(part.step for part in ordered),
         step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),

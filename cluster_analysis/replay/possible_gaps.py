@@ -97,12 +97,14 @@ def _usual(
 def _over(total: FloatArray, local_us: FloatArray, role: IntArray) -> FloatArray:
     """µs by which gaps exceed the local time, measured by what is usual for the role (R, S).
 
-    Usual in that step; or, if that is more than the local time, in the calmest quarter of all: where most
-    ranks wait unseen for one that pauses, the gaps of most are too long.
+    Never less than the local time: where all compute beside their calls, gaps are shorter than that, and
+    those of a rank that never waits come nearest to it. Usual in that step; or, if that is more than the
+    local time, in the calmest quarter of all: where most ranks wait unseen for one that pauses, the gaps of
+    most are too long.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(local_us > 0, total / local_us, np.nan)
-    usual = group_medians(ratio, role)
+    usual = np.maximum(group_medians(ratio, role), 1.0)
     calm = np.full(ratio.shape, np.nan)
     off = np.zeros(ratio.shape)
     for one in np.unique(role[role >= 0]):

@@ -1,7 +1,7 @@
 """Commands that look closer at what a finding names, with the device filled in: to be copied to the host.
 
-`npu-smi` and `hccn_tool` come with the driver, `hccl_test` with CANN (`tools/hccl_test`); `-i` takes the number
-of the device on its host. `HCCL_TEST_USE_DEVS` chooses the devices of one host.
+`npu-smi` and `hccn_tool` come with the driver, `hccl_test` with CANN (`tools/hccl_test`); `-i` takes the
+number of the device on its host. `HCCL_TEST_USE_DEVS` chooses the devices of one host.
 """
 
 from __future__ import annotations

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from cluster_analysis.reports.words import Dictionary
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.findings import FindingsDocument
 
 
-def header_line(document: FindingsDocument, analysed: str | None = None) -> tuple[str, ...]:
-    """Return the facts that are known, in English; `analysed` where the document holds no time of its own."""
+def header_phrases(
+    document: FindingsDocument, dictionary: Dictionary, analysed: str | None = None
+) -> tuple[Phrase, ...]:
+    """Return the facts that are known; `analysed` where the document holds no time of its own."""
     run = document.run
-    known = (
-        ("", run.path or run.name),
-        ("captured ", moment(run.captured)),
-        ("analysed ", moment(run.analysed or analysed)),
+    path = run.path or run.name
+    times = (("run.captured", moment(run.captured)), ("run.analysed", moment(run.analysed or analysed)))
+    told = [(dictionary.say(key), value) for key, value in times if value]
+    return (
+        *([Phrase(path, path)] if path else []),
+        *(Phrase(f"{what.en} {value}", f"{what.zh} {value}") for what, value in told),
     )
-    return tuple(f"{what}{value}" for what, value in known if value)
 
 
 def moment(text: str | None) -> str:

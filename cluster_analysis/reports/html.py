@@ -15,8 +15,9 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import markdown, wording, words
+from cluster_analysis.reports import changes, markdown, wording, words
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
@@ -24,11 +25,15 @@ from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
-from cluster_analysis.reports.retold import retell
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.chains import chain
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import InputError
-from cluster_run.findings_json import document_to_json
 
 #: Put together in this order; each file may use what the ones above it define.
 _SCRIPTS = (
@@ -52,7 +57,7 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "check.", "subject.", "method.", "verdict.", "nav.", "role.")
+_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.")
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
@@ -71,8 +76,10 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         lstrip_blocks=True,
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
+    environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
+    environment.globals.update(reason=reason, advice=advice, changes=changes)
     environment.globals.update(
-        retell=retell, commands=lambda finding: commands(finding, result), locate=locator(result, dictionary)
+        commands=lambda finding: commands(finding, result), locate=locator(result, dictionary)
     )
     parts = step_parts(result)
     page = environment.get_template("report.html.j2").render(

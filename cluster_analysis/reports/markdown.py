@@ -3,145 +3,181 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import wording
-from cluster_analysis.reports.commands import commands, place_text
-from cluster_analysis.reports.header import header_line
+from cluster_analysis.reports import changes, wording, words
+from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.header import header_phrases
+from cluster_analysis.reports.locator import locator
 from cluster_analysis.result import AnalysisResult
-from cluster_run.findings import Finding, FindingsDocument
+from cluster_analysis.sentences import terms
+from cluster_analysis.sentences.chains import chain
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.headings import say, term
+from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.phrase import Language, Phrase
+from cluster_run.findings import Finding
 
+#: Places of one finding that are told; more say nothing to a reader.
+_MAX_PLACES = 8
 #: Characters that Markdown or the HTML around it would read as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> str:
+def render(
+    result: AnalysisResult,
+    baseline: Comparison | None = None,
+    analysed: str | None = None,
+    language: Language = "en",
+) -> str:
     """Return the whole report as GitHub-flavoured Markdown; ends with a newline.
 
     `analysed` is the time to be told, where the document holds none.
     """
     document = result.document
+    ticket = _Ticket(result, words.load_dictionary(), language)
     lines = [
-        f"## {document.verdict.capitalize()}",
+        f"## {ticket.said(term(terms.VERDICTS, document.verdict))}",
         "",
-        _escaped(wording.verdict_sentence(document)),
+        ticket.said(words.verdict_sentence(document, ticket.dictionary)),
         "",
-        _escaped(wording.run_line(document)),
+        ticket.said(words.run_line(document, ticket.dictionary)),
         "",
-        *_header(document, analysed),
+        *ticket.header(analysed),
     ]
     if document.findings:
-        lines += _findings_table(result)
+        lines += ticket.findings_table()
         for number, finding in enumerate(document.findings, start=1):
-            lines += _details(number, finding, result)
+            lines += ticket.details(number, finding)
     if baseline is not None:
-        lines += _changes(baseline)
-    lines += _problems(result)
+        lines += ticket.changes(baseline)
+    lines += ticket.problems()
     if document.notes:
-        lines += ["### What could not be judged", "", *(f"- {_escaped(note)}" for note in document.notes), ""]
+        heading = ticket.said(say("note_section"))
+        lines += [f"### {heading}", "", *(f"- {ticket.said(note(one))}" for one in document.notes), ""]
     lines.append(f"<sub>cluster-analyse {_escaped(document.tool_version)}</sub>")
     return "\n".join(lines) + "\n"
 
 
-def _header(document: FindingsDocument, analysed: str | None) -> list[str]:
-    """Return which run it is, for those who read the ticket on another day."""
-    facts = [_escaped(text) for text in header_line(document, analysed)]
-    lines = [" · ".join(facts), ""] if facts else []
-    return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
+@dataclass(frozen=True)
+class _Ticket:
+    """A result, and the language in which it is told."""
 
+    result: AnalysisResult
+    dictionary: words.Dictionary
+    language: Language
 
-def _findings_table(result: AnalysisResult) -> list[str]:
-    rows = [
-        "| # | severity | what | who | cost a step | share | saved so far |",
-        "| ---: | --- | --- | --- | ---: | ---: | ---: |",
-    ]
-    for number, finding in enumerate(result.document.findings, start=1):
-        cells = (
-            str(number),
-            finding.severity,
-            wording.kind_name(finding),
-            _escaped(wording.culprit(finding, result)),
-            wording.format_ms(finding.cost_ms_per_step),
-            wording.format_share(finding.cost_share),
-            wording.format_ms(finding.cumulative_saving_ms),
-        )
-        rows.append(f"| {' | '.join(cells)} |")
-    return [*rows, ""]
+    def said(self, phrase: Phrase) -> str:
+        return _escaped(phrase.of(self.language))
 
+    def header(self, analysed: str | None) -> list[str]:
+        """Return which run it is, for those who read the ticket on another day."""
+        document = self.result.document
+        facts = [self.said(one) for one in header_phrases(document, self.dictionary, analysed)]
+        lines = [" · ".join(facts), ""] if facts else []
+        return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
-def _details(number: int, finding: Finding, result: AnalysisResult) -> list[str]:
-    lines = [f"### {number}. {_escaped(finding.summary)}", "", f"Next: {_escaped(finding.next_check)}", ""]
-    if finding.evidence:
-        lines += ["| metric | value | median of peers | MAD | peers |", "| --- | ---: | ---: | ---: | ---: |"]
-        lines += [
-            f"| {_escaped(one.metric)} | {wording.format_number(one.value)} | "
-            f"{wording.format_number(one.peers_median)} | {wording.format_number(one.peers_mad)} | "
-            f"{one.n_peers} |"
-            for one in finding.evidence
+    def findings_table(self) -> list[str]:
+        rows = [
+            say("finding_columns").of(self.language),
+            "| ---: | --- | --- | --- | ---: | ---: | ---: |",
         ]
-        lines.append("")
-    if finding.chain:
-        lines += [f"{position}. {_escaped(link)}" for position, link in enumerate(finding.chain, start=1)]
-        lines.append("")
-    lines += _where(finding, result)
-    facts = f"{finding.pattern}, cause {finding.cause}, confidence {finding.confidence}"
-    return [*lines, f"{facts[0].upper()}{facts[1:]}.", ""]
+        for number, finding in enumerate(self.result.document.findings, start=1):
+            cells = (
+                str(number),
+                self.said(term(terms.SEVERITIES, finding.severity)),
+                self.said(wording.kind_name(finding)),
+                self.said(words.culprit(finding, self.result, self.dictionary)),
+                wording.format_ms(finding.cost_ms_per_step),
+                wording.format_share(finding.cost_share),
+                wording.format_ms(finding.cumulative_saving_ms),
+            )
+            rows.append(f"| {' | '.join(cells)} |")
+        return [*rows, ""]
 
+    def details(self, number: int, finding: Finding) -> list[str]:
+        check = f"{say('next').of(self.language)}{self.said(next_check(finding))}"
+        lines = [f"### {number}. {self.said(summary(finding))}", "", check, ""]
+        if finding.evidence:
+            lines += [say("evidence_columns").of(self.language), "| --- | ---: | ---: | ---: | ---: |"]
+            lines += [
+                f"| {_escaped(one.metric)} | {wording.format_number(one.value)} | "
+                f"{wording.format_number(one.peers_median)} | {wording.format_number(one.peers_mad)} | "
+                f"{one.n_peers} |"
+                for one in finding.evidence
+            ]
+            lines.append("")
+        if finding.chain:
+            rows = chain(finding)
+            lines += [f"{position}. {self.said(row)}" for position, row in enumerate(rows, start=1)]
+            lines.append("")
+        lines += self.where(finding)
+        traits = say(
+            "traits",
+            pattern=term(terms.PATTERNS, finding.pattern),
+            cause=term(terms.CAUSES, finding.cause),
+            confidence=term(terms.CONFIDENCES, finding.confidence),
+        )
+        return [*lines, self.said(traits), ""]
 
-def _where(finding: Finding, result: AnalysisResult) -> list[str]:
-    places = [f"- {_escaped(place_text(place, result))}" for place in finding.places[:8]]
-    if len(finding.places) > 8:
-        places.append(f"- and {len(finding.places) - 8} more")
-    lines = [*places, ""] if places else []
-    asked = commands(finding, result)
-    if asked:
-        # The commands of one place stand together, under its name.
-        by_place = {
-            command.where: [one.text for one in asked if one.where == command.where] for command in asked
-        }
-        code = [line for where, texts in by_place.items() for line in (f"# {wording.plain(where)}", *texts)]
-        lines += ["```sh", *code, "```", ""]
-    return lines
+    def where(self, finding: Finding) -> list[str]:
+        """Return the places of a finding, and what to run there."""
+        locate = locator(self.result, self.dictionary)
+        places = [f"- {self.said(locate(place))}" for place in finding.places[:_MAX_PLACES]]
+        if len(finding.places) > _MAX_PLACES:
+            more = say("more_places", n=len(finding.places) - _MAX_PLACES)
+            places.append(f"- {self.said(more)}")
+        lines = [*places, ""] if places else []
+        asked = commands(finding, self.result)
+        if asked:
+            # The commands of one place stand together, under its name.
+            by_place = {
+                command.where: [one.text for one in asked if one.where == command.where] for command in asked
+            }
+            code = [
+                line for where, texts in by_place.items() for line in (f"# {wording.plain(where)}", *texts)
+            ]
+            lines += ["```sh", *code, "```", ""]
+        return lines
 
+    def changes(self, baseline: Comparison) -> list[str]:
+        sentences, refused = changes.summary(baseline), changes.refusals(baseline)
+        lines = [
+            f"### {self.said(say('baseline'))}",
+            "",
+            *(f"- {self.said(sentence)}" for sentence in sentences[:8]),
+        ]
+        lines += [f"- {self.said(say('not_compared', why=why))}" for why in refused]
+        certain = [change for change in baseline.changes if change.is_certain]
+        if not certain:
+            nothing = [] if sentences or refused else [self.said(say("nothing_moved"))]
+            return [*lines, *nothing, ""]
+        lines += ["", say("change_columns").of(self.language), "| --- | --- | ---: | ---: | ---: | ---: |"]
+        for change in certain[:20]:
+            cells = (
+                _escaped(f"{change.what} {change.name}"),
+                _escaped(change.metric),
+                wording.format_number(change.before),
+                wording.format_number(change.after),
+                f"{100 * change.change_share:+.1f} %",
+                f"{100 * change.low_share:+.1f} … {100 * change.high_share:+.1f} %",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+        return [*lines, ""]
 
-def _changes(baseline: Comparison) -> list[str]:
-    lines = [
-        "### Against the baseline",
-        "",
-        *(f"- {_escaped(sentence)}" for sentence in baseline.summary[:8]),
-    ]
-    lines += [f"- not compared: {_escaped(refusal)}" for refusal in baseline.refusals]
-    certain = [change for change in baseline.changes if change.is_certain]
-    if not certain:
+    def problems(self) -> list[str]:
+        n_problems = len(self.result.document.problems)
+        if not n_problems:
+            return []
+        phrases = (words.problem_phrase(self.result, at, self.dictionary) for at in range(n_problems))
         return [
-            *lines,
-            *([] if baseline.summary or baseline.refusals else ["Nothing moved beyond noise."]),
+            f"### {self.said(say('problem_section'))}",
+            "",
+            *(f"- {self.said(one)}" for one in phrases),
             "",
         ]
-    lines += [
-        "",
-        "| what | metric | before | after | change | noise band |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for change in certain[:20]:
-        cells = (
-            _escaped(f"{change.what} {change.name}"),
-            _escaped(change.metric),
-            wording.format_number(change.before),
-            wording.format_number(change.after),
-            f"{100 * change.change_share:+.1f} %",
-            f"{100 * change.low_share:+.1f} … {100 * change.high_share:+.1f} %",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _problems(result: AnalysisResult) -> list[str]:
-    problems = result.document.problems
-    if not problems:
-        return []
-    lines = [f"- {_escaped(wording.problem_line(result, index))}" for index in range(len(problems))]
-    return ["### Problems", "", *lines, ""]
 
 
 def _escaped(text: str) -> str:

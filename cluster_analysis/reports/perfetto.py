@@ -20,8 +20,11 @@ import pyarrow.compute as pc
 
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.clocks import Clocks, estimate_clocks
+from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
-from cluster_run.findings import Finding
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_run.findings import Finding, Place
 from cluster_run.ids import Rank, format_number_ranges
 
 Event = dict[str, Any]
@@ -96,7 +99,7 @@ def _events(
             if rows.num_rows:
                 yield from _rank_events(Rank(rank), rows, stage)
     for number, finding in enumerate(result.document.findings):
-        yield from _finding_events(number, finding, stage.bounds)
+        yield from _finding_events(number, finding, stage)
 
 
 def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
@@ -121,7 +124,7 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
         span[0], span[1] = min(span[0], start), max(span[1], start + elapse)
         tid = rank * _LANES + lane + 1
         if free_at[lane] < 0:
-            yield _named("thread_name", pid, tid, f"rank {rank}" + (f" ({lane + 1})" if lane else ""))
+            yield _named("thread_name", pid, tid, _thread_name(stage, rank, lane))
             yield {
                 "ph": "M",
                 "name": "thread_sort_index",
@@ -147,6 +150,12 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
         }
 
 
+def _thread_name(stage: _Stage, rank: Rank, lane: int) -> str:
+    topology = stage.result.topology
+    place = Place(rank, topology.hosts.get(rank), topology.devices.get(rank))
+    return wording.plain(place_text(place, stage.result)) + (f" ({lane + 1})" if lane else "")
+
+
 def _lane(free_at: Sequence[float], start_us: float, usual: int) -> int:
     """Return the usual lane of a group while it is free, else the first free one, else the one soonest free.
 
@@ -156,8 +165,9 @@ def _lane(free_at: Sequence[float], start_us: float, usual: int) -> int:
     return next((one for one in lanes if free_at[one] <= start_us + 1e-3), free_at.index(min(free_at)))
 
 
-def _finding_events(number: int, finding: Finding, bounds: Mapping[int, Sequence[float]]) -> Iterator[Event]:
+def _finding_events(number: int, finding: Finding, stage: _Stage) -> Iterator[Event]:
     """One slice a step in which the finding shows; a finding without steps shows in all."""
+    bounds = stage.bounds
     tid = number + 1
     yield _named("thread_name", _FINDINGS_PID, tid, finding.id)
     yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": tid, "args": {"sort_index": tid}}
@@ -170,7 +180,7 @@ def _finding_events(number: int, finding: Finding, bounds: Mapping[int, Sequence
         yield {
             "ph": "X",
             "cat": "finding",
-            "name": wording.plain(finding.summary),
+            "name": wording.plain(summary(finding).en),
             "cname": _COLOURS[finding.severity],
             "pid": _FINDINGS_PID,
             "tid": tid,
@@ -180,8 +190,9 @@ def _finding_events(number: int, finding: Finding, bounds: Mapping[int, Sequence
                 "id": finding.id,
                 "step": step,
                 "ranks": format_number_ranges(finding.ranks),
+                "places": "; ".join(place_text(one, stage.result) for one in finding.places),
                 "cost_ms_per_step": finding.cost_ms_per_step,
-                "next_check": finding.next_check,
+                "next_check": next_check(finding).en,
             },
         }
 

@@ -10,9 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import wording
-from cluster_analysis.reports.commands import commands, place_text
+from cluster_analysis.reports import changes, wording, words
+from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.locator import locator
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.phrase import Language
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
 #: Healthy, degraded and unknown differ by sign too: colour alone is not enough.
@@ -26,14 +32,19 @@ MAX_CHANGES = 3
 MAX_NOTES = 4
 MAX_CHECKS = 3
 MAX_PLACES = 2
-_HOSTS_HINT = "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them."
 _MIN_WIDTH = 40
 
 
-def render(result: AnalysisResult, width: int, colour: bool, baseline: Comparison | None = None) -> str:
+def render(
+    result: AnalysisResult,
+    width: int,
+    colour: bool,
+    baseline: Comparison | None = None,
+    language: Language = "en",
+) -> str:
     """Return the text for a terminal of `width` columns, with colours where `colour`; ends with a newline.
 
-    With a baseline, what changed against it stands below the findings.
+    With a baseline, what changed against it stands below the findings. `language` is that of all words.
     """
     stream = io.StringIO()
     console = Console(
@@ -50,30 +61,31 @@ def render(result: AnalysisResult, width: int, colour: bool, baseline: Compariso
     )
     document = result.document
     style = _VERDICT_STYLES[document.verdict]
-    verdict = Text(f"{_VERDICT_SIGNS[document.verdict]} {wording.verdict_sentence(document)}", style=style)
-    console.print(verdict)
-    console.print(Text(wording.run_line(document), style="dim"))
+    dictionary = words.load_dictionary()
+    sentence = words.verdict_sentence(document, dictionary).of(language)
+    console.print(Text(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style=style))
+    console.print(Text(words.run_line(document, dictionary).of(language), style="dim"))
     if document.findings:
         console.print()
-        console.print(_findings_table(result, console.width))
-        _print_next_checks(result, console)
+        console.print(_findings_table(result, console.width, language))
+        _print_next_checks(result, console, language)
     if baseline is not None:
-        _print_changes(baseline, console)
-    _print_problems(result, console)
+        _print_changes(baseline, console, language)
+    _print_problems(result, console, language)
     # rich pads cells of a table to its width; trailing blanks are noise in a log.
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")) + "\n"
 
 
-def _findings_table(result: AnalysisResult, width: int) -> Table:
+def _findings_table(result: AnalysisResult, width: int, language: Language) -> Table:
     findings = result.document.findings
     table = Table(box=None, show_header=True, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
-    table.add_column("a step", justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column(say("a_step").of(language), justify="right", no_wrap=True)
+    table.add_column(say("share").of(language), justify="right", no_wrap=True)
     wide = width >= 100
     if wide:
-        table.add_column("what", no_wrap=True)
-    table.add_column("finding", overflow="fold")
+        table.add_column(say("what").of(language), no_wrap=True)
+    table.add_column(say("finding").of(language), overflow="fold")
     for finding in findings[:MAX_FINDINGS]:
         style = _SEVERITY_STYLES[finding.severity]
         cells = [
@@ -82,63 +94,68 @@ def _findings_table(result: AnalysisResult, width: int) -> Table:
             Text(wording.format_share(finding.cost_share)),
         ]
         if wide:
-            cells.append(Text(wording.kind_name(finding), style=style))
-        table.add_row(*cells, Text(wording.plain(finding.summary)))
+            cells.append(Text(wording.kind_name(finding).of(language), style=style))
+        table.add_row(*cells, Text(wording.plain(summary(finding).of(language))))
     if len(findings) > MAX_FINDINGS:
-        more = f"{len(findings) - MAX_FINDINGS} more in findings.json and report.html"
+        more = say("more_findings", n=len(findings) - MAX_FINDINGS).of(language)
         table.add_row(*[Text("")] * (4 if wide else 3), Text(more, style="dim"))
     return table
 
 
-def _print_next_checks(result: AnalysisResult, console: Console) -> None:
+def _print_next_checks(result: AnalysisResult, console: Console, language: Language) -> None:
     """What to do about the first finding, and about each other one that is an alarm; who the hosts are."""
     first, *rest = result.document.findings
     console.print()
-    console.print(Text.assemble(("Next: ", "bold"), wording.plain(first.next_check)))
     alarms = [finding for finding in rest if finding.is_alarm]
-    checks = list(
-        dict.fromkeys(finding.next_check for finding in alarms if finding.next_check != first.next_check)
-    )
-    for check in checks[: MAX_CHECKS - 1]:
-        console.print(Text.assemble(("Then: ", "bold"), wording.plain(check)))
+    checks = list(dict.fromkeys(next_check(finding).of(language) for finding in (first, *alarms)))
+    for number, check in enumerate(checks[:MAX_CHECKS]):
+        lead = say("then" if number else "next").of(language)
+        console.print(Text.assemble((lead, "bold"), wording.plain(check)))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
+    locate = locator(result, words.load_dictionary())
     for place in first.places[:MAX_PLACES]:
-        console.print(Text.assemble(("Where: ", "bold"), wording.plain(place_text(place, result))))
+        where = wording.plain(locate(place).of(language))
+        console.print(Text.assemble((say("where").of(language), "bold"), where))
     for command in commands(first, result)[:MAX_PLACES]:
         # Not wrapped: it is copied.
-        console.print(Text.assemble(("Run: ", "bold"), command.text), soft_wrap=True)
+        console.print(Text.assemble((say("run").of(language), "bold"), command.text), soft_wrap=True)
     known = [
-        f"host {host} is {wording.plain(result.addresses[host])}"
+        say("host_is", host=host, address=wording.plain(result.addresses[host])).of(language)
         for host in hosts
         if host in result.addresses
     ]
     if known:
         console.print(Text("; ".join(known)))
     elif hosts:
-        console.print(Text(_HOSTS_HINT, style="dim"))
+        console.print(Text(say("hosts_hint").of(language), style="dim"))
 
 
-def _print_changes(baseline: Comparison, console: Console) -> None:
+def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:
     console.print()
-    console.print(Text("Against the baseline", style="bold"))
-    for sentence in baseline.summary[:MAX_CHANGES]:
-        console.print(Padding(Text(wording.plain(sentence)), (0, 0, 0, 2)))
-    if not baseline.summary and not any(change.is_certain for change in baseline.changes):
-        nothing = "nothing could be compared" if baseline.refusals else "nothing moved beyond noise"
+    console.print(Text(say("baseline").of(language), style="bold"))
+    sentences = changes.summary(baseline)
+    for sentence in sentences[:MAX_CHANGES]:
+        console.print(Padding(Text(wording.plain(sentence.of(language))), (0, 0, 0, 2)))
+    if not sentences:
+        nothing = say("nothing_compared" if baseline.refusals else "nothing_moved").of(language)
         console.print(Padding(Text(nothing), (0, 0, 0, 2)))
-    for refusal in baseline.refusals[:MAX_CHANGES]:
-        console.print(Padding(Text(f"not compared: {wording.plain(refusal)}", style="magenta"), (0, 0, 0, 2)))
+    for why in changes.refusals(baseline)[:MAX_CHANGES]:
+        refused = wording.plain(say("not_compared", why=why).of(language))
+        console.print(Padding(Text(refused, style="magenta"), (0, 0, 0, 2)))
 
 
-def _print_problems(result: AnalysisResult, console: Console) -> None:
+def _print_problems(result: AnalysisResult, console: Console, language: Language) -> None:
     document = result.document
     if document.problems:
         console.print()
-        heading = f"{wording.count(len(document.problems), 'problem')}: some data is missing"
-        console.print(Text(heading, style="magenta"))
+        dictionary = words.load_dictionary()
+        console.print(Text(say("problems", n=len(document.problems)).of(language), style="magenta"))
         for index in range(min(MAX_PROBLEMS, len(document.problems))):
-            console.print(Padding(Text(wording.problem_line(result, index)), (0, 0, 0, 2)))
+            console.print(
+                Padding(Text(words.problem_phrase(result, index, dictionary).of(language)), (0, 0, 0, 2))
+            )
         if len(document.problems) > MAX_PROBLEMS:
-            console.print(Text(f"  and {len(document.problems) - MAX_PROBLEMS} more", style="dim"))
-    for note in document.notes[: MAX_NOTES if document.verdict == "unknown" else 2]:
-        console.print(Text(f"Note: {wording.plain(note)}", style="dim"))
+            more = say("more_problems", n=len(document.problems) - MAX_PROBLEMS).of(language)
+            console.print(Text(f"  {more}", style="dim"))
+    for one in document.notes[: MAX_NOTES if document.verdict == "unknown" else 2]:
+        console.print(Text(wording.plain(say("note", note=note(one)).of(language)), style="dim"))

@@ -6,27 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, Link
 from cluster_run.ids import HostId, format_number_ranges
-
-#: What kind of trouble a finding is, in two words.
-KIND_NAMES = {
-    "slow_rank": "slow rank",
-    "slow_host": "slow host",
-    "slow_link": "slow link",
-    "slow_nic": "slow network card",
-    "slow_host_pair": "slow pair of hosts",
-    "slow_uplink": "slow uplink",
-    "stage_imbalance": "uneven stages",
-    "data_imbalance": "uneven data",
-    "expert_imbalance": "uneven experts",
-    "small_packets": "small packets",
-    "exposed_communication": "exposed communication",
-    "retransmission": "retransmissions",
-    "periodic_pause": "periodic pause",
-    "input_bound": "input bound",
-    "host_bound": "host bound",
-}
 
 #: Kinds whose name needs an article after "lost to".
 KIND_SUBJECTS = {
@@ -121,7 +108,7 @@ def verdict_sentence(document: FindingsDocument) -> str:
     run = document.run
     step = f"a step takes {format_ms(run.step_ms)}" if run.step_ms is not None else "no step time"
     if document.verdict == "unknown":
-        return f"Could not tell: {_unknown_reason(document)}."
+        return say("could_not_tell", why=unknown_reason(document)).en
     if document.verdict == "healthy":
         where = f" on {count(run.hosts, 'host')}" if run.hosts else ""
         saving = (
@@ -131,7 +118,9 @@ def verdict_sentence(document: FindingsDocument) -> str:
     worst = document.findings[0] if document.findings else None
     total_ms = best_saving_ms(document)
     if worst is None or total_ms is None or run.step_ms is None:
-        return f"Degraded: {plain(worst.summary) if worst else step + ', and no single cause stands out.'}"
+        return (
+            f"Degraded: {plain(summary(worst).en) if worst else step + ', and no single cause stands out.'}"
+        )
     share = format_share(total_ms / run.step_ms) if run.step_ms > 0 else "?"
     largest = "all" if len(document.findings) == 1 else format_ms(worst.cost_ms_per_step)
     lost = f"{format_ms(total_ms)} ({share}) of it is lost"
@@ -146,16 +135,16 @@ def subject(finding: Finding) -> str:
         "slow_rank": f"slow {format_ranks(finding.ranks)}",
         "slow_host": f"slow host {hosts}",
         "slow_link": f"the slow link {link}" if link else "a slow link",
-        "slow_nic": f"the {kind_name(finding)} of {format_ranks(finding.ranks) or 'host ' + hosts}",
+        "slow_nic": f"the {kind_name(finding).en} of {format_ranks(finding.ranks) or 'host ' + hosts}",
         "slow_host_pair": f"the slow connection of hosts {hosts}",
         "slow_uplink": f"a slow uplink of host {hosts}",
     }
-    return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, kind_name(finding)))
+    return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, kind_name(finding).en))
 
 
-def kind_name(finding: Finding) -> str:
+def kind_name(finding: Finding) -> Phrase:
     """Return what kind of trouble a finding is, in two words."""
-    return "slow port" if finding.kind == "slow_nic" and is_port(finding) else KIND_NAMES[finding.kind]
+    return Phrase(*KINDS["slow_port" if finding.kind == "slow_nic" and is_port(finding) else finding.kind])
 
 
 def is_port(finding: Finding) -> bool:
@@ -202,8 +191,8 @@ def problem_line(result: AnalysisResult, index: int) -> str:
         plain(problem.file),
     ]
     place = ", ".join(part for part in where if part)
-    advice = f" ({plain(problem.advice)})" if problem.advice else ""
-    return f"{place + ': ' if place else ''}{plain(problem.reason)}{advice}"
+    advised = plain(advice(problem).en)
+    return f"{place + ': ' if place else ''}{plain(reason(problem).en)}{f' ({advised})' if advised else ''}"
 
 
 def run_line(document: FindingsDocument) -> str:
@@ -223,16 +212,17 @@ def run_line(document: FindingsDocument) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _unknown_reason(document: FindingsDocument) -> str:
+def unknown_reason(document: FindingsDocument) -> Phrase:
+    """Return why nothing could be told."""
     run = document.run
     if run.ranks < run.expected_ranks:
-        return f"only {run.ranks:,} of {count(run.expected_ranks, 'rank')} could be read"
+        return say("too_few", n=run.ranks, expected=run.expected_ranks)
     if not run.steps:
-        return "no step could be read"
+        return say("no_step")
     damaged = {problem.rank for problem in document.problems if problem.rank is not None}
     if damaged:
-        return f"data of {count(len(damaged), 'rank')} is damaged or missing"
-    return f"{count(run.ranks, 'rank')} and {count(len(run.steps), 'step')} are too little to judge by"
+        return say("damaged", n=len(damaged))
+    return say("too_little", n=run.ranks, steps=len(run.steps))
 
 
 def _listed(names: Sequence[str], limit: int = 3) -> str:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
-from cluster_run.findings import FAULT_KINDS, Evidence, Finding, FindingsDocument
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.problems import reason
+from cluster_run.findings import Evidence, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """The same words in both languages."""
-
-    en: str
-    zh: str
 
 
 class Dictionary:
@@ -66,8 +62,6 @@ METRIC_NAMES = {
     "communication_not_overlapped": "exposed",
     "local": "gap",
 }
-#: More ranks than this are not told one by one where they are.
-_MAX_DEVICES = 2
 _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz", "ratio": "×"}
 
 
@@ -126,54 +120,8 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
     return dictionary.say(f"subject.{finding.kind}", who=who)
 
 
-def finding_summary(finding: Finding, dictionary: Dictionary) -> Phrase:
-    """Return the detector's sentence; in Chinese one made of the first piece of evidence."""
-    if not finding.evidence:
-        return Phrase(finding.summary, finding.summary)
-    first = finding.evidence[0]
-    chinese = dictionary.say(
-        "finding.sentence",
-        metric=dictionary.metric(first.metric),
-        value=format_metric(first.metric, first.value),
-        median=format_metric(first.metric, first.peers_median),
-        n=first.n_peers,
-        difference=difference(first),
-    ).zh
-    return Phrase(finding.summary, chinese)
-
-
-def next_check(finding: Finding, dictionary: Dictionary) -> Phrase:
-    """Return what to look at next; the detector's own sentence in English."""
-    key = f"check.{finding.kind}" if finding.kind in FAULT_KINDS else "check.workload"
-    if finding.kind == "slow_nic" and wording.is_port(finding):
-        key = "check.port"
-    general = dictionary.say(key, where=_where(finding, dictionary))
-    return Phrase(finding.next_check or general.en, general.zh)
-
-
-def whereabouts(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> tuple[Phrase, ...]:
-    """Return which machine and device to go to: ranks and mapped hosts are no names on a door."""
-    topology = result.topology
-    named = [*finding.ranks, *(end for link in finding.links[:1] for end in (link.src, link.dst))]
-    ranks = [rank for rank in dict.fromkeys(named) if rank in topology.hosts and rank in topology.devices]
-    devices = tuple(
-        dictionary.say(
-            "next.device",
-            rank=rank,
-            device=topology.devices[rank],
-            host=host_phrase(topology.hosts[rank], result, dictionary),
-        )
-        for rank in ranks
-    )
-    # A whole host needs no list of its devices.
-    shown = devices if len(devices) <= _MAX_DEVICES else ()
-    return shown if result.addresses or not topology.hosts else (*shown, dictionary.say("next.hosts"))
-
-
 def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
     hosts = ", ".join(map(wording.plain, finding.hosts))
-    if finding.kind == "slow_link" and finding.links:
-        return dictionary.say("where.link", link=wording.format_link(finding.links[0]))
     if finding.kind in ("slow_rank", "slow_nic") and finding.ranks and hosts:
         ranks = wording.format_ranks(finding.ranks)
         return dictionary.say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
@@ -248,7 +196,7 @@ def beside_note(culprit: Finding | None, dictionary: Dictionary) -> Phrase:
 
 
 def problem_phrase(result: AnalysisResult, index: int, dictionary: Dictionary) -> Phrase:
-    """Return problem number `index` as one line: place in both languages, reason as it was written."""
+    """Return problem number `index` as one line: where, why, and what to do."""
     problem = result.document.problems[index]
     english = wording.problem_line(result, index)
     where = [
@@ -257,8 +205,37 @@ def problem_phrase(result: AnalysisResult, index: int, dictionary: Dictionary) -
         wording.plain(problem.file),
     ]
     place = "，".join(part for part in where if part)
-    why = f"{wording.plain(problem.reason)}{f' ({wording.plain(problem.advice)})' if problem.advice else ''}"
+    advised = wording.plain(advice(problem).zh)
+    why = f"{wording.plain(reason(problem).zh)}{f'（{advised}）' if advised else ''}"
     return Phrase(english, f"{place}：{why}" if place else why)
+
+
+def verdict_sentence(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+    """Return the verdict with its name, in one sentence."""
+    english = wording.verdict_sentence(document)
+    if document.verdict == "unknown":
+        return Phrase(english, say("could_not_tell", why=wording.unknown_reason(document)).zh)
+    name = dictionary.say(f"verdict.{document.verdict}").zh
+    if document.verdict == "degraded" and wording.best_saving_ms(document) is None and document.findings:
+        return Phrase(english, f"{name}：{wording.plain(summary(document.findings[0]).zh)}")
+    return Phrase(english, f"{name}：{headline(document, dictionary).zh}")
+
+
+def run_line(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+    """Return what was analysed, in one line."""
+    chinese = " · ".join(wording.plain(one.zh) for one in run_phrases(document, dictionary))
+    return Phrase(wording.run_line(document), chinese)
+
+
+def culprit(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+    """Return who a finding is about."""
+    english = wording.culprit(finding, result)
+    if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
+        hosts = (host_phrase(host, result, dictionary).zh for host in finding.hosts)
+        return Phrase(english, "、".join(hosts))
+    if finding.links or not finding.ranks:
+        return Phrase(english, english)
+    return Phrase(english, dictionary.say("ranks", ranks=format_number_ranges(finding.ranks)).zh)
 
 
 def _who(finding: Finding, dictionary: Dictionary) -> Phrase:

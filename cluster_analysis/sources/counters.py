@@ -26,6 +26,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 _KIB, _MIB, _GIB = 2.0**10, 2.0**20, 2.0**30
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 100.0
@@ -76,11 +77,13 @@ def read_dataset(path: Path, remark: Remark) -> list[Counter]:
     """Return how often and how long each operation of the input pipeline ran: dataset.csv."""
     text = read_columns(path, ("Operation", "Stage", "Occurrences", "Avg. time (us)"), remark)
     if text.num_columns < 4:
-        raise BadFileError("it lacks one of the columns Operation, Stage, Occurrences, Avg. time (us)")
+        raise BadFileError(
+            fact("lacks_one_column", columns=("Operation", "Stage", "Occurrences", "Avg. time (us)"))
+        )
     times, n_bad = numbers.to_float64(text["Avg. time (us)"])
     counts, n_bad_counts = numbers.to_float64(text["Occurrences"])
     if n_bad + n_bad_counts:
-        remark(left_out(n_bad + n_bad_counts, "cell", "without a number"))
+        remark(left_out(n_bad + n_bad_counts, "cell", "no_number"))
     labels = [
         f"{operation} {stage}".strip()
         for operation, stage in zip(text["Operation"].to_pylist(), text["Stage"].to_pylist(), strict=True)
@@ -119,10 +122,10 @@ def read_minddata_summary(path: Path, remark: Remark) -> list[Counter]:
 def _queue_usage(path: Path, columns: tuple[str, str, str], factor: float, remark: Remark) -> list[Counter]:
     text = read_columns(path, columns, remark)
     if text.num_columns < len(columns):
-        raise BadFileError(f"it lacks one of the columns {', '.join(columns)}")
+        raise BadFileError(fact("lacks_one_column", columns=tuple(columns)))
     shares, n_bad = numbers.to_float64(text[columns[2]])
     if n_bad:
-        remark(left_out(n_bad, "cell", "without a number"))
+        remark(left_out(n_bad, "cell", "no_number"))
     op_ids, names = (text[column].to_pylist() for column in columns[:2])
     return [
         ("input_queue_usage_share", f"{op_id} {name}", _scaled(share, factor))
@@ -172,14 +175,14 @@ def _peaks(path: Path, label: str, columns: Mapping[str, tuple[str, float]], rem
     """Return the largest value of each label; `columns` says the metric and the unit of each column."""
     text = read_columns(path, (label, *columns), remark)
     if label not in text.column_names or text.num_columns < 2:
-        raise BadFileError(f"it lacks the column {label}, or all of {', '.join(columns)}")
+        raise BadFileError(fact("lacks_columns", column=label, columns=tuple(columns)))
     counters: list[Counter] = []
     for column, (metric, unit) in columns.items():
         if column not in text.column_names:
             continue
         values, n_bad = numbers.to_float64(text[column])
         if n_bad:
-            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
         peaks = pa.table({"label": text[label], "value": values}).group_by("label", use_threads=False)
         found = peaks.aggregate([("value", "max")]).sort_by("label")
         counters += [(metric, row["label"], _scaled(row["value_max"], unit)) for row in found.to_pylist()]

@@ -1,20 +1,53 @@
-"""How a source module says that a file, or a part of it, cannot be used."""
+"""How a source module says that a file, or a part of it, cannot be used: by facts, never by sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from cluster_run.errors import InputError
+from cluster_run.facts import AdviceKind, Fact, LeftOutReason, Part, Value, fact
 
-#: Takes one sentence about a part of a file that could not be used; the rest of the file counts.
-Remark = Callable[[str], None]
+
+class Remark(Protocol):
+    """Takes why a part of a file could not be used; the rest of the file counts."""
+
+    def __call__(self, why: Fact, *also: Fact) -> None:
+        """Take one reason, and what else is to be said of it."""
+
+
+def unheard(why: Fact, *also: Fact) -> None:
+    """Tell nobody: another reader of the same file does."""
 
 
 class BadFileError(InputError):
-    """The whole file cannot be used. The message is the reason, without the file's name."""
+    """The whole file cannot be used: why, what to do about it, and further reasons."""
+
+    def __init__(self, why: Fact, advice: AdviceKind | None = None, *also: Fact) -> None:
+        super().__init__(why, advice, *also)
+
+    @property
+    def why(self) -> Fact:
+        """The reason, without the file's name."""
+        reason: Fact = self.args[0]
+        return reason
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, as a kind; empty where the reason says it all."""
+        return self.args[1] or ""
+
+    @property
+    def advice_kind(self) -> AdviceKind | None:
+        """What to do about it."""
+        kind: AdviceKind | None = self.args[1]
+        return kind
+
+    @property
+    def also(self) -> tuple[Fact, ...]:
+        """Further reasons."""
+        return self.args[2:]
 
 
-def left_out(n_parts: int, part: str, which: str = "") -> str:
-    """Return the sentence that counts parts of a file that were not used: `left out: 2 cells of column X`."""
-    plural = part if n_parts == 1 else part.removesuffix("y") + ("ies" if part.endswith("y") else "s")
-    return f"left out: {n_parts} {plural} {which}".rstrip()
+def left_out(n_parts: int, part: Part, reason: LeftOutReason, **values: Value) -> Fact:
+    """Return that so many parts of a file were not used, and why."""
+    return fact("left_out", n_parts=n_parts, part=part, reason=reason, **values)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_run.facts import fact
 
 
 @dataclass(frozen=True)
 class Needed:
-    """Columns of a table that every row must have: what the rows and the columns are in a sentence."""
+    """Columns of a table that every row must have."""
 
-    rows: str
-    what: str
+    rows: Literal["operators", "links"]
     columns: tuple[str, ...]
 
 
@@ -32,9 +33,9 @@ MEASURED_COLLECTIVES = (
     *(f"{name}_{unit}" for name in ("hccs", "rdma", "pcie", "sio") for unit in ("bytes", "us")),
 )
 #: What steps, operators and links are not judged without.
-NEEDED_COLLECTIVES = Needed("operators", "start or length", ("start_ns", "elapse_us"))
+NEEDED_COLLECTIVES = Needed("operators", ("start_ns", "elapse_us"))
 NEEDED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "free_us")
-NEEDED_LINKS = Needed("links", "size or time", ("size_bytes", "time_us"))
+NEEDED_LINKS = Needed("links", ("size_bytes", "time_us"))
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
 
@@ -51,7 +52,7 @@ def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) 
             values = pc.if_else(pa.array(is_bad), None, table[name])
             table = table.set_column(position, table.schema.field(name), values)
     if n_bad:
-        remark(left_out(n_bad, "value", "below 0"))
+        remark(left_out(n_bad, "value", "below_0"))
     return table
 
 
@@ -61,5 +62,4 @@ def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
         return
     missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
     n_missing = pc.sum(missing).as_py()
-    verb, its = ("lacks", "its") if n_missing == 1 else ("lack", "their")
-    remark(f"{n_missing} of {table.num_rows} {needed.rows} {verb} {its} {needed.what}")
+    remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=needed.rows))

@@ -7,10 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources import numbers
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.ids import format_number_ranges
+from cluster_run.facts import fact
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
 _DATABASES = ("analysis_db", "communication_db", "profiler_db")
@@ -39,14 +38,14 @@ def tell_what_is_missing(
         # What is missing would have been in the damaged database.
         return
     if steps is None and "step_trace" not in files:
-        reading.problem("no step times", "step_trace_time.csv", "parse the capture again on its host")
+        reading.problem(fact("no_step_times_of_rank"), "step_trace_time.csv", "parse_again_on_host")
     _tell_missing_files(reading, metadata, collectives is not None, links is not None)
     if steps is not None and collectives is not None:
         _tell_silent_steps(reading, told, steps, collectives)
     matrix = Path(files.get("matrix", "")).name
     has_links = links is None or links.num_rows
     if matrix and matrix not in told and not has_links and collectives is not None and collectives.num_rows:
-        reading.problem("it holds no link, though the rank communicated", matrix, "parse the capture again")
+        reading.problem(fact("no_link_in_it"), matrix, "parse_again")
 
 
 def _tell_missing_files(
@@ -63,17 +62,9 @@ def _tell_missing_files(
     if not missing:
         return
     if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
-        reading.notes.append(
-            "profiled at Level0: communication operators are known by their start and length, links are not"
-            if has_communication
-            else "profiled at Level0: there is no communication data, so waiting and links cannot be judged"
-        )
+        reading.notes.append(fact("level0_operators" if has_communication else "no_communication_recorded"))
     else:
-        reading.problem(
-            f"no communication data: {' and '.join(missing)} not there",
-            missing[0],
-            "profile at Level1 or higher, and parse the capture again",
-        )
+        reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], "profile_at_level1")
 
 
 def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collectives: pa.Table) -> None:
@@ -88,11 +79,9 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
     busy = steps.filter(pc.greater(steps["communication_us"], 0))
     silent = busy.filter(pc.invert(pc.is_in(busy["step"], value_set=collectives["step"].combine_chunks())))
     if silent.num_rows:
-        milliseconds = pc.sum(silent["communication_us"]).as_py() / numbers.US_PER_MS
-        which = format_number_ranges(silent["step"].to_pylist())
-        reading.problem(
-            f"no operator of {'step' if silent.num_rows == 1 else 'steps'} {which}, which communicated for "
-            f"{milliseconds:.1f} ms",
-            name,
-            "parse the capture again",
+        why = fact(
+            "silent_steps",
+            steps=tuple(silent["step"].to_pylist()),
+            communication_us=pc.sum(silent["communication_us"]).as_py(),
         )
+        reading.problem(why, name, "parse_again")

@@ -11,14 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources import counters
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_matrix, read_db_steps
 from cluster_analysis.sources.db.profiler_db import (
     read_db_metadata,
     read_own_device,
     read_step_times,
     read_task_communication,
-    read_task_counters,
     read_task_operators,
     read_task_steps,
 )
@@ -26,8 +24,8 @@ from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.r1.rank import read_r1_rank
+from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import Reading, or_empty
-from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
@@ -98,7 +96,6 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         ("kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)),
         ("profiler_db", lambda path, remark: read_task_operators(path, rank, remark)),
     )
-    apis = reading.first(("api_statistic", lambda path, remark: read_api_statistic(path, rank, remark)))
     collectives = communication.collectives if communication else None
     tell_what_is_missing(
         reading,
@@ -113,10 +110,7 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
-        figures={
-            "apis": or_empty(apis, schema.APIS),
-            "counters": counters.counter_table(rank, _counters(reading)),
-        },
+        figures=read_figures(reading),
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
     )
 
@@ -159,25 +153,6 @@ def _device(reading: Reading) -> DeviceId | None:
                 if device is not None:
                     return DeviceId(device)
     return None
-
-
-def _counters(reading: Reading) -> list[counters.Counter]:
-    """Return the figures of the capture as a whole; each file adds its own."""
-    found: list[counters.Counter] = []
-    for role, read in (
-        ("memory_record", counters.read_memory_record),
-        ("npu_module_mem", counters.read_module_memory),
-        ("operator_memory", counters.read_operator_memory),
-        ("dataset", counters.read_dataset),
-        ("operator_details", counters.read_data_loader),
-        ("profiler_db", read_task_counters),
-    ):
-        found += reading.first((role, read)) or []
-    queues = reading.first(
-        ("minddata_pipeline", counters.read_minddata_pipeline),
-        ("minddata_summary", counters.read_minddata_summary),
-    )
-    return found + (queues or [])
 
 
 def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:

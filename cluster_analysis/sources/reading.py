@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.tables.model import RankSource
+from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
-#: More sentences about one file say nothing new.
+#: More problems of one file say nothing new.
 _MAX_REMARKS_OF_FILE = 20
 
 
@@ -25,7 +26,7 @@ class Reading:
 
     source: RankSource
     problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Fact] = field(default_factory=list)
 
     def first(self, *candidates: tuple[str, Callable[[Path, Remark], _T | None]]) -> _T | None:
         """Return what the first of `(role, read)` gives that is there, readable and not None.
@@ -41,36 +42,40 @@ class Reading:
                 value = read(path, self._remark(path))
             except BadFileError as error:
                 # What was remarked on its parts may be why the whole file is refused.
-                remarked = [one.reason for one in self.problems[n_problems:] if one.file == path.name]
+                remarked = [one for one in self.problems[n_problems:] if one.file == path.name]
                 del self.problems[n_problems:]
-                reason = f"{error.message} ({'; '.join(remarked)})" if remarked else error.message
-                self.problem(reason, path.name, error.advice)
+                also = [why for one in remarked for why in (one.why, *one.also)]
+                self.problem(error.why, path.name, error.advice_kind, *error.also, *also)
                 continue
             except _UNFORESEEN as error:
                 # A damaged file can hold anything; whatever a reader did not foresee costs this file only.
                 del self.problems[n_problems:]
                 detail = " ".join(str(error).split())[:200]
-                self.problem(f"holds what it should not: {type(error).__name__}: {detail}", path.name)
+                self.problem(fact("unforeseen_content", error=type(error).__name__, detail=detail), path.name)
                 continue
             if value is not None:
                 return value
         return None
 
-    def problem(self, reason: str, file: str = "", advice: str = "") -> None:
+    def problem(self, why: Fact, file: str = "", advice: AdviceKind | None = None, *also: Fact) -> None:
         """Add a problem of this rank."""
-        problem = Problem(reason, file=file, rank=self.source.rank, host=self.source.host, advice=advice)
+        problem = Problem(why, file, self.source.rank, self.source.host, advice, also)
         if problem not in self.problems:
             self.problems.append(problem)
 
     def note(self, role: str) -> Remark:
-        """Return what takes sentences about a file that cost nothing."""
-        name = Path(self.source.files.get(role, role)).name
-        return lambda text: self.notes.append(f"rank {self.source.rank}, {name}: {text}")
+        """Return what takes facts about a file that cost nothing."""
+        place = (("rank", self.source.rank), ("file", Path(self.source.files.get(role, role)).name))
+
+        def note(why: Fact, *also: Fact) -> None:
+            self.notes.extend(Fact(one.kind, (*place, *one.values)) for one in (why, *also))
+
+        return note
 
     def _remark(self, path: Path) -> Remark:
-        def remark(reason: str) -> None:
+        def remark(why: Fact, *also: Fact) -> None:
             if sum(problem.file == path.name for problem in self.problems) < _MAX_REMARKS_OF_FILE:
-                self.problem(reason, path.name)
+                self.problem(why, path.name, None, *also)
 
         return remark
 

@@ -19,5 +19,5 @@ def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
     if not repeated:
         return table
     is_repeated = pc.is_in(table["step"], value_set=pa.array(repeated, pa.int64()))
-    remark(left_out(pc.sum(is_repeated).as_py(), "row", "of steps that it has more than once"))
+    remark(left_out(pc.sum(is_repeated).as_py(), "row", "step_repeated"))
     return table.filter(pc.invert(is_repeated))

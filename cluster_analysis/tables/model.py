@@ -9,6 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from cluster_analysis.tables import schema
+from cluster_run.facts import Fact
 from cluster_run.findings import Confidence, ParallelSizes
 from cluster_run.ids import DeviceId, HostId, Rank, Step
 from cluster_run.problem import Problem
@@ -51,7 +52,7 @@ class Capture:
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
     addresses: Mapping[HostId, str] = field(default_factory=dict)
     #: What the reader should know though nothing is missing: which of several captures was taken, and such.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class RankTables:
     packets: pa.Table
     metadata: RankMetadata = RankMetadata()
     problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
     figures: Mapping[str, pa.Table] = field(default_factory=dict)
     spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)

@@ -174,8 +174,52 @@ COUNTERS = pa.schema(
 )
 
 
+#: One row a rank and kind of kernel by name and shapes, as kernel_details.csv and the tasks of databases have
+#: it, over all its steps. `wait_us` sums the time before each; `flops_count` is that of matrix products, null
+#: for all else; `op_state` is `dynamic` for shapes that were known at run time only.
+KERNELS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("op_type", _TEXT),
+        ("core_type", _TEXT),
+        ("name", _TEXT),
+        ("input_shapes", _TEXT),
+        ("output_shapes", _TEXT),
+        ("op_state", _TEXT),
+        ("n_calls", pa.int64()),
+        ("total_us", pa.float64()),
+        ("avg_us", pa.float64()),
+        ("min_us", pa.float64()),
+        ("max_us", pa.float64()),
+        ("wait_us", pa.float64()),
+        ("flops_count", pa.float64()),
+    ]
+)
+
+#: One row a rank, component and moment: the largest values between it and the next one. `time_us` counts from
+#: the rank's first record of that component.
+MEMORY = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("component", _TEXT),
+        ("time_us", pa.float64()),
+        ("allocated_bytes", pa.float64()),
+        ("reserved_bytes", pa.float64()),
+        ("active_bytes", pa.float64()),
+    ]
+)
+
+#: One row a rank and change of its AI cores' clock; `time_us` counts from the first record.
+FREQUENCY = pa.schema([("rank", pa.int32()), ("time_us", pa.float64()), ("frequency_mhz", pa.float64())])
+
 #: Tables that describe ranks and decide no verdict: they are joined over the ranks and written as they are.
-FIGURES = {"apis": APIS, "counters": COUNTERS}
+FIGURES = {
+    "apis": APIS,
+    "counters": COUNTERS,
+    "kernels": KERNELS,
+    "memory": MEMORY,
+    "frequency": FREQUENCY,
+}
 
 
 def empty(schema: pa.Schema) -> pa.Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 # Slow rank.
 #: Steps this many times as far out as the middle one are no part of what lasts.
 FAR_ABOVE_FACTOR = 2.0
+#: A step so many standard deviations below a rank's level, and below half of it, is none in which it is slow.
+CLEARLY_SIGMAS = 3.0
 #: Of three or four steps a ramp is on the slow side in so many.
 SHORT_SHARE = 0.6
 #: A rise over all steps is a trend from so many standard errors on.

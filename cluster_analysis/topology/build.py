@@ -14,8 +14,9 @@ from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_analysis.topology.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
 from cluster_analysis.topology.roles import assign_roles
 from cluster_analysis.trace.calls import codes
+from cluster_run.facts import fact
 from cluster_run.findings import ParallelSizes
-from cluster_run.ids import DeviceId, HostId, Rank, format_number_ranges
+from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1
@@ -100,8 +101,7 @@ def build_topology(
     if unexpected:
         problems.append(
             Problem(
-                f"no profiler data of {len(unexpected)} of the job's {len(ranks)} ranks: "
-                f"{format_number_ranges(unexpected)}"
+                fact("missing_ranks", n_missing=len(unexpected), n_ranks=len(ranks), ranks=tuple(unexpected))
             )
         )
     declared, contradictions = declared_members(metadata)
@@ -160,12 +160,11 @@ def _declared_sizes(
             if (one.parallel, one.world_size) != chosen
             and (one.world_size or one.parallel != ParallelSizes())
         )
-        ranks, verb = ("rank", "declares") if len(others) == 1 else ("ranks", "declare")
         problems.append(
             Problem(
-                f"{ranks} {format_number_ranges(others)} {verb} another job ({len(ordered)} different sizes)",
+                fact("several_jobs", ranks=tuple(others), n_sizes=len(ordered)),
                 file="profiler_metadata.json",
-                advice="analyse the jobs apart",
+                advice="analyse_apart",
             )
         )
     return chosen
@@ -206,9 +205,13 @@ def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
     last = {row["group"]: row["end_max"] for row in largest.aggregate([("end", "max")]).to_pylist()}
     return tuple(
         Problem(
-            f"{count} {'link' if count == 1 else 'links'} of group {_name(group, topology)} could not be "
-            f"mapped to global ranks: its members, {(last[group] or 0) + 1} or more, are not known",
-            advice="collect profiler_metadata.json, or all ranks of the group",
+            fact(
+                "links_not_mapped",
+                n_links=count,
+                group=_name(group, topology),
+                n_members=(last[group] or 0) + 1,
+            ),
+            advice="collect_group",
         )
         for group, count in sorted(counts.items())
         # What r1.x cannot tell is no loss of this run; reading the rank says it once.

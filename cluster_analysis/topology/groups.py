@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
+from cluster_run.facts import fact
 from cluster_run.findings import Confidence
-from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.ids import Rank
 from cluster_run.problem import Problem
 
 #: One row a rank, group and kind of operator; small, whatever the length of the run.
@@ -59,10 +60,9 @@ def declared_members(
         if len({members for _, members in counter}) > 1:
             problems.append(
                 Problem(
-                    f"the ranks disagree on the members of group {name or group}; "
-                    f"{format_number_ranges(ranks)} is used, as most ranks say",
+                    fact("group_disagreement", group=name or group, ranks=tuple(ranks)),
                     file="profiler_metadata.json",
-                    advice="check that the captures belong to one job",
+                    advice="check_one_job",
                 )
             )
     return declared, problems
@@ -123,9 +123,8 @@ def in_whole_blocks(members: Mapping[str, Members]) -> tuple[dict[str, Members],
     n_ranks = -(-(last + 1) // block) * block
     everyone = tuple(map(Rank, range(n_ranks)))
     return {**members, **{key: replace(members[key], ranks=everyone) for key in widest}}, Problem(
-        f"nothing says how many ranks the job has: its groups reach at least rank {last} and divide it into "
-        f"blocks of {block}, so {n_ranks} are expected",
-        advice="put the rank table (hccl.json) beside the captures",
+        fact("size_not_known", last=int(last), block=int(block), n_ranks=n_ranks),
+        advice="give_rank_table",
     )
 
 
@@ -137,10 +136,9 @@ class _Clash:
     def problem(self, group: str) -> Problem:
         first, second = self.ranks
         return Problem(
-            f"ranks {first} and {second} are both local rank {self.local} of group {group}, so it is more "
-            "than one group; its operators are not matched over ranks",
+            fact("two_of_one_local_rank", ranks=(first, second), local_rank=self.local, group=group),
             rank=second,
-            advice="check that the captures belong to one job",
+            advice="check_one_job",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_run.facts import Fact
 from cluster_run.ids import Step
 
 
@@ -66,4 +67,4 @@ class StepEvidence:
     rank_times: pa.Table
     links: pa.Table
     operators: StepOperators | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()

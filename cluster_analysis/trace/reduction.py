@@ -29,6 +29,7 @@ from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.streams.streams import Sequence, sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
+from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step
 
 #: The part of COLLECTIVES that a step's reduction reads.
@@ -67,9 +68,9 @@ def reduce_step(
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
-        notes.append("operators have no start times: local gaps and replay are not known")
+        notes.append(fact("no_start_times"))
     if whole.ends.n_unpaired:
-        notes.append("some sends and receives could not be paired: their waits are taken as they were")
+        notes.append(fact("unpaired_messages"))
     return StepEvidence(
         step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
         operators, tuple(notes),

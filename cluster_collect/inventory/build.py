@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_collect.inventory.draft import Draft
+from cluster_collect.inventory.filled_in import filled_in
 from cluster_collect.inventory.keys import Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand
@@ -129,6 +130,8 @@ class _Builder:
     def _spec(self, entry: Entry, host: HostId, target: str, server_id: str) -> HostSpec:
         local = entry.text("local") is not None
         root = entry.text("profiler_root")
+        if root is not None:
+            root = filled_in(entry.values["profiler_root"], root, target, self._environment)
         if not local:
             self._check_connection(entry, target, root)
         if not _SERVER_ID.fullmatch(server_id):  # it must fit into a line of host_ips_mapping.txt

@@ -35,7 +35,11 @@ HOST_KEYS: Mapping[str, HostKey] = {
         HostKey("identity_file", "text", "private key on this machine"),
         HostKey("certificate_file", "text", "certificate of the private key, where it has another name"),
         HostKey("known_hosts", "text", "file of known host keys on this machine"),
-        HostKey("profiler_root", "text", "directory of the profiler data on the host"),
+        HostKey(
+            "profiler_root",
+            "text",
+            "directory of the profiler data on the host; wildcards, %h (its address) and $NAME may be in it",
+        ),
         HostKey(
             "server_id", "text", "name in the rank table, where it is not the address; may be a node set"
         ),

@@ -25,6 +25,7 @@ class HostSource:
     niceness: int
     max_entries: int
     follow: tuple[str, ...]
+    pattern: bytes
     book: Callable[[int], float]
 
 

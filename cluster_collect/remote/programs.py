@@ -8,6 +8,7 @@ random marker, so that what start-up files print before it does no harm.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,9 @@ newline='
 say() { printf '%s\0' "$1"; }
 enter() { cd -P -- "$root" 2>/dev/null && { [ -r . ] || ls . >/dev/null 2>&1; }; }
 list() {
-  find . ! -type d -printf '%y %s/%b %T@ %P\0'; found=$?
+  eval "find $tops ! -type d -printf '%y %s/%b %T@ %p\\0'"; found=$?
   export follow newline
-  find . -type l $links -print0 2>/dev/null | xargs -0 -r sh -c "$look" look
+  eval "find $tops -type l $links -print0" 2>/dev/null | xargs -0 -r sh -c "$look" look
   say "end $found"
 }
 """
@@ -70,8 +71,9 @@ if enter; then
   # Another find would print its complaints, or not know -printf at all.
   case $version in *GNU*) list ;; *) say "end 0" ;; esac
 else say missing; fi
-# One more program may follow: a login shell costs more than all the rest.
-read -r length && eval "$(dd bs=1 count=$length 2>/dev/null)"
+# The clock may be asked for again. One more program may follow: a login shell costs more than all the rest.
+while read -r length && [ "$length" = clock ]; do say "clock $(date +%s.%N)"; done
+[ -z "$length" ] || eval "$(dd bs=1 count=$length 2>/dev/null)"
 """
 
 # tar writes as much as a pipe holds: in its usual 10 KiB it costs a big host a sixth more of all its time.
@@ -164,7 +166,7 @@ def _root(profiler_root: bytes) -> bytes:
 def _links(follow: Sequence[str]) -> dict[bytes, bytes]:
     """Return what the listing of links needs: all are told, those that lead below `follow` are followed."""
     # Links to files stand in the list anyhow: only to be followed they need a second look.
-    which = b"" if follow else b"( -xtype d -o -xtype l )"
+    which = b"" if follow else rb"\( -xtype d -o -xtype l \)"
     return {
         b"follow": quoted(os.fsencode(":".join((".", *follow) if follow else ()))),
         b"links": quoted(which),
@@ -173,19 +175,37 @@ def _links(follow: Sequence[str]) -> dict[bytes, bytes]:
     }
 
 
-def probe_program(profiler_root: bytes, follow: Sequence[str] = ()) -> RemoteProgram:
+def _tops(pattern: bytes) -> bytes:
+    """Return what below the root is listed: the shell expands wildcards, and takes the rest as it is."""
+    if not pattern:
+        return b"."
+    return b"./" + b"".join(
+        part if part in b"*?" or part.startswith(b"[") else quoted(part)
+        for part in re.split(rb"([*?]|\[[^\]/'\"\\`$]+\])", pattern)
+        if part
+    )
+
+
+def probe_program(profiler_root: bytes, follow: Sequence[str] = (), pattern: bytes = b"") -> RemoteProgram:
     """Return the program that reports clock, tools and free space and lists everything below the root."""
-    return _program(_PROBE, {b"root": _root(profiler_root), **_links(follow)})
+    tops = quoted(_tops(pattern))
+    return _program(_PROBE, {b"root": _root(profiler_root), b"tops": tops, **_links(follow)})
 
 
 def fetch_program(
-    profiler_root: bytes, names: Iterable[bytes], codec: Codec, niceness: int, follow: Sequence[str] = ()
+    profiler_root: bytes,
+    names: Iterable[bytes],
+    codec: Codec,
+    niceness: int,
+    follow: Sequence[str] = (),
+    pattern: bytes = b"",
 ) -> RemoteProgram:
     """Return the program that sends the files `names` as one archive, and then lists everything again."""
     settings = {
         b"root": _root(profiler_root),
         b"codec": codec.encode(),
         b"niceness": b"%d" % niceness,
+        b"tops": quoted(_tops(pattern)),
         **_links(follow),
     }
     # The ./ keeps a name that begins with a dash from being read as an option by old tars.

@@ -14,11 +14,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import translate
-from posixpath import basename
 
 from cluster_collect.entries import Link, RemoteEntry, is_capture, unsafe_because
 from cluster_collect.selection.analysis_files import needed_by_analysis
+from cluster_collect.selection.captures import Choice, chosen_captures, matcher, not_excluded
 from cluster_collect.selection.links import Links
 
 COLLIDED_NAME = b"collided"
@@ -76,24 +75,27 @@ class Selection:
     refused: tuple[Refused, ...]
 
 
-def select(tree: Tree, shape: TreeShape, what: Sequence[str]) -> Selection:
-    """Choose and place the entries of one host for a selection of `analysis`, `full` and globs.
+def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
+    """Choose and place the entries of one host.
 
     Globs match the path below the profiler root or the bare name.
     """
     links = Links(tree.links, tree.real_root, [entry.path for entry in tree.entries if entry.kind == "f"])
     entries = [entry for entry in tree.entries if not links.hide(entry.path)]
     place = _placer(entries, shape)
-    wanted = _wanted(entries, what)
+    wanted = _wanted(entries, choice.what)
+    is_in, is_chosen = not_excluded(choice.exclude), chosen_captures(entries, choice)
     taken: list[tuple[RemoteEntry, bytes]] = []
     refused: list[Refused] = []
     for entry in entries:
         target = place(entry.path)
+        if not is_in(entry.path):
+            continue
         if entry.kind == "l" and links.know(entry.path):
             if lost := links.lost_behind(entry.path):
                 refused.append(Refused(entry, lost, is_lost=True))
             continue
-        if not wanted(entry.path, target is not None):
+        if not wanted(entry.path, target is not None) or not is_chosen(entry.path):
             continue
         if unsafe := unsafe_because(entry.path):
             refused.append(Refused(entry, unsafe, is_lost=True))
@@ -169,16 +171,14 @@ def _glob_body(glob: str) -> str:
 
 def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[bytes, bool], bool]:
     needed = needed_by_analysis(entry.path for entry in entries) if "analysis" in what else None
-    globs = [
-        re.compile(os.fsencode(translate(text)), re.DOTALL)
-        for text in what
-        if text not in ("analysis", "full")
-    ]
+    globs = [text for text in what if text not in ("analysis", "full")]
+    matches = matcher(globs)
 
     def wanted(path: bytes, is_known: bool) -> bool:
-        if is_known and ("full" in what or (needed is not None and needed(path))):
-            return True
-        return any(glob.match(path) or glob.match(basename(path)) for glob in globs)
+        if len(globs) == len(what):
+            return matches(path)
+        is_of_kind = is_known and (needed is None or needed(path))
+        return is_of_kind and (not globs or matches(path))
 
     return wanted
 

@@ -32,6 +32,7 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
             "n_wire_bytes": outcome.wire_bytes,
             "seconds": round(outcome.seconds, 3),
             "clock_offset_ms": outcome.clock_offset_ms,
+            "clock_uncertainty_ms": outcome.clock_uncertainty_ms,
             "same_files_as": outcome.same_files_as,
             **_failure(outcome, around),
             "files": [
@@ -85,6 +86,7 @@ def check_json(checks: Sequence[HostCheck], around: Surroundings, code: ExitCode
             "n_bytes": check.n_bytes,
             "n_free_bytes": check.free_bytes,
             "clock_offset_ms": check.clock_offset_ms,
+            "clock_uncertainty_ms": check.clock_uncertainty_ms,
             "method": check.method,
             "tools": dict(check.tools),
             **_failure(check, around),

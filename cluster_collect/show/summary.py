@@ -82,7 +82,7 @@ def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
     rows = [_check_row(check) for check in checks]
     head = ("", "", "host", "login", "files", "size", "free", "clock", "method", "tools")
     text = format_table(head, rows, numbers={1, 3, 4, 5, 6, 7}, empty_columns=False)
-    off = [check for check in checks if _is_clock_off(check.clock_offset_ms)]
+    off = [check for check in checks if _is_clock_off(check)]
     text += _troubles_text(
         [
             *_answer_troubles(checks, around),
@@ -138,8 +138,11 @@ def _check_row(check: HostCheck) -> tuple[str, ...]:
 _CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
 
 
-def _is_clock_off(offset_ms: float | None) -> bool:
-    return offset_ms is not None and abs(offset_ms) > MAX_CLOCK_OFFSET_MS
+def _is_clock_off(told: HostCheck | HostOutcome) -> bool:
+    """Whether a clock is off for certain: a slow answer makes none wrong."""
+    if told.clock_offset_ms is None:
+        return False
+    return abs(told.clock_offset_ms) - (told.clock_uncertainty_ms or 0.0) > MAX_CLOCK_OFFSET_MS
 
 
 def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Trouble]:
@@ -147,7 +150,7 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
     if outcome.reason:
         incomplete = [file for file in outcome.files if file.state in ("failed", "unstable")]
         troubles.append(_trouble(outcome, around, _named(incomplete)))
-    if _is_clock_off(outcome.clock_offset_ms):
+    if _is_clock_off(outcome):
         troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles
 

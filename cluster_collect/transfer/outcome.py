@@ -13,7 +13,7 @@ from cluster_collect.selection.ranks import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.intake import Intake
-from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_collect.transfer.survey import Survey
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, HostState
@@ -80,7 +80,7 @@ def outcome_of(
         failure = Failure("ranks-missing", missing, advice) if missing else failure
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
     state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
-    survey = findings.survey
+    clock = None if findings.survey is None else findings.survey.clock
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,
@@ -88,7 +88,8 @@ def outcome_of(
         files=tuple(files),
         reason=failure.reason,
         advice=failure.advice,
-        clock_offset_ms=None if survey is None else survey.clock_offset_ms,
+        clock_offset_ms=None if clock is None else round(clock.offset_ms, 3),
+        clock_uncertainty_ms=None if clock is None else round(clock.uncertainty_ms, 3),
         seconds=round(seconds, 3),
         wire_bytes=findings.wire_bytes,
         failure=failure.word,
@@ -117,7 +118,7 @@ def why_not_all(spec: HostSpec, n_files: int, refused: Sequence[Refused], proble
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    return listing_failure(problem) if n_files else nothing_found(profiler_root(spec))
+    return listing_failure(problem) if n_files else nothing_found(spec.local or spec.profiler_root)
 
 
 def not_taken(refused: Refused) -> CollectedFile:

@@ -55,3 +55,4 @@ class HostCheck:
     reason: str = ""
     advice: str = ""
     failure: str = ""
+    clock_uncertainty_ms: float | None = None

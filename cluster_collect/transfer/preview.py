@@ -22,7 +22,7 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
         HostError: it cannot be reached or listed.
     """
     survey, _ = await _look(dialer, spec, options)
-    selection = chosen(survey, spec, options.what)
+    selection = chosen(survey, spec, options)
     prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
     files = tuple(
         PlannedFile(
@@ -51,7 +51,7 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
         HostError: it cannot be reached or listed.
     """
     survey, login_s = await _look(dialer, spec, options)
-    selection = chosen(survey, spec, options.what)
+    selection = chosen(survey, spec, options)
     files = selection.files
     failure = why_not_all(spec, len(files), selection.refused, survey.problem)
     return HostCheck(
@@ -61,7 +61,8 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
         n_files=len(files),
         n_bytes=sum(file.entry.size_bytes for file in files),
         free_bytes=survey.free_bytes,
-        clock_offset_ms=survey.clock_offset_ms,
+        clock_offset_ms=None if survey.clock is None else survey.clock.offset_ms,
+        clock_uncertainty_ms=None if survey.clock is None else survey.clock.uncertainty_ms,
         method=survey.method(spec),
         tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
         reason=failure.reason,

@@ -15,7 +15,7 @@ from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import Findings
 from cluster_collect.transfer.rest_fetch import fetch_rest
-from cluster_collect.transfer.survey import Survey, profiler_root
+from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.verify import differing
 from cluster_collect.transfer.walker import fetch_by_walker
@@ -115,6 +115,7 @@ class Rounds:
             niceness=self._options.remote_niceness,
             max_entries=self._options.max_entries_per_host,
             follow=self._spec.follow_links,
+            pattern=profiler_pattern(self._spec),
             book=book,
         )
 

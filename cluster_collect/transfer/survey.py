@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cluster_collect.entries import Link, RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoShellError
+from cluster_collect.remote.clock import ClockOffset, ask_clock, best, offset_of
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
+from cluster_collect.selection.captures import Choice
 from cluster_collect.selection.select import Selection, Tree, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.tar_fetch import last_line
@@ -23,6 +26,7 @@ from cluster_collect.watchdog import Watchdog, cancelled
 #: What find complains about travels beside its list, and may come a moment after the list's end.
 _ERRORS_FOLLOW_S = 0.2
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
+_WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 #: One name in some seconds: a busy file server finds a thousand in one.
 _LEAST_LISTING_BYTES_PER_S = 50.0
 
@@ -37,7 +41,7 @@ class Survey:
     entries: Sequence[RemoteEntry]
     codec: Codec | None
     tools: Tools = field(default_factory=Tools)
-    clock_offset_ms: float | None = None
+    clock: ClockOffset | None = None
     free_bytes: int | None = None
     problem: str = ""
     shell: RunningCommand | None = field(default=None, repr=False, compare=False)
@@ -52,15 +56,30 @@ class Survey:
 
 
 def profiler_root(spec: HostSpec) -> str:
-    """Return the directory to list on the host."""
-    return spec.local if spec.local is not None else spec.profiler_root
+    """Return the directory to list on the host: what stands before the first wildcard."""
+    return _divided_root(spec)[0]
 
 
-def chosen(survey: Survey, spec: HostSpec, what: Sequence[str]) -> Selection:
+def profiler_pattern(spec: HostSpec) -> bytes:
+    """Return what below the profiler root is listed, with wildcards; empty for all of it."""
+    return os.fsencode(_divided_root(spec)[1])
+
+
+def _divided_root(spec: HostSpec) -> tuple[str, str]:
+    root = spec.local if spec.local is not None else spec.profiler_root
+    parts = root.rstrip("/").split("/")
+    first = next((place for place, part in enumerate(parts) if _WILDCARD.search(part)), None)
+    if first is None:
+        return root, ""
+    return "/".join(parts[:first]) or ("/" if root.startswith("/") else "."), "/".join(parts[first:])
+
+
+def chosen(survey: Survey, spec: HostSpec, options: CollectOptions) -> Selection:
     """Select and place the files of a survey."""
     root_name = os.fsencode(profiler_root(spec).rstrip("/").rpartition("/")[2])
     tree = Tree(survey.entries, tuple(survey.links), survey.real_root)
-    return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), what)
+    choice = Choice(options.what, options.exclude, options.since_s, options.capture)
+    return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), choice)
 
 
 async def survey_host(
@@ -80,12 +99,13 @@ async def survey_host(
 
 
 async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
-    program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links)
+    program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links, profiler_pattern(spec))
     noise = MarkerFilter(program.marker)
     listing = ListingReader(options.max_entries_per_host)
     watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
     listed = asyncio.Event()
     arrived_s: list[float] = []
+    sent_s = time.time()
 
     def receive(data: bytes) -> float:
         watchdog.received(len(data))
@@ -112,22 +132,23 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
             await cancelled(ended)
         return shell
 
-    shell = await watchdog.guard(probed(), "listing its profiler data")
+    async def probed_and_asked() -> tuple[RunningCommand, list[ClockOffset]]:
+        shell = await probed()
+        return shell, await ask_clock(shell) if listing.complete else []
+
+    shell, offsets = await watchdog.guard(probed_and_asked(), "listing its profiler data")
     if not noise.found:
         raise NoShellError("the host runs no commands for us")
-    listing.require_root(profiler_root(spec))
-    tools = listing.tools
-    if not tools.can_list or not tools.can_pack:
-        raise NoShellError("find or tar on the host is not GNU's")
-    if not listing.complete:
-        raise LostConnectionError("the connection broke while the host listed its files")
+    tools = _require_listing(listing, spec)
     if listing.find_status and not shell.errors:
         await asyncio.sleep(_ERRORS_FOLLOW_S)
+    if listing.clock_s is not None:
+        offsets.append(offset_of(listing.clock_s, sent_s, arrived_s[0]))
     return Survey(
         entries=listing.entries,
         codec=tools.codec(options.compression),
         tools=tools,
-        clock_offset_ms=None if listing.clock_s is None else (listing.clock_s - arrived_s[0]) * 1000,
+        clock=best(offsets),
         free_bytes=listing.free_bytes,
         problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
         shell=shell,
@@ -136,10 +157,20 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
     )
 
 
+def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:
+    """Return the host's tools; raise a HostError where its answer is no whole listing."""
+    listing.require_root(profiler_root(spec))
+    if not listing.tools.can_list or not listing.tools.can_pack:
+        raise NoShellError("find or tar on the host is not GNU's")
+    if not listing.complete:
+        raise LostConnectionError("the connection broke while the host listed its files")
+    return listing.tools
+
+
 async def survey_by_files(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
     """List a host's files without a shell."""
     watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
-    walked = Walked(spec.follow_links)
+    walked = Walked(spec.follow_links, profiler_pattern(spec))
 
     async def listed() -> list[RemoteEntry]:
         files: RemoteFiles = await connection.open_files()

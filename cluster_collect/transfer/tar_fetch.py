@@ -50,7 +50,9 @@ async def fetch_by_tar(
         HostError: the stream broke, or is not what was asked for; files that came whole stay stored.
     """
     names = (file.entry.path for file in files)
-    program = fetch_program(source.profiler_root, names, source.codec, source.niceness, source.follow)
+    program = fetch_program(
+        source.profiler_root, names, source.codec, source.niceness, source.follow, source.pattern
+    )
     sink = TarIntake(files, intake)
     trailer = Trailer(program.marker, source.max_entries, _MAX_ARCHIVE_PADDING)
     stream = _ArchiveStream(files, sink, trailer)

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from cluster_collect.entries import (
     MAX_PATH_BYTES_PER_HOST,
@@ -34,6 +35,7 @@ class Walked:
     """What a walk may follow, and what it tells beside the files."""
 
     follow: Sequence[str] = ()
+    pattern: bytes = b""
     root: bytes = b""
     links: list[Link] = field(default_factory=list)
     unreadable: list[bytes] = field(default_factory=list)
@@ -58,6 +60,8 @@ async def walk(
         root = walked.root = await files.real_path(profiler_root)
         level = [(b"", await files.scan(root, max_entries))]
         received(_BYTES_OF_A_SCAN)
+        for part in walked.pattern.split(b"/") if walked.pattern else ():
+            level = await _matching(files, root, level, part, max_entries)
     except RemoteFailureError as error:
         raise NoProfilerRootError(
             f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
@@ -96,6 +100,24 @@ async def walk(
             received=received,
         )
     raise HostileDataError(f"directories are nested deeper than {_MAX_DEPTH}")
+
+
+async def _matching(
+    files: RemoteFiles,
+    root: bytes,
+    level: Sequence[tuple[bytes, list[RemoteEntry]]],
+    pattern: bytes,
+    max_entries: int,
+) -> list[tuple[bytes, list[RemoteEntry]]]:
+    """Go down into the directories whose name matches one part of a pattern."""
+    below = []
+    for prefix, names in level:
+        for name in names:
+            if name.kind == "d" and fnmatchcase(name.path, pattern):
+                _require_bare_name(name.path)
+                path = prefix + name.path
+                below.append((path + b"/", await files.scan(root + b"/" + path, max_entries)))
+    return below
 
 
 async def _link(files: RemoteFiles, path: bytes, max_entries: int, walked: Walked) -> bool:

@@ -20,6 +20,8 @@ _KEYS_ARE_CHECKED = "an unknown host key is refused unless --accept-new-host-key
 #: Settings that none of our transports honours, and what happens instead.
 _BY_NOBODY: Mapping[str, str] = {
     "stricthostkeychecking": _KEYS_ARE_CHECKED,
+    "match final": "the configuration is read once; write the settings below Host or another Match",
+    "match canonical": "names are not made canonical; write the settings below Host or another Match",
     "controlmaster": "every host gets a connection of its own",
     "controlpath": "every host gets a connection of its own",
     "knownhostscommand": "host keys are looked up in known_hosts files only",
@@ -89,6 +91,8 @@ def _settings(path: Path, hosts: tuple[str, ...] = ("*",), depth: int = 0) -> It
             hosts = tuple(words)
         elif key.lower() == "match":
             hosts = ("*",)
+            for criterion in {"final", "canonical"} & {word.lower() for word in words}:
+                yield _Setting(f"{path}:{number}", f"Match {criterion}", "", hosts)
         elif key.lower() == "include" and depth < _MAX_DEPTH:
             for included in _included(words):
                 yield from _settings(included, hosts, depth + 1)

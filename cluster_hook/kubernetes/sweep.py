@@ -17,14 +17,18 @@ from typing import Any, Literal
 
 from cluster_hook.job import FinishedJob, ProfileRequest
 from cluster_hook.kubernetes.api import ApiClient, ApiError
+from cluster_hook.kubernetes.holding import hold, release
+from cluster_hook.kubernetes.readable import why_unreadable
 from cluster_hook.kubernetes.trainingjob import (
     ATTEMPTS,
     CLAIM,
     KINDS,
     PROFILE_DIR,
+    REPORT,
     RESULTS,
     STATE,
     SUMMARY,
+    UNREADABLE,
     VERDICT,
     Claim,
     TrainingJob,
@@ -34,12 +38,12 @@ from cluster_hook.outcome import Outcome
 from cluster_hook.pipeline import FollowOptions, failed, follow
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
-from cluster_run.layout import RANK_TABLE_NAME
+from cluster_run.layout import RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import parse_rank_table
 
 #: What became of a job: `later` data may still be written, or there was no time left; `elsewhere` another
-#: sweep has it; `retried` it failed and gets another attempt.
-SweptState = Literal["done", "failed", "retried", "later", "elsewhere"]
+#: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights.
+SweptState = Literal["done", "failed", "retried", "later", "elsewhere", "unreadable"]
 
 #: Annotations of one object share 256 KiB; a summary needs far less.
 _MAX_SUMMARY = 1000
@@ -50,7 +54,8 @@ class SweepOptions:
     """How to sweep. Times are seconds; `holder` names this sweep in its claims.
 
     Data are read `settle_s` after their last change, or `patience_s` after the job's end at the latest. The
-    sweep begins no job that might not end within `time_s` of its own start.
+    sweep begins no job that might not end within `time_s` of its own start. People reach the results at
+    `results_url`, where it is not empty.
     """
 
     namespace: str
@@ -63,6 +68,7 @@ class SweepOptions:
     settle_s: float = 60.0
     patience_s: float = 3600.0
     time_s: float = 480.0
+    results_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,11 @@ def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
     swept = []
     for job in _jobs(api, options, told):
         _save_rank_table(api, job, options)
-        if job.state == "running" or job.is_settled:
+        if job.is_settled or (job.state == "running" and job.is_deleted):
+            release(api, job)
+            continue
+        if job.state == "running":
+            hold(api, job)
             continue
         one = _sweep_one(api, job, options, end_s)
         told(one)
@@ -110,18 +120,16 @@ def _jobs(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
 
 def _sweep_one(api: ApiClient, job: TrainingJob, options: SweepOptions, end_s: float) -> Swept:
     now_s = time.time()
-    if job.is_claimed(now_s):
-        return Swept(job.label, "elsewhere", "another sweep works on it")
-    if job.n_attempts >= options.n_attempts:
+    if job.n_attempts >= options.n_attempts and not job.is_claimed(now_s):
         # Its sweeps died without a word, or it would have been given up by one of them.
         return _conclude(
             api, job, options, failed(_finished(job, options), None, "every sweep died on it"), job.n_attempts
         )
-    if _is_being_written(job, options, now_s):
-        return Swept(job.label, "later", "it ended a moment ago; its ranks may still be writing")
-    left_s = end_s - time.monotonic()
-    if left_s < options.follow.deadline_s:
-        return Swept(job.label, "later", "no time left in this sweep")
+    why_not = _why_not_now(job, options, now_s, end_s)
+    if why_not is not None:
+        return why_not
+    if (unreadable := _why_unreadable(job, options, now_s)) != "":
+        return _tell_unreadable(api, job, options, unreadable)
     claimed = _claim(api, job, options, now_s)
     if claimed is None:
         return Swept(job.label, "elsewhere", "another sweep took it, or it is gone")
@@ -134,6 +142,17 @@ def _sweep_one(api: ApiClient, job: TrainingJob, options: SweepOptions, end_s: f
             api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
         raise
     return _conclude(api, claimed, options, outcome, claimed.n_attempts)
+
+
+def _why_not_now(job: TrainingJob, options: SweepOptions, now_s: float, end_s: float) -> Swept | None:
+    """Return why a later sweep, or another one, looks at the job; None where it is ours."""
+    if job.is_claimed(now_s):
+        return Swept(job.label, "elsewhere", "another sweep works on it")
+    if _is_being_written(job, options, now_s):
+        return Swept(job.label, "later", "it ended a moment ago; its ranks may still be writing")
+    if end_s - time.monotonic() < options.follow.deadline_s:
+        return Swept(job.label, "later", "no time left in this sweep")
+    return None
 
 
 def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> bool:
@@ -149,6 +168,31 @@ def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> 
                     if now_s - os.lstat(os.path.join(directory, name)).st_mtime < options.settle_s:
                         return True
     return False
+
+
+def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> str:
+    """Return why not all data can be read; empty where they can, or where nobody has mended it for long."""
+    if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_told(job):
+        return ""
+    with contextlib.suppress(InputError, OSError):
+        top = Path(_profile_dir(job, options.profiles).partition("%N")[0])
+        return why_unreadable(top) if top.is_dir() else ""
+    return ""
+
+
+def _was_told(job: TrainingJob) -> bool:
+    return job.annotations.get(STATE) == UNREADABLE
+
+
+def _tell_unreadable(api: ApiClient, job: TrainingJob, options: SweepOptions, why: str) -> Swept:
+    """Write on the job what to do; it is looked at again by every sweep, and no attempt is counted."""
+    if _was_told(job):
+        return Swept(job.label, "unreadable", why)
+    outcome = failed(_finished(job, options), None, why)
+    annotations = {STATE: UNREADABLE, SUMMARY: outcome.line[:_MAX_SUMMARY], VERDICT: "unknown"}
+    with contextlib.suppress(ApiError):
+        api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
+    return Swept(job.label, "unreadable", outcome.line, outcome)
 
 
 def _claim(api: ApiClient, job: TrainingJob, options: SweepOptions, now_s: float) -> TrainingJob | None:
@@ -194,6 +238,8 @@ def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:
         nodes=nodes,
         work_dir=_work_dir(job, options),
         comment="",
+        began_s=job.began_s,
+        ended_s=job.finished_s,
     )
 
 
@@ -250,8 +296,12 @@ def _conclude(
     }
     if outcome.verdict is not None and outcome.results is not None:
         annotations[RESULTS] = str(outcome.results.relative_to(options.results))
+        if options.results_url:
+            annotations[REPORT] = f"{options.results_url.rstrip('/')}/{annotations[RESULTS]}/{REPORT_NAME}"
     try:
-        api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
+        item = api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
+        if state != "retried":
+            release(api, parse_training_job(job.kind, item))
     except ApiError as error:
         # The results are there. A job that was deleted meanwhile needs no annotation.
         if error.status not in (404, 409):

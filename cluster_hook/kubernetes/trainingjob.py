@@ -30,9 +30,14 @@ ATTEMPTS = PREFIX + "attempts"
 VERDICT = PREFIX + "verdict"
 SUMMARY = PREFIX + "summary"
 RESULTS = PREFIX + "results"
+REPORT = PREFIX + "report"
+#: Keeps a job that ended, or was deleted, until a sweep has finished with it.
+FINALIZER = PREFIX + "profile"
 
 #: States of our own that no sweep looks at again.
 _LAST_STATES = ("done", "failed")
+#: The state of a job whose data this sweep may not read.
+UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A training job as the sweep sees it. `finished_s` is None where the job does not say when it ended."""
+    """A training job as the sweep sees it.
+
+    `finished_s` is None where the job does not say when it ended, `ttl_s` where it stays until it is deleted.
+    """
 
     kind: JobKind
     namespace: str
@@ -86,6 +94,10 @@ class TrainingJob:
     state: JobState
     finished_s: float | None
     annotations: Mapping[str, str]
+    began_s: float | None = None
+    ttl_s: float | None = None
+    finalizers: tuple[str, ...] = ()
+    is_deleted: bool = False
 
     @property
     def path(self) -> str:
@@ -146,6 +158,10 @@ def parse_training_job(kind: JobKind, item: ApiObject) -> TrainingJob:
             state=state,
             finished_s=finished_s,
             annotations=dict(metadata.get("annotations") or {}),
+            began_s=_seconds(status.get("startTime") or metadata.get("creationTimestamp")),
+            ttl_s=_ttl_s(item.get("spec") or {}),
+            finalizers=tuple(map(str, metadata.get("finalizers") or ())),
+            is_deleted=bool(metadata.get("deletionTimestamp")),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -165,6 +181,11 @@ def _volcano_end(status: ApiObject) -> tuple[JobState, float | None]:
     end = status.get("state") or {}
     state = _VOLCANO_STATES.get(end.get("phase", ""), "running")
     return state, _seconds(end.get("lastTransitionTime")) if state != "running" else None
+
+
+def _ttl_s(spec: ApiObject) -> float | None:
+    seconds = spec.get("ttlSecondsAfterFinished")
+    return float(seconds) if isinstance(seconds, int) else None
 
 
 def _seconds(text: object) -> float | None:

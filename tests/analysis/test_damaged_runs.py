@@ -26,6 +26,7 @@ from cluster_run import layout
 from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, simulate, write_run
 from cluster_simulate.files.totals import Framework
+from tests.analysis.said import reason
 from tests.simulate.jobs import VARIETY
 
 FORMS = {
@@ -91,7 +92,7 @@ def assert_right_or_named(run: Run, damaged: Path) -> None:
             assert rows(tables[rank]) == expected, f"rank {rank} has other numbers and is not named"
     assert len(named) == 1, f"{damaged} is damaged, and {named} are named"
     assert {problem.file for problem in problems} >= {damaged.name}
-    assert all(problem.reason for problem in problems)
+    assert all(reason(problem) for problem in problems)
 
 
 @contextmanager

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.reports import html
-from cluster_run.findings_json import document_to_json
 from tests.analysis.reports import builder
 from tests.browser.acting import (
     choose_everything,

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 import paramiko
+from paramiko.server import InteractiveQuery
 
 Exec = Callable[[str, paramiko.Channel], int]
 
@@ -81,8 +82,18 @@ class _Server(paramiko.ServerInterface):
     def __init__(self, owner: ParamikoServer) -> None:
         self._owner = owner
 
+    def check_auth_interactive(
+        self, username: str, submethods: str
+    ) -> paramiko.server.InteractiveQuery | int:
+        return InteractiveQuery("PAM", "", ("Password: ", False))
+
+    def check_auth_interactive_response(self, responses: list[str]) -> int:
+        self._owner.n_password_tries += 1
+        good = responses == [self._owner.password]
+        return paramiko.AUTH_SUCCESSFUL if good else paramiko.AUTH_FAILED
+
     def get_allowed_auths(self, username: str) -> str:
-        return "publickey,password"
+        return self._owner.allowed
 
     def check_auth_password(self, username: str, password: str) -> int:
         self._owner.n_password_tries += 1
@@ -122,6 +133,7 @@ class ParamikoServer:
         password: str | None = None,
         execute: Exec | None = run_command,
         files: type[paramiko.SFTPServerInterface] | None = Files,
+        allowed: str = "publickey,password",
     ) -> None:
         self._host_key = paramiko.PKey.from_path(host_key)
         self._files = files
@@ -129,6 +141,7 @@ class ParamikoServer:
         self._transports: list[paramiko.Transport] = []
         self.authorized_keys = authorized_keys
         self.password = password
+        self.allowed = allowed
         self.execute = execute
         self.n_password_tries = 0
         self.n_connections = 0

@@ -40,7 +40,8 @@ class Site:
         said = {PREFIX + "profile-dir": profile_dir if profile_dir is not None else name}
         metadata = {"labels": LABELS, "annotations": {**said, **changes.pop("annotations", {})}}
         group, plural = changes.pop("kind", (BATCH, "jobs"))
-        self.cluster.add(group, plural, name, status=ENDED if status is None else status, metadata=metadata)
+        status = ENDED if status is None else status
+        self.cluster.add(group, plural, name, status=status, metadata=metadata, **changes)
 
     def add_data(self, simulated: Path, name: str) -> Path:
         """Put the captures of the simulated job onto the profile volume."""

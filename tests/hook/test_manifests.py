@@ -16,6 +16,7 @@ import yaml
 from cluster_hook.cli import build_parser
 from cluster_hook.kubernetes import trainingjob
 from cluster_run.version import VERSION
+from tests.hook.pod_security import pod_specs, violations
 
 REPOSITORY = Path(__file__).parents[2]
 KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
@@ -31,12 +32,22 @@ def documents(path: Path) -> list[dict[str, Any]]:
 @functools.cache
 def built(overlay: str) -> list[dict[str, Any]]:
     """Return what kustomize makes of an overlay."""
+    skip_without_kustomize()
+    return built_in(KUBERNETES / "overlays" / overlay)
+
+
+def skip_without_kustomize() -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl, which has kustomize inside, is not installed here")
     asked = subprocess.run(["kubectl", "version", "--client"], capture_output=True, text=True, check=False)
     if not re.search(r"Kustomize Version: v[4-9]", asked.stdout):
         pytest.skip("the kubectl here is older than 1.21: its kustomize does not know `patches`")
-    argv = ["kubectl", "kustomize", str(KUBERNETES / "overlays" / overlay)]
+
+
+def built_in(directory: Path) -> list[dict[str, Any]]:
+    """Return what kustomize makes of a directory."""
+    skip_without_kustomize()
+    argv = ["kubectl", "kustomize", "--load-restrictor=LoadRestrictionsNone", str(directory)]
     ended = subprocess.run(argv, capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == 0, ended.stderr
     return [one for one in yaml.safe_load_all(ended.stdout) if one]
@@ -45,11 +56,12 @@ def built(overlay: str) -> list[dict[str, Any]]:
 def whole_objects() -> list[dict[str, Any]]:
     """Return the objects that are complete in their files, as every version must accept them."""
     files = [
-        *(KUBERNETES / "base").glob("*.yaml"),
-        KUBERNETES / "example-job.yaml",
+        *(path for name in ("base", "example", "web") for path in (KUBERNETES / name).glob("*.yaml")),
         KUBERNETES / "overlays" / "shared-claim" / "results-claim.yaml",
     ]
-    return [one for path in files for one in documents(path) if one["kind"] != "Kustomization"]
+    return [
+        one for path in files for one in documents(path) if one["kind"] not in ("Kustomization", "Component")
+    ]
 
 
 def cron_job(objects: list[dict[str, Any]]) -> dict[str, Any]:
@@ -61,7 +73,7 @@ def pod_spec(objects: list[dict[str, Any]]) -> dict[str, Any]:
     return spec
 
 
-def _validate(objects: list[dict[str, Any]]) -> None:
+def validate(objects: list[dict[str, Any]]) -> None:
     validator = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate is not installed here: pip install '.[k8s-test]'"
     )
@@ -74,13 +86,13 @@ def _validate(objects: list[dict[str, Any]]) -> None:
 
 @pytest.mark.slow
 def test_every_manifest_is_strictly_valid_from_1_25_to_the_newest_version_known() -> None:
-    _validate(whole_objects())
+    validate(whole_objects())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_what_kustomize_builds_is_strictly_valid_from_1_25_to_the_newest_version_known(overlay: str) -> None:
-    _validate(built(overlay))
+    validate(built(overlay))
 
 
 @pytest.mark.slow
@@ -88,7 +100,7 @@ def test_the_validation_finds_a_misspelt_field() -> None:
     objects = [one for one in whole_objects() if one["kind"] == "CronJob"]
     objects[0]["spec"]["concurencyPolicy"] = "Forbid"
     with pytest.raises(Exception, match="concurencyPolicy"):
-        _validate(objects)
+        validate(objects)
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -137,7 +149,7 @@ def test_the_role_suffices_for_what_the_sweep_calls_and_allows_nothing_more() ->
 
 
 def test_the_example_job_asks_for_the_sweep_with_the_words_it_looks_for() -> None:
-    (job,) = documents(KUBERNETES / "example-job.yaml")
+    (job,) = documents(KUBERNETES / "example" / "example-job.yaml")
     selector = build_parser().parse_args(["sweep", "--profiles=p", "--results=r"]).selector
     key, _, value = selector.partition("=")
     assert job["metadata"]["labels"][key] == value
@@ -147,8 +159,42 @@ def test_the_example_job_asks_for_the_sweep_with_the_words_it_looks_for() -> Non
 
 
 def test_the_manifests_name_this_version() -> None:
-    (kustomization,) = documents(KUBERNETES / "base" / "kustomization.yaml")
-    assert kustomization["images"] == [{"name": "cluster-profiler", "newTag": VERSION}]
+    (component,) = documents(KUBERNETES / "image" / "kustomization.yaml")
+    assert [one["newTag"] for one in component["images"]] == [VERSION]
+
+
+def test_the_example_runs_the_image_of_the_sweep() -> None:
+    images = {
+        container["image"]
+        for objects in (built("shared-claim"), built_in(KUBERNETES / "example"))
+        for spec in pod_specs(objects).values()
+        for container in spec["containers"]
+    }
+    assert images == {f"cluster-profiler:{VERSION}"}
+
+
+def test_every_pod_is_admitted_by_the_restricted_level() -> None:
+    specs = pod_specs([*whole_objects(), *built("shared-claim")])
+    assert len(specs) == 3
+    assert {name: violations(spec) for name, spec in specs.items()} == {name: [] for name in specs}
+
+
+def test_only_the_overlay_that_says_so_needs_the_privileged_level() -> None:
+    (spec,) = pod_specs(built("host-paths")).values()
+    assert violations(spec) == ["volume hostPath", "volume hostPath"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"hostNetwork": True}, "hostNetwork"),
+        ({"securityContext": {}}, "sweep: runAsNonRoot"),
+        ({"volumes": [{"name": "x", "hostPath": {}}]}, "volume hostPath"),
+    ],
+)
+def test_the_check_of_the_level_finds_what_it_forbids(change: dict[str, Any], told: str) -> None:
+    spec = pod_spec(documents(KUBERNETES / "base" / "cronjob.yaml"))
+    assert told in violations({**spec, **change})
 
 
 def test_the_image_runs_the_hook_as_the_user_of_the_manifests_and_copies_only_the_wheel() -> None:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
+from cluster_hook.file_systems import file_system_of, is_shared_between_hosts
 from cluster_hook.inventory import inventory_text, read_defaults, server_ids_of
 from cluster_hook.job import FinishedJob, ProfileRequest, parse_request
 from cluster_hook.pipeline import RunPlan, plan_run
@@ -49,11 +50,44 @@ def test_results_go_where_the_comment_says(tmp_path: Path) -> None:
     assert made.results == Path("/out/12")
 
 
-def test_a_directory_on_the_work_directorys_file_system_is_shared_wherever_it_is(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "work").mkdir()
-    made = plan(a_job(work_dir=tmp_path / "work", comment=f"profile_dir={tmp_path}/elsewhere"))
-    assert not made.inventory
+def test_a_directory_on_the_same_disk_as_the_work_directory_is_not_taken_for_shared(tmp_path: Path) -> None:
+    """`/home` and `/data` on a node's own `/` are on one device, and every node has others."""
+    if is_shared_between_hosts(tmp_path):
+        pytest.skip("the directory for tests lies on a file system of the network here")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "home").mkdir()
+    made = plan(a_job(work_dir=tmp_path / "home", comment=f"profile_dir={tmp_path}/data"))
+    assert made.inventory
+
+
+# As Linux writes it; `/scratch my` has a blank, and `/data` two mounts at one place.
+_MOUNTS = """\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:40 / /home rw shared:2 - nfs4 server:/home rw,vers=4.2
+31 22 0:41 / /scratch\\040my rw - lustre 10.0.0.1@o2ib:/fs rw
+32 22 0:42 / /data rw - autofs systemd-1 rw
+33 32 0:43 / /data rw - gpfs data rw
+broken line
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/prof", "ext4"),
+        ("/home", "nfs4"),
+        ("/home/ada/prof", "nfs4"),
+        ("/homes/ada", "ext4"),
+        ("/scratch my/x", "lustre"),
+        ("/data/x", "gpfs"),
+    ],
+)
+def test_the_table_of_mounts_says_what_a_path_lies_on(path: str, kind: str) -> None:
+    assert file_system_of(path, _MOUNTS) == kind
+
+
+def test_a_host_without_a_table_of_mounts_says_nothing() -> None:
+    assert file_system_of("/home", "") == ""
 
 
 def test_a_directory_on_another_file_system_is_collected_from_the_nodes(tmp_path: Path) -> None:
@@ -63,11 +97,8 @@ def test_a_directory_on_another_file_system_is_collected_from_the_nodes(tmp_path
     assert made.run == tmp_path / "cluster-run-12"
 
 
-def test_a_misspelt_directory_on_the_shared_file_system_is_not_looked_for_on_the_nodes(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "work").mkdir()
-    made = plan(a_job(work_dir=tmp_path / "work", comment=f"profile_dir={tmp_path}/porf/x"))
+def test_a_misspelt_directory_in_the_work_directory_is_not_looked_for_on_the_nodes(tmp_path: Path) -> None:
+    made = plan(a_job(work_dir=tmp_path, comment="profile_dir=porf/x"))
     assert made.run == tmp_path / "porf" / "x"
 
 

@@ -171,7 +171,6 @@ class _Run:
         slowest = max((one.time_us for one in self.carried(call)), default=0.0)
         beside = sum(self.computing[rank] for rank in call.ranks) / len(call.ranks)
         call.transfer_us = slowest * (1.0 + self.job.transfer_contention * beside) + self._stall_us(call)
-        call.last_us = now
         for op in call.ops:
             self.transfers[op.rank] += 1
             self._push(now + call.transfer_us + op.jitter_us, _END, op)

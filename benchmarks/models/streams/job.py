@@ -104,6 +104,8 @@ class Job:
     layers_a_bucket: int = 2
     #: Share of the buckets that are sent as soon as they are ready, on a second stream.
     beside_share: float = 0.8
+    #: Whether the other buckets go on the stream that computes, one after the other with it.
+    held_on_main: bool = False
     #: A layer's forward of one microbatch; the backward takes twice that. Gradients of a layer on a rank.
     layer_us: float = 4000.0
     gradient_mb: float = 120.0
@@ -117,6 +119,8 @@ class Job:
     input_ms: float = 1.5
     #: Whether a small all-reduce of all ranks (norm of the gradients) ends the step.
     norm: bool = True
+    #: Whether a step begins with a small sum over all ranks, as of the tokens that its loss is divided by.
+    counts_tokens: bool = False
     varying: Varying = field(default_factory=Varying)
 
     @property

@@ -35,11 +35,9 @@ class Call:
     step: int
     #: The calls' own factors on the links, one a link in the network's order.
     noise: tuple[float, ...]
-    #: Members of an all-to-all whose parts are uneven send this much of `size_mb`.
     n_arrived: int = 0
     ops: list[Op] = field(default_factory=list)
     transfer_us: float = 0.0
-    last_us: float = 0.0
 
 
 @dataclass(slots=True, eq=False)

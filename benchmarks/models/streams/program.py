@@ -40,22 +40,22 @@ class Program:
         self._group_of = {
             (name.partition("/")[0], rank): name for name, ranks in self.groups.items() for rank in ranks
         }
-        shared = self._shared_draws()
+        self.pace = self._pace()
         for rank in range(job.n_ranks):
-            _Rank(self, rank, shared).build()
+            _Rank(self, rank).build()
 
     def _device(self, rank: int) -> float:
         dice = random.Random(f"{self.seed}/device/{rank}")
         own = dice.gauss(1.0, self.job.varying.device_sigma)
         return own + (dice.expovariate(100.0) if dice.random() < self.job.varying.tail_share else 0.0)
 
-    def _shared_draws(self) -> dict[str, list[float]]:
-        """Draw what ranks share: the pace of each step (an AR(1) series)."""
+    def _pace(self) -> list[float]:
+        """Draw the pace of each step, which all ranks share (an AR(1) series)."""
         dice, pace, series = random.Random(f"{self.seed}/steps"), 0.0, []
         for _ in range(self.job.steps):
             pace = 0.5 * pace + dice.gauss(0.0, self.job.varying.step_sigma)
             series.append(1.0 + pace)
-        return {"pace": series}
+        return series
 
     def group(self, name: str, rank: int) -> str | None:
         """Return the group of one kind that a rank is in, None where it would be alone."""
@@ -91,10 +91,9 @@ class Program:
 class _Rank:
     """Builds the operations of one rank."""
 
-    def __init__(self, program: Program, rank: int, shared: dict[str, list[float]]) -> None:
+    def __init__(self, program: Program, rank: int) -> None:
         self.program, self.job, self.rank = program, program.job, rank
         self.where = self.job.place(rank)
-        self.pace = shared["pace"]
         self.dice = random.Random(f"{program.seed}/rank/{rank}")
         self.expert = random.Random(f"{program.seed}/expert/{rank}").gauss(0.0, self.job.varying.expert_sigma)
         self.ops = program.ops[rank]
@@ -143,7 +142,7 @@ class _Rank:
         """Add a block of kernels to the main stream; sums of kernels have tails, so Student's t with 5."""
         t = self.dice.gauss(0.0, 1.0) / (self.dice.gammavariate(2.5, 2.0) / 5.0) ** 0.5
         noise = max(0.8, 1.0 + self.job.varying.kernel_sigma * t * 0.77)
-        base = typical_us * noise * self.pace[self.step]
+        base = typical_us * noise * self.program.pace[self.step]
         idle = typical_us * self.job.idle_share * self.dice.gammavariate(10.0, 0.1)
         op = Op(self.rank, self.step, KERNELS, MAIN, block, base_us=base, idle_us=idle, work=work)
         op.sample = 1.0 if block in ("optimizer", "experts") else self.sample
@@ -178,6 +177,8 @@ class _Rank:
     def _work(self) -> None:
         plan = turns(self.job, self.where["pp"])
         layers = _Layers(self)
+        if self.job.counts_tokens:
+            self.collective("world", "allReduce", 8e-6, MAIN)
         layers.begin_step()
         received = self._receives(plan[0])
         arrived = self.exchange([], received, self.job.exchanges == "batched") if received else None
@@ -258,15 +259,17 @@ class _Layers:
         self.held: list[tuple[str, float]] = []
 
     def begin_step(self) -> None:
-        """Fetch the weights of the first layer where ranks share them: once for each layer of each turn."""
+        """Fetch the weights of the first layer where ranks share them."""
+        # Each layer of each turn needs its own.
         self.n_gathers = 2 * self.job.microbatches * self.job.layers
         self.gathered = self._gather() if self.job.data == "zero3" else None
 
     def _gather(self) -> Op | None:
+        """Fetch a layer's weights, no earlier than the last layer but one is done: memory is short."""
         self.n_gathers -= 1
         if self.n_gathers < 0:
             return None
-        return self.on.collective("dp", "allGather", self.job.gradient_mb, DATA)
+        return self.on.collective("dp", "allGather", self.job.gradient_mb, DATA, self.on.last.get(MAIN))
 
     def run(self, turn: Turn, arrived: Op | None, is_last_use: bool) -> Op:
         """Add the kernels of one turn; return the last of them."""
@@ -329,4 +332,4 @@ class _Layers:
         if self.job.data == "at_end" and self.held:
             self.held = [("allReduce", sum(size for _, size in self.held))]
         for name, size in self.held:
-            self.on.collective("dp", name, size, DATA, last)
+            self.on.collective("dp", name, size, MAIN if self.job.held_on_main else DATA, last)

@@ -9,43 +9,21 @@ and are never blamed, however long others waited for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_analysis.judge.wording import milliseconds
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.tables.model import GroupRole
-from cluster_analysis.thresholds.cost import LEAST_WAITING_US, N_LINKS_OF_CHAIN
-
-_ROLE_WORDS: dict[str, str] = {
-    "tp": "tensor-parallel group",
-    "pp": "pipeline",
-    "dp": "data-parallel group",
-    "cp": "context-parallel group",
-    "ep": "expert-parallel group",
-    "world": "collectives of all ranks",
-    "unknown": "other groups",
-}
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Waiting caused in groups of one role, a step: its sum over ranks, who waits most, and how long."""
-
-    role: GroupRole
-    is_direct: bool
-    total_us: float
-    n_ranks: int
-    worst_rank: int
-    worst_us: float
+from cluster_analysis.thresholds.cost import LEAST_WAITING_US
+from cluster_run.findings import Wait
+from cluster_run.ids import Rank
 
 
 def blame(
     graph: Graph, repair: Repair, culprits: IntArray, role_of: Callable[[str], GroupRole]
-) -> tuple[Blame, ...]:
-    """Return the waiting that a repair takes away, the largest sum first.
+) -> tuple[Wait, ...]:
+    """Return the waiting that a repair takes away by role, from the culprit's own groups outwards.
 
     Args:
         graph: the job.
@@ -66,30 +44,18 @@ def blame(
     total = np.bincount(cell, saved, 2 * len(names) * len(graph.ranks)) / graph.n_steps
     by_rank = total.reshape(-1, len(graph.ranks))
     by_rank[:, is_culprit] = 0.0
-    found = []
+    found: list[tuple[str, float, Wait]] = []
     for number, own in enumerate(by_rank):
         waiting = own > LEAST_WAITING_US
         if waiting.any():
             worst = int(np.argmax(own))
-            found.append(
-                Blame(names[number // 2], number % 2 == 0, float(own[waiting].sum()), int(waiting.sum()),
-                      int(graph.ranks[worst]), float(own[worst]))
-            )  # fmt: skip
-    return tuple(sorted(found, key=lambda one: (not one.is_direct, -one.total_us)))
-
-
-def chain(subject: str, blames: tuple[Blame, ...]) -> tuple[str, ...]:
-    """Say how the delay travels, from the culprit's own groups outwards."""
-    sentences = []
-    for one in blames[:N_LINKS_OF_CHAIN]:
-        words = _ROLE_WORDS[one.role]
-        others = "rank waits" if one.n_ranks == 1 else "ranks wait"
-        longest = f"rank {one.worst_rank} longest, {milliseconds(one.worst_us)} a step"
-        if one.is_direct:
-            sentences.append(f"In its {words} {one.n_ranks} {others} for {subject} ({longest}).")
-        else:
-            sentences.append(
-                f"Down the line {one.n_ranks} {others} in their {words} for ranks that {subject} held up "
-                f"({longest})."
+            one = Wait(
+                group=names[number // 2],
+                waits_for="culprit" if number % 2 == 0 else "held_up",
+                n_ranks=int(waiting.sum()),
+                rank=Rank(int(graph.ranks[worst])),
+                ms_per_step=round(float(own[worst]) / 1e3, 3),
             )
-    return tuple(sentences)
+            found.append((one.waits_for, -float(own[waiting].sum()), one))
+    found.sort(key=lambda one_found: one_found[:2])
+    return tuple(one for _, _, one in found)

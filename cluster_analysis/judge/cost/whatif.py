@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cluster_analysis.judge.cost.attribution import blame, chain
+from cluster_analysis.judge.cost.attribution import blame
 from cluster_analysis.judge.cost.placement import repair_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, TELLING_SHARE
+from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, N_LINKS_OF_CHAIN, TELLING_SHARE
+from cluster_run.findings import Wait
 
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
@@ -94,20 +95,20 @@ class WhatIf:
         saved = self._saved(self._graph, [[one] for one in suspects])
         return max(0.0, float(np.nan_to_num(saved).max()))
 
-    def chain(self, suspect: Suspect, subject: str) -> tuple[str, ...]:
-        """Return sentences on who waits because of a suspect, directly and down the line."""
+    def chain(self, suspect: Suspect) -> tuple[Wait, ...]:
+        """Return who waits because of a suspect, directly and down the line."""
         graph, view = self._graph, self._view
         if graph is None or self.replay is None:
             return ()
         groups = view.topology.groups
         culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
-        blames = blame(
+        found = blame(
             graph,
             repair_of(view, graph, [suspect]),
             culprits,
             lambda name: groups[name].role if name in groups else "unknown",
         )
-        return chain(subject, blames)
+        return found[:N_LINKS_OF_CHAIN]
 
     def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         saved: list[float] = []
@@ -177,8 +178,12 @@ class WhatIf:
 
 
 def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
-    """Positions of the suspects that are repaired one after the other, the costliest first."""
-    return sorted(range(len(suspects)), key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
+    """Positions of the suspects that are repaired one after the other, the costliest first.
+
+    Communication that could be covered is no part that misbehaves: nobody repairs it.
+    """
+    repairable = [i for i, one in enumerate(suspects) if one.kind != "exposed_communication"]
+    return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
 
 
 def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
@@ -205,8 +210,6 @@ def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
         pattern="persistent",
         step_positions=(),
         evidence=(),
-        summary="",
-        next_check="",
         excess_us=excess,
     )
 

@@ -9,13 +9,13 @@ import numpy as np
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import milliseconds, percent
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
 
@@ -49,7 +49,6 @@ def _exposed(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[S
         if name in view.topology.groups and view.topology.groups[name].role == role
     ] or [number for number, name in enumerate(view.graph.groups) if name == names[longest]]
     absent = view.expected_ranks > len(view.ranks)
-    who = "for each other and for ranks without files" if absent else "for each other"
     return [
         Suspect(
             key="exposed_communication",
@@ -68,14 +67,15 @@ def _exposed(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[S
                     len(view.ranks),
                 ),
             ),
-            summary=(
-                f"Communication that computing does not cover takes {milliseconds(typical)} a step, "
-                f"{percent(typical / view.mean_step_us)} of it: of the operators' time {percent(share)} "
-                f"moves data, {percent(1.0 - share)} waits {who}. Most data moves in {role} groups."
-            ),
-            next_check=(
-                "Find first whom the ranks wait for; then overlap what is left with computing "
-                "(gradient buckets, communication beside the backward pass)."
+            facts=(
+                fact(
+                    "exposed_of_some_ranks" if absent else "exposed",
+                    exposed_us=typical,
+                    step_share=typical / view.mean_step_us,
+                    moving_share=share,
+                    waiting_share=1.0 - share,
+                    role=role,
+                ),
             ),
             link_factor=_left_over(view.graph, evidence, same),
             confidence="medium" if not absent else "low",

@@ -10,6 +10,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.replay.role_gaps import concentration, longer_share
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import fact
 
 
 def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
@@ -19,16 +20,14 @@ def confirmed_within_step(view: JobView, suspect: Suspect, limits: Thresholds) -
     tell, a large difference is one of low confidence: a pause does not lengthen it. All else stays open.
     Late starts happen once a step, so that nothing within a step can confirm them.
     """
-    n_steps = len(view.steps)
-    steps = f"{n_steps} step{'s' if n_steps > 1 else ''}"
-    doubt = f"{suspect.summary} With {steps} a moment cannot be told from a fault."
+    doubt = (*suspect.facts, fact("moment_or_fault", n_steps=len(view.steps)))
     if suspect.where == "spread" and _is_slow_throughout(view, suspect, limits):
         return replace(suspect, confidence="medium")
     row = suspect.evidence[0]
     excess = row.value - row.peers_median
     if suspect.cause == "compute" and excess >= limits.single_step_device_effect * row.peers_median:
-        return replace(suspect, confidence="low", summary=doubt)
-    return replace(suspect, pattern="transient", confidence="low", is_alarm=False, summary=doubt)
+        return replace(suspect, confidence="low", facts=doubt)
+    return replace(suspect, pattern="transient", confidence="low", is_alarm=False, facts=doubt)
 
 
 def _is_slow_throughout(view: JobView, suspect: Suspect, limits: Thresholds) -> bool:

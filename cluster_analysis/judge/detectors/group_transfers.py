@@ -16,7 +16,6 @@ from cluster_analysis.judge.detectors.slow_network import message_ends
 from cluster_analysis.judge.measures.links import chance_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import listed_ranks, percent
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
@@ -24,10 +23,9 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import FEWEST_TEAMS, HEALTHY_QUANTILE, SMALL_BYTES
+from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
-
-_REASON = "Without communication_matrix.json the link itself cannot be told."
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,10 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
             pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("transfer_time_ratio", ratio, 1.0, spread, n_others),),
-            summary=f"{place.sentence} {percent(ratio - 1.0)} longer for the same bytes than the like of it "
-            f"elsewhere. {_REASON}",
-            next_check="Record communication_matrix.json (profiler level 1), or run hccl_test between them.",
+            facts=(
+                fact(place.fact, slower_share=ratio - 1.0, n_others=n_others, **place.values),
+                fact("no_matrix"),
+            ),
             confidence="medium" if place.is_narrow else "low",
             links=place.links,
             p_value=min(1.0, len(teams.members) * float(np.prod(chance[slow]))),
@@ -168,7 +167,8 @@ class _Place:
     ranks: tuple[int, ...]
     hosts: tuple[HostId, ...]
     links: tuple[Link, ...]
-    sentence: str
+    fact: FindingFact
+    values: Mapping[str, Value]
     is_narrow: bool = True
 
 
@@ -184,19 +184,16 @@ def _common_place(view: JobView, teams: _Teams, slow: IntArray) -> _Place:
     if len(everybody) == 2:
         both = [pair for pair in members if teams.is_message[slow].all()] or [everybody, everybody[::-1]]
         links = tuple(Link(Rank(one), Rank(other), transport) for one, other in both)
-        sentence = f"Communication between ranks {everybody[0]} and {everybody[1]} takes"
-        return _Place("slow_link", f"{both[0][0]}-{both[0][1]}", (), at, links, sentence)
+        ends = {"ends": everybody}
+        return _Place("slow_link", f"{both[0][0]}-{both[0][1]}", (), at, links, "operators_between_two", ends)
     if len(ranks) == 1 and len(members) > 1:
-        sentence = f"Every operator that rank {ranks[0]} shares with others over {transport} takes"
-        return _Place("slow_nic", str(ranks[0]), tuple(ranks), at, (), sentence)
+        seen = {"rank": ranks[0], "transport": transport}
+        return _Place("slow_nic", str(ranks[0]), tuple(ranks), at, (), "operators_of_rank", seen)
     if len(hosts) == 1 and len(members) > 1 and transport == "RDMA":
-        sentence = f"Every operator that crosses the border of host {hosts[0]} takes"
-        return _Place("slow_uplink", hosts[0], (), tuple(hosts), (), sentence)
+        return _Place("slow_uplink", hosts[0], (), tuple(hosts), (), "operators_across_host", {})
     if len(hosts) == 2 and len(members) > 1:
-        sentence = f"Every operator between hosts {hosts[0]} and {hosts[1]} takes"
-        return _Place("slow_host_pair", "-".join(hosts), (), tuple(hosts), (), sentence)
-    listed = listed_ranks(members[0]) if len(members) == 1 else f"{len(members)} groups"
-    sentence = f"Communication among {listed} takes"
-    return _Place(
-        "slow_link", f"{everybody[0]}-{everybody[-1]}", everybody, at, (), sentence, is_narrow=False
-    )
+        return _Place("slow_host_pair", "-".join(hosts), (), tuple(hosts), (), "operators_between_hosts", {})
+    kind: FindingFact = "operators_of_group" if len(members) == 1 else "operators_of_groups"
+    values: dict[str, Value] = {"ranks": members[0]} if len(members) == 1 else {"n_groups": len(members)}
+    name = f"{everybody[0]}-{everybody[-1]}"
+    return _Place("slow_link", name, everybody, at, (), kind, values, is_narrow=False)

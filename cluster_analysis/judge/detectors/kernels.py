@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import percent
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS
@@ -26,6 +25,7 @@ from cluster_analysis.thresholds.devices import (
     SMALL_SHARE,
 )
 from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence
 
 _MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
@@ -84,19 +84,19 @@ def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
     return replace(
         suspect,
         evidence=(*suspect.evidence, *rows),
-        summary=f"{suspect.summary} {_sentence(slow, is_all=share >= NEARLY_ALL_SHARE)}",
+        facts=(*suspect.facts, _hint(slow, is_all=share >= NEARLY_ALL_SHARE)),
     )
 
 
-def _sentence(slow: list[_Kind], *, is_all: bool) -> str:
-    named = ", ".join(f"{kind.name} {percent(kind.excess)}" for kind in slow[:N_NAMED])
+def _hint(slow: list[_Kind], *, is_all: bool) -> Fact:
+    kind: FindingFact = "some_kernels"
     if is_all:
-        return f"All kinds of kernels are slower ({named}): clock or temperature."
-    if all(kind.is_matrix for kind in slow):
-        return f"Only its matrix kernels are slower ({named}): power limit?"
-    if not any(kind.is_matrix for kind in slow):
-        return f"Only its vector kernels are slower ({named}): memory bandwidth?"
-    return f"Slower are {named}; its other kernels are not."
+        kind = "all_kernels"
+    elif all(one.is_matrix for one in slow):
+        kind = "matrix_kernels"
+    elif not any(one.is_matrix for one in slow):
+        kind = "vector_kernels"
+    return fact(kind, kernels=tuple((one.name, one.excess) for one in slow[:N_NAMED]))
 
 
 def _kinds(operators: pa.Table, rank: int, peers: IntArray) -> list[_Kind]:

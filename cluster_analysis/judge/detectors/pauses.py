@@ -18,7 +18,6 @@ from cluster_analysis.judge.measures.deviation import Deviation, events_of
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import milliseconds
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import binomial_tail, group_medians, median
 from cluster_analysis.replay.role_gaps import concentration
@@ -35,6 +34,7 @@ from cluster_analysis.thresholds.devices import (
     USUAL_RATE,
 )
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
 
@@ -160,10 +160,13 @@ def _suspect(
     excess = np.zeros(series.shape)
     excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
     host = int(view.host[rank])
-    place = f"Rank {view.ranks[rank]}" + (f" (host {view.hosts[host]})" if host >= 0 else "")
     length = float(median(excess[rank][events]))
     distance = int(np.diff(np.flatnonzero(events))[0])
-    rhythm = f"every {distance} steps" if regular else f"in {int(events.sum())} of {len(events)} steps"
+    pause = (
+        fact("rank_pauses_regularly", length_us=length, every_n_steps=distance)
+        if regular
+        else fact("rank_pauses", length_us=length, n_steps=len(events))
+    )
     others = float(median(metric.time_us[view.role == view.role[rank]]))
     return Suspect(
         key=f"periodic_pause-{view.ranks[rank]}",
@@ -178,8 +181,7 @@ def _suspect(
             Evidence(f"{metric.name}_us", float(median(metric.time_us[rank][events])), others, metric.floor,
                      int((view.role == view.role[rank]).sum()) - 1),
         ),
-        summary=f"{place} pauses for {milliseconds(length)} {rhythm}; its peers do not.",
-        next_check=f"Look for garbage collection or logging that only rank {view.ranks[rank]} does.",
+        facts=(pause,),
         excess_us=excess,
         where="head" if metric.where == "head" else "pauses",
         is_alarm=True,
@@ -198,8 +200,11 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
     if not 0 < len(events) <= n_steps // 2 or not _is_regular(events, n_steps):
         return []
     excess = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
-    rhythm = (
-        f"every {int(np.diff(events)[0])} steps" if len(events) > 1 else f"in step {view.steps[events[0]]}"
+    length_us = float(extra[events].mean())
+    pause = (
+        fact("job_pauses_regularly", length_us=length_us, every_n_steps=int(np.diff(events)[0]))
+        if len(events) > 1
+        else fact("job_pauses_once", length_us=length_us)
     )
     return [
         Suspect(
@@ -215,8 +220,7 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
                     "free_us", float(by_step[events].mean()), usual, metric.floor, n_steps - len(events)
                 ),
             ),
-            summary=f"All ranks pause for {milliseconds(float(extra[events].mean()))} {rhythm}.",
-            next_check="Look at garbage collection and checkpoints: can they be rarer?",
+            facts=(pause,),
             excess_us=excess,
             where="pauses",
             is_alarm=False,

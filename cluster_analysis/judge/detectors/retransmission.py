@@ -25,6 +25,7 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import ENOUGH_OTHERS, MOST_AT_ONCE, MOST_LINKS, STANDS_OUT_FACTOR
 from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.facts import fact
 from cluster_run.findings import Link
 from cluster_run.ids import Rank
 
@@ -57,8 +58,8 @@ def _by_links(view: JobView, events: Sequence[LinkEvent]) -> list[Suspect]:
         of_link.setdefault(event.links[0], []).append(event)
     found = [suspect_of_link(view, of_link[link]) for link in list(of_link)[:MOST_LINKS]]
     if len(of_link) > len(found):
-        more = f" {len(of_link) - len(found)} more links have such transfers."
-        found[0] = replace(found[0], summary=found[0].summary + more)
+        more = fact("more_links", n_links=len(of_link) - len(found))
+        found[0] = replace(found[0], facts=(*found[0].facts, more))
     return found
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from cluster_analysis.judge.measures.link_events import LinkEvent
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import milliseconds
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.replay.replay import Graph
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence, Link
 from cluster_run.ids import Rank
 
@@ -31,11 +31,8 @@ def suspect_of_operators(
     kind = graph.types[graph.operator_type[worst]]
     spread = float(np.nan_to_num(sigma(graph.transfer_us[graph.operator_type == graph.operator_type[worst]])))
     one_link = len(links) == 1
-    where = (
-        f"from rank {links[0].src} to rank {links[0].dst}"
-        if one_link
-        else f"among ranks {ranks[0]} to {ranks[-1]}"
-    )
+    took_us, peers_us = float(graph.transfer_us[worst]), float(usual_us[worst])
+    long = {"n_operators": len(operators), "op_type": kind, "took_us": took_us, "usual_us": peers_us}
     name = f"{links[0].src}-{links[0].dst}" if one_link else f"{ranks[0]}-{ranks[-1]}"
     return Suspect(
         key=f"retransmission-{name}",
@@ -46,14 +43,15 @@ def suspect_of_operators(
         pattern="transient" if len(steps) == 1 else "intermittent",
         step_positions=tuple(steps),
         evidence=(
-            Evidence("transfer_us", float(graph.transfer_us[worst]), float(usual_us[worst]), spread,
+            Evidence("transfer_us", took_us, peers_us, spread,
                      int((graph.operator_type == graph.operator_type[worst]).sum()) - 1),
         ),
-        summary=(
-            f"{len(operators)} {kind} {where} took {milliseconds(float(graph.transfer_us[worst]))} "
-            f"instead of {milliseconds(float(usual_us[worst]))}: {_why(view, ids)}."
+        facts=(
+            fact("operators_took_long_between", **long, src=links[0].src, dst=links[0].dst)
+            if one_link
+            else fact("operators_took_long", **long, first=ranks[0], last=ranks[-1]),
+            _why(view, ids),
         ),
-        next_check=_next_check(view, ids),
         links=links,
         link_factor=factor,
         is_alarm=True,
@@ -68,24 +66,29 @@ def suspect_of_link(view: JobView, events: Sequence[LinkEvent]) -> Suspect:
     members = {rank for one in events if one.group in groups for rank in groups[one.group].ranks}
     ranks = tuple(sorted(members)) or (link.src, link.dst)
     steps = np.isin(view.steps, [one.step for one in events])
-    often = f", in {int(steps.sum())} steps" if steps.sum() > 1 else ""
     return Suspect(
         key=f"retransmission-{link.src}-{link.dst}",
         kind="retransmission",
         ranks=ranks,
         hosts=(),
         cause="bandwidth",
-        pattern="intermittent" if often else "transient",
+        pattern="intermittent" if steps.sum() > 1 else "transient",
         step_positions=tuple(np.flatnonzero(steps).tolist()),
         evidence=(
             Evidence("link_us", longest.time_us, longest.usual_us, longest.spread_us, longest.n_others),
         ),
-        summary=(
-            f"A transfer from rank {link.src} to rank {link.dst} ({link.transport}, {longest.op_type}) took "
-            f"{milliseconds(longest.time_us)} instead of {milliseconds(longest.usual_us)}{often}: "
-            f"{_why(view, ranks)}."
+        facts=(
+            fact(
+                "transfer_took_long",
+                src=link.src,
+                dst=link.dst,
+                transport=link.transport,
+                op_type=longest.op_type,
+                took_us=longest.time_us,
+                usual_us=longest.usual_us,
+            ),
+            _why(view, ranks),
         ),
-        next_check=_next_check(view, ranks),
         links=tuple(dict.fromkeys(other for one in events for other in one.links)),
         is_alarm=True,
     )
@@ -96,15 +99,5 @@ def _is_inside(view: JobView, ranks: Sequence[Rank]) -> bool:
     return len({view.topology.hosts.get(rank) for rank in ranks} | {None}) == 2
 
 
-def _why(view: JobView, ranks: Sequence[Rank]) -> str:
-    if _is_inside(view, ranks):
-        return "a link inside the host stood still, or the whole host did"
-    return "packets were probably lost and sent again"
-
-
-def _next_check(view: JobView, ranks: Sequence[Rank]) -> str:
-    if _is_inside(view, ranks):
-        return (
-            "Look at the host's kernel log and at the health of these devices and their links at that time."
-        )
-    return "Look at the RoCE counters (retransmissions, drops) of these NICs and their switch ports."
+def _why(view: JobView, ranks: Sequence[Rank]) -> Fact:
+    return fact("host_link_stopped" if _is_inside(view, ranks) else "packets_lost")

@@ -14,10 +14,9 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
-from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.measures.metrics import Metric, local_fact
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import host_summary, local_next_check
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
     MAD_EFFICIENCY,
@@ -307,15 +306,11 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         pattern="persistent",
         step_positions=tuple(range(len(view.steps))),
         evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
-        summary=host_summary(
-            metric,
-            name,
-            ranks=view.rank_ids(one.inside),
-            own_us=typical,
-            peers_us=peers_us,
-            n_hosts=one.n_peer_hosts,
+        facts=(
+            local_fact(
+                "host", metric, typical, peers_us, ranks=view.rank_ids(one.inside), n_hosts=one.n_peer_hosts
+            ),
         ),
-        next_check=local_next_check(metric.cause, f"host {name}"),
         excess_us=excess,
         where=metric.where,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from cluster_analysis.judge.measures.cover import KIND_OF_PART, Cover, cover
 from cluster_analysis.judge.measures.links import LinkTable, Observations, judge_links
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import percent
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -19,8 +18,12 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import IN_TURN_SHARE
 from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence, Link
 from cluster_run.ids import HostId, Rank
+
+_NICS: Mapping[str, FindingFact] = {"nic_tx": "nic_sending", "nic_rx": "nic_receiving"}
+_PORTS: Mapping[str, FindingFact] = {"nic_tx": "port_sending", "nic_rx": "port_receiving"}
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -67,7 +70,8 @@ def _suspect(
         Link(Rank(src), Rank(dst), table.transports[int(table.transport[row])])
         for (src, dst), row in zip(part.links, rows, strict=True)
     )
-    name, key = _name(part, names, transport)
+    kind_of_fact, key = _name(part, names, transport)
+    doubt = _doubt(part, pairs, transport)
     evidence_row = Evidence(
         "link_time_ratio", float(np.exp(level)), 1.0, float(table.sigma[rows[0]]), int(table.n_peers[rows[0]])
     )
@@ -81,41 +85,34 @@ def _suspect(
         pattern="persistent",
         step_positions=tuple(range(len(view.steps))),
         evidence=(evidence_row,),
-        summary=(
-            f"{name} takes {percent(np.expm1(level))} longer for the same bytes than "
-            f"{int(table.n_peers[rows[0]])} other {transport} links (seen {n_seen} times)."
-            f"{_doubt(part, pairs, transport)}"
+        facts=(
+            fact(
+                kind_of_fact,
+                slower_share=float(np.expm1(level)),
+                transport=transport,
+                n_links=int(table.n_peers[rows[0]]),
+                n_seen=n_seen,
+            ),
+            *doubt,
         ),
-        next_check=_next_check(part, names),
+        separable=not doubt,
         links=links,
         p_value=min(1.0, len(table.src) * float(np.prod(table.chance[rows]))),
         link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
     )
 
 
-def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> str:
-    """What the job's traffic cannot tell apart."""
-    if part.part == "link":
-        for src, dst in part.links:
-            lonely = [
-                f"rank {rank}"
-                for rank, end in ((src, 0), (dst, 1))
-                if sum(pair[end] == rank for pair in pairs) == 1
-            ]
-            if lonely:
-                is_remote = transport.upper() == "RDMA"
-                part_name = "NIC" if is_remote else "port"
-                network = ", or the network between the hosts" if is_remote else ""
-                return (
-                    f" It may as well be the {part_name} of {' or '.join(lonely)}{network}: "
-                    "not separable with this traffic, which uses no other link there."
-                )
-        return ""
-    return (
-        ""
-        if part.is_separable
-        else " Only two of its links carry traffic: one of them alone may be the reason."
-    )
+def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> tuple[Fact, ...]:
+    """What the job's traffic cannot tell apart; nothing where it can."""
+    if part.part != "link":
+        return () if part.is_separable else (fact("only_two_links"),)
+    for src, dst in part.links:
+        lonely = tuple(
+            rank for rank, end in ((src, 0), (dst, 1)) if sum(pair[end] == rank for pair in pairs) == 1
+        )
+        if lonely:
+            return (fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=lonely),)
+    return ()
 
 
 def _hosts_of(view: JobView, ranks: tuple[int, ...]) -> tuple[HostId, ...]:
@@ -123,37 +120,22 @@ def _hosts_of(view: JobView, ranks: tuple[int, ...]) -> tuple[HostId, ...]:
     return tuple(dict.fromkeys(hosts[Rank(rank)] for rank in ranks if Rank(rank) in hosts))
 
 
-def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[str, str]:
+def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[FindingFact, str]:
+    """What a part is, and its name in the finding's id."""
     if part.part == "link":
         one, other = part.ranks
         if len(part.links) == 1:
             one, other = part.links[0]
-            return f"The {transport} link from rank {one} to rank {other}", f"{one}-{other}"
-        return f"The {transport} link between ranks {one} and {other}", f"{one}-{other}"
+            return "link_one_way", f"{one}-{other}"
+        return "link_both_ways", f"{one}-{other}"
     if part.part in ("port", "nic", "nic_tx", "nic_rx"):
-        how = {"nic_tx": ", sending", "nic_rx": ", receiving"}.get(part.part, "")
         rank = part.ranks[0]
         if transport.upper() == "RDMA":
-            return f"The NIC of rank {rank}{how}", f"{rank}"
-        return f"Rank {rank} ({transport} links inside the host){how}", f"{rank}-{transport.lower()}"
+            return _NICS.get(part.part, "nic"), f"{rank}"
+        return _PORTS.get(part.part, "port"), f"{rank}-{transport.lower()}"
     if part.part == "host_pair":
-        return f"The network between hosts {hosts[0]} and {hosts[1]}", f"{hosts[0]}-{hosts[1]}"
-    return f"The uplink of host {hosts[0]}", f"{hosts[0]}"
-
-
-def _next_check(part: Cover, hosts: tuple[str, ...]) -> str:
-    if part.part == "link":
-        return (
-            f"Run hccl_test between ranks {part.ranks[0]} and {part.ranks[1]}, "
-            "and between each of them and a third rank."
-        )
-    if part.part == "host_pair":
-        return (
-            f"Measure bandwidth between hosts {hosts[0]} and {hosts[1]}, and look at the switches on the way."
-        )
-    if part.part == "uplink":
-        return f"Look at the switch port and the cabling of host {hosts[0]}."
-    return f"Look at link state and error counters of rank {part.ranks[0]}'s device (hccn_tool -link, -stat)."
+        return "host_pair", f"{hosts[0]}-{hosts[1]}"
+    return "uplink", f"{hosts[0]}"
 
 
 def _factors(

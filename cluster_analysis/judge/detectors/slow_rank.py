@@ -18,14 +18,13 @@ from cluster_analysis.judge.measures.deviation import (
     record_tails,
     tp_cp_deviations,
 )
-from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.measures.metrics import Metric, local_fact
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import local_next_check, rank_summary, when
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.devices import FAR_ABOVE_FACTOR, SHORT_SHARE, TREND_SIGMAS
+from cluster_analysis.thresholds.devices import CLEARLY_SIGMAS, FAR_ABOVE_FACTOR, SHORT_SHARE, TREND_SIGMAS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.peers import EVENT_SIGMAS
 from cluster_run.findings import Evidence, Pattern
@@ -233,6 +232,14 @@ def _lasting(series: FloatArray, deviation: Deviation, rank: int) -> FloatArray:
     return np.asarray(level + own * (known - level))
 
 
+def _spared(deviation: Deviation, series: FloatArray, rank: int) -> BoolArray:
+    """Steps (S,) in which a rank that is slow in most is clearly not."""
+    level = float(deviation.level[rank])
+    noise = float(np.nan_to_num(deviation.step_sigma[rank]))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(series[rank] < min(0.5 * level, level - CLEARLY_SIGMAS * noise))
+
+
 def _suspect(
     view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, *, rank: int,
     pattern: Pattern, events: BoolArray,
@@ -249,14 +256,13 @@ def _suspect(
         line = np.nan_to_num(median(series[rank])) + slope * (np.arange(n_steps) - (n_steps - 1) / 2)
         own, where_steps = np.maximum(line, 0.0), line > 0
     excess[rank] = metric.removable(own, time)
+    shown = where_steps & ~_spared(deviation, series, rank) if pattern == "persistent" else where_steps
     host = int(view.host[rank])
     peers = view.peers_of(rank)
     inside = where_steps if where_steps.any() else np.ones(n_steps, bool)
     own_us = float(median(metric.time_us[rank][inside]))
     peers_us = own_us - float(median(excess[rank][inside]))
     spread = float(deviation.scale[rank] * (peers_us if metric.is_log else 1.0))
-    name = f"rank {view.ranks[rank]}"
-    place = f"{name} (host {view.hosts[host]})" if host >= 0 else name
     return Suspect(
         key=f"slow_rank-{view.ranks[rank]}",
         kind="slow_rank",
@@ -265,15 +271,14 @@ def _suspect(
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause=metric.cause,
         pattern=pattern,
-        step_positions=tuple(np.flatnonzero(where_steps).tolist()),
+        step_positions=tuple(np.flatnonzero(shown).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, len(peers)),),
-        summary=rank_summary(
-            metric, place[0].upper() + place[1:],
-            f"{len(peers)} peers of {view.role_name(int(view.role[rank]))}",
-            when(pattern, int(where_steps.sum()), n_steps),
-            own_us=own_us, peers_us=peers_us,
+        facts=(
+            local_fact(
+                "rank", metric, own_us, peers_us,
+                n_peers=len(peers), role=view.role_name(int(view.role[rank])), n_steps=n_steps,
+            ),
         ),
-        next_check=local_next_check(metric.cause, place),
         excess_us=excess,
         where=metric.where,
     )  # fmt: skip

@@ -5,7 +5,7 @@ No rank stands out in these, so that no comparison of peers finds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import milliseconds, percent
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import numbers
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
 
 
@@ -41,15 +41,12 @@ def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> li
         return []
     loader_us = _data_loader_us(evidence.counters, len(view.steps))
     if loader_us is None:
-        reading = "nobody timed the data loader: it may wait for input, or prepare the step on the host"
+        reading = fact("loader_not_timed")
         confidence: Confidence = "low"
     elif loader_us >= _MOSTLY * typical:
-        reading, confidence = f"its data loader takes {milliseconds(loader_us)} of that", "high"
+        reading, confidence = fact("loader_takes_most", loader_us=loader_us), "high"
     else:
-        reading = (
-            f"its data loader takes {milliseconds(loader_us)} of that only, the rest is the host's own work: "
-            "copying the batch to the device, or Python before the first operator"
-        )
+        reading = fact("loader_takes_little", loader_us=loader_us)
         confidence = "medium"
     return [
         _suspect(
@@ -58,19 +55,23 @@ def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> li
             view.preparing_us,
             cause="input",
             where="head",
-            summary=f"Every step begins with {milliseconds(typical)} before its first operator, "
-            f"{percent(typical / view.mean_step_us)} of the step, {_on_whom(view)}; {reading}.",
-            advice="Look at data loading: more workers, prefetching, a faster file system."
-            if confidence == "high"
-            else "Record operator_details.csv (with_stack) or a timeline: does the host wait for its data "
-            "loader there, copy the batch, or run Python?",
+            said=(
+                fact(
+                    "late_first_operator",
+                    wait_us=typical,
+                    step_share=typical / view.mean_step_us,
+                    **_on_whom(view),
+                ),
+                reading,
+            ),
             confidence=confidence,
         )
     ]
 
 
-def _on_whom(view: JobView) -> str:
-    return "on the one rank that was read" if len(view.ranks) == 1 else "on all ranks alike"
+def _on_whom(view: JobView) -> Mapping[str, int]:
+    """How many ranks are alike in it."""
+    return {"n_ranks": len(view.ranks)}
 
 
 def _data_loader_us(counters: pa.Table, n_steps: int) -> float | None:
@@ -90,10 +91,11 @@ def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
             view.free_us,
             cause="dispatch",
             where="spread",
-            summary=f"Devices idle {milliseconds(typical)} a step between operators, "
-            f"{percent(typical / view.mean_step_us)} of the step, {_on_whom(view)}: "
-            f"{'its host is' if len(view.ranks) == 1 else 'their hosts are'} too slow.",
-            advice="Look at operator launches: larger batches, graph mode, fused operators, free CPU cores.",
+            said=(
+                fact(
+                    "devices_idle", idle_us=typical, step_share=typical / view.mean_step_us, **_on_whom(view)
+                ),
+            ),
         )
     ]
 
@@ -105,8 +107,7 @@ def _suspect(
     *,
     cause: Cause,
     where: Where,
-    summary: str,
-    advice: str,
+    said: tuple[Fact, ...],
     confidence: Confidence = "high",
 ) -> Suspect:
     typical = float(median(time_us))
@@ -127,8 +128,7 @@ def _suspect(
                 len(view.ranks),
             ),
         ),
-        summary=summary,
-        next_check=advice,
+        facts=said,
         confidence=confidence,
         excess_us=np.nan_to_num(time_us),
         where=where,
@@ -167,11 +167,16 @@ def _small_packets(evidence: JobEvidence, view: JobView, limits: Thresholds) -> 
             pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here)),),
-            summary=(
-                f"{a_step:.0f} {name} of {size / 1e6:.2f} MB a step in each {role} group take "
-                f"{milliseconds(time_us)}: latency, not bandwidth, is what they cost."
+            facts=(
+                fact(
+                    "small_operators",
+                    n_a_step=round(a_step),
+                    op_type=name,
+                    size_bytes=size,
+                    role=role,
+                    time_us=time_us,
+                ),
             ),
-            next_check="Gather them into fewer, larger operators (gradient buckets, fused communication).",
             is_alarm=False,
         )
     ]

@@ -11,13 +11,12 @@ from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.judge.wording import percent
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
 from cluster_analysis.thresholds.experts import FEWEST_HOLDERS, NOISE_FACTOR
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import fact
 from cluster_run.findings import Evidence
-from cluster_run.ids import format_number_ranges
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -84,11 +83,14 @@ def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) ->
                 Evidence("computing_us", typical * float(np.exp(by_group[worst])), typical, typical * spread,
                          len(codes) - 1),
             ),
-            summary=(
-                f"Holders of experts differ by {percent(spread)} in computing in every step; ranks "
-                f"{format_number_ranges(holders)} have {percent(np.expm1(by_group[worst]))} more than usual."
+            facts=(
+                fact(
+                    "experts_uneven",
+                    spread_share=spread,
+                    ranks=holders,
+                    more_share=float(np.expm1(by_group[worst])),
+                ),
             ),
-            next_check="Look at the tokens by expert: raise the balancing loss, or place busy experts apart.",
             excess_us=excess,
             is_alarm=False,
         )
@@ -125,13 +127,16 @@ def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> lis
             pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("computing_us", float(typical[high]), float(typical[low]), spread, others),),
-            summary=(
-                f"Stage {roles[high]} computes {typical[high] / 1e3:.0f} ms a step against "
-                f"{typical[low] / 1e3:.0f} ms in stage {roles[low]}: the work is split unevenly, "
-                f"{percent(typical[high] / mean - 1)} above the mean of the {len(roles)} stages."
-            ),
-            next_check=(
-                "Move layers from the longest stage to the others, or the loss and embedding to their own."
+            facts=(
+                fact(
+                    "stages_uneven",
+                    stage=int(roles[high]),
+                    computing_us=float(typical[high]),
+                    other_stage=int(roles[low]),
+                    other_us=float(typical[low]),
+                    above_mean_share=float(typical[high] / mean - 1),
+                    n_stages=len(roles),
+                ),
             ),
             excess_us=excess,
             is_alarm=False,
@@ -167,11 +172,7 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
             evidence=(
                 Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas),
             ),
-            summary=(
-                f"The {n_replicas} data-parallel replicas differ by {percent(spread)} in "
-                "computing, another one each step: their samples differ in length."
-            ),
-            next_check="Balance the tokens of the replicas: sort samples by length, or pack the sequences.",
+            facts=(fact("replicas_uneven", n_replicas=n_replicas, spread_share=spread),),
             excess_us=excess,
             is_alarm=False,
         )

@@ -1,8 +1,10 @@
-"""The local times that make a rank late, and how to speak of them."""
+"""The local times that make a rank late, and what is said of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -10,7 +12,17 @@ from cluster_analysis.judge.suspects import Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import Fact, FindingFact, Value, fact
 from cluster_run.findings import Cause
+
+_FACTS: Mapping[tuple[str, Cause], FindingFact] = {
+    ("rank", "compute"): "rank_computing",
+    ("rank", "dispatch"): "rank_free",
+    ("rank", "input"): "rank_preparing",
+    ("host", "compute"): "host_computing",
+    ("host", "dispatch"): "host_free",
+    ("host", "input"): "host_preparing",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,16 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
         Metric("computing", "compute", "spread", log_computing, view.computing_us,
                computing_floor, limits.device_effect, True),
     )  # fmt: skip
+
+
+def local_fact(
+    subject: Literal["rank", "host"], metric: Metric, own_us: float, peers_us: float, **values: Value
+) -> Fact:
+    """Return by how much a rank or host is later than its peers: a share of computing, else µs."""
+    kind = _FACTS[subject, metric.cause]
+    if metric.is_log:
+        return fact(kind, slower_share=own_us / peers_us - 1.0, **values)
+    return fact(kind, more_us=own_us - peers_us, **values)
 
 
 def outside_experts(metric: Metric, view: JobView) -> Metric:

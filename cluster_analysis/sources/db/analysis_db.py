@@ -140,7 +140,7 @@ def _told_apart(
     repeated = frozenset(key for key, count in counts.items() if count > 1)
     if not repeated:
         return rows, repeated
-    remark(left_out(len(repeated), "name", "that several operators share, in what was carried"))
+    remark(left_out(len(repeated), "name", "shared_name"))
     nothing = [None] * 2 * len(TRANSPORTS)
     return [(*row[:_CARRIED], *nothing) if row[:3] in repeated else row for row in rows], repeated
 
@@ -172,11 +172,11 @@ def _in_their_steps(
     """
     timed = [row for row in rows if database_columns.is_number(row[4])]
     if len(timed) < len(rows):
-        remark(left_out(len(rows) - len(timed), "operator", "without a start"))
+        remark(left_out(len(rows) - len(timed), "operator", "no_start"))
     known = [(*row[:2], step_at(times, _ns(row[4])), *row[3:]) for row in timed]
     known = [row for row in known if row[2] is not None]
     if timed and not known:
-        remark(left_out(len(timed), "operator", "that began in none of the steps of STEP_TIME"))
+        remark(left_out(len(timed), "operator", "in_no_step"))
     return known
 
 
@@ -209,7 +209,7 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     start_ns, n_bad = numbers.to_ns(pa.array(starts, pa.string()))
     n_bad += given[4].count(None)
     if n_bad:
-        remark(left_out(n_bad, "start time stamp", "without a number"))
+        remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
         "step": database_columns.steps(given[2], remark),
@@ -276,7 +276,7 @@ def _read_packets(
         sizes.append(repr(float(size)))
         figures.append((float(count), float(total)))
     if n_bad:
-        remark(left_out(n_bad, "packet size", "without a number"))
+        remark(left_out(n_bad, "packet_size", "no_number"))
     entries = PacketEntries(
         np.array(steps, np.int64),
         numbers.encoded(groups),

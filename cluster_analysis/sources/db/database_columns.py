@@ -26,7 +26,7 @@ def steps(values: Sequence[Any], remark: Remark) -> pa.Array:
     known = [0 if value is None else numbers.parse_step(str(value)) for value in values]
     n_bad = sum(step is None for step in known)
     if n_bad:
-        remark(left_out(n_bad, "row", "without a step number"))
+        remark(left_out(n_bad, "row", "no_step_number"))
     return pa.array(known, pa.int64())
 
 
@@ -42,7 +42,7 @@ def floats(values: Sequence[Any], remark: Remark, *, are_needed: bool = False) -
     ]
     n_bad = numeric.count(None) - (0 if are_needed else list(values).count(None))
     if n_bad:
-        remark(left_out(n_bad, "value", "that is no number"))
+        remark(left_out(n_bad, "value", "no_number"))
     return pa.array(numeric, pa.float64())
 
 
@@ -56,5 +56,5 @@ def link_ends(values: Sequence[Any], remark: Remark) -> pa.Array:
     ranks = [numbers.local_rank(value) for value in values]
     n_bad = ranks.count(None) - list(values).count(None)
     if n_bad:
-        remark(left_out(n_bad, "link end", "without a rank"))
+        remark(left_out(n_bad, "link_end", "no_rank"))
     return pa.array(ranks, pa.int32())

@@ -18,10 +18,11 @@ import pyarrow as pa
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
+from cluster_run.facts import Part, fact
 from cluster_run.ids import Rank
 
 _Spans = npt.NDArray[np.int64]
@@ -68,11 +69,11 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
 
-def tell_untimed(database: Database, table: str, part: str, remark: Remark) -> None:
+def tell_untimed(database: Database, table: str, part: Part, remark: Remark) -> None:
     """Remark how many rows are left out because SQL would count a text as 0."""
     ((n_all, n_timed),) = database.rows(f"SELECT COUNT(*), TOTAL({_is_timed(table)}) FROM {table}")
     if n_timed < n_all:
-        remark(left_out(n_all - int(n_timed), part, "without a time"))
+        remark(left_out(n_all - int(n_timed), part, "no_time"))
 
 
 def _operators(database: Database, remark: Remark) -> tuple[_Spans, npt.NDArray[np.str_]]:
@@ -282,7 +283,7 @@ def read_own_device(path: Path) -> int | None:
     Raises:
         BadFileError: the database cannot be read.
     """
-    with open_database(path, lambda _: None) as database:
+    with open_database(path, unheard) as database:
         for table in ("RANK_DEVICE_MAP", "StepTraceTime"):
             if database.has(table, "deviceId"):
                 found = database.rows(f"SELECT DISTINCT deviceId FROM {table}")
@@ -297,13 +298,13 @@ def read_own_rank(path: Path) -> Rank | None:
     Raises:
         BadFileError: the database cannot be read.
     """
-    with open_database(path, lambda _: None) as database:
+    with open_database(path, unheard) as database:
         if database.has("RANK_DEVICE_MAP", "rankId"):
             found = database.rows("SELECT DISTINCT rankId FROM RANK_DEVICE_MAP")
             rank = numbers.local_rank(found[0][0]) if len(found) == 1 else None
             if rank is not None:
                 return Rank(rank)
-    return read_db_metadata(path, lambda _: None).own_rank
+    return read_db_metadata(path, unheard).own_rank
 
 
 def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
@@ -330,5 +331,5 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
     try:
         metadata = parse_metadata(("{" + ", ".join(parts) + "}").encode())
     except BadFileError as error:
-        raise BadFileError(f"META_DATA: {error.message}") from error
+        raise BadFileError(fact("of_part", part="META_DATA"), None, error.why) from error
     return replace(metadata, host_name=host)

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_run.facts import fact
 
 _BATCH_ROWS = 50_000
 
@@ -63,7 +64,7 @@ class Database:
             while batch := cursor.fetchmany(_BATCH_ROWS):
                 yield from batch
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-            raise BadFileError(f"not a readable database: {error}") from error
+            raise BadFileError(fact("not_database", detail=str(error))) from error
 
     def _columns_of(self, table: str) -> Mapping[str, str]:
         if table not in self._columns:
@@ -81,15 +82,13 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
     """
     try:
         if path.stat().st_size == 0:
-            raise BadFileError("empty (0 bytes)")
+            raise BadFileError(fact("empty"))
         log = path.with_name(path.name + "-wal")
         if log.exists() and log.stat().st_size:
-            remark(
-                f"a write-ahead log of {log.stat().st_size} bytes lies beside it: its changes are not read"
-            )
+            remark(fact("write_ahead_log", n_bytes=log.stat().st_size))
         connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     except (OSError, sqlite3.Error) as error:
-        raise BadFileError(f"cannot be opened: {error}") from error
+        raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
     connection.text_factory = _decoded
     try:
         yield Database(connection)

@@ -42,7 +42,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     n_found = len(known)
     known = [(row, step) for row, step in known if None not in map(numbers.local_rank, row[3:5])]
     if len(known) < n_found:
-        remark(left_out(n_found - len(known), "link", "between ranks that no job has"))
+        remark(left_out(n_found - len(known), "link", "no_such_rank"))
     if not known:
         return None
     op_names = pa.array([str(row[0] or "") for row, _ in known], pa.string())

@@ -16,6 +16,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_all_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 #: Columns of STEPS in the order of the file's columns.
 _COLUMNS = (
@@ -35,16 +36,16 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
     """
     text = read_all_columns(path, remark)
     if text.num_columns not in (2, 5):
-        raise BadFileError(f"it has {text.num_columns} columns instead of 2 or 5")
+        raise BadFileError(fact("other_number_of_columns", n_columns=text.num_columns, wanted=(2, 5)))
     n_steps = text.num_rows - 1 if text.num_rows > 1 else text.num_rows
     if n_steps == 0:
-        raise BadFileError("it has a header and no step")
+        raise BadFileError(fact("no_step_in_it"))
     columns = {}
     for name, column in zip(_COLUMNS, text.column_names, strict=False):
         milliseconds, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.multiply(milliseconds, numbers.US_PER_MS).slice(0, n_steps)
         if n_bad:
-            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
     return columns
 
 
@@ -83,7 +84,7 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
     }
     lengths = {len(values) for values in analysed.values()}
     if lengths and lengths != {n_rows}:
-        raise BadFileError(f"it has {lengths.pop()} steps where the step trace has {n_rows}")
+        raise BadFileError(fact("other_number_of_steps", n_steps=lengths.pop(), n_traced=n_rows))
     columns.update(analysed)
     if analysed:
         # Its computing time is the span without exposed communication: what is idle is in there.

@@ -29,6 +29,7 @@ from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
 from cluster_analysis.sources.text.csv_text import read_lines
 from cluster_analysis.sources.text.matrix_json import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 _FIELD_LIMIT = 2**31 - 1
 _OPERATOR_COLUMN, _LINK_COLUMN = "communication_operator_cost", "link_info"
@@ -59,7 +60,7 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
                 continue
             rows.extend((step, operator, *link) for link in _links(entry[-1]))
     if n_bad:
-        remark(left_out(n_bad, "unreadable entry"))
+        remark(left_out(n_bad, "entry", "not_readable"))
     return _table(rows, rank)
 
 
@@ -68,10 +69,10 @@ def _lines(content: bytes) -> Iterator[dict[str, str]]:
     try:
         reader = csv.DictReader(io.StringIO(content.decode()), strict=True)
         if not {"step_num", _LINK_COLUMN} <= set(reader.fieldnames or ()):
-            raise BadFileError("its header is not that of hccl_raw (step_num, communication_cost, …)")
+            raise BadFileError(fact("header_not_hccl"))
         yield from reader
     except csv.Error as error:
-        raise BadFileError(f"not a readable CSV file: {error}") from error
+        raise BadFileError(fact("not_csv", detail=str(error))) from error
     finally:
         csv.field_size_limit(previous)
 

@@ -15,6 +15,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 _KINDS = ("op_type", "kernel_type")
 _TIMES_MS = ("execution_time", "total_time", "task_time")
@@ -34,7 +35,7 @@ def read_r1_operators(path: Path, rank: int, remark: Remark) -> pa.Table:
     times, n_bad = numbers.to_float64(text[time])
     counts, n_bad_counts = numbers.to_int64(text[count])
     if n_bad + n_bad_counts:
-        remark(left_out(n_bad + n_bad_counts, "cell", "without a number"))
+        remark(left_out(n_bad + n_bad_counts, "cell", "no_number"))
     totals = times if time == _GPU_TIME_US else pc.multiply(times, numbers.US_PER_MS)
     asked = pc.if_else(pc.greater(counts, 0), counts, None)
     columns = {
@@ -54,4 +55,4 @@ def _one_of(text: pa.Table, names: tuple[str, ...]) -> str:
     for name in names:
         if name in text.column_names:
             return name
-    raise BadFileError(f"it has none of the columns {', '.join(names)}")
+    raise BadFileError(fact("none_of_columns", columns=tuple(names)))

@@ -18,6 +18,7 @@ from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankTables
+from cluster_run.facts import fact
 from cluster_run.findings import ParallelSizes
 
 #: The file's name holds the number of stages, the number of ranks, and the rank.
@@ -44,14 +45,13 @@ def read_r1_rank(reading: Reading) -> RankTables:
     if steps is None:
         steps = steps_of_iterations(iterations, {})
         if steps["step"].to_pylist() == [0]:
-            reading.note("r1_step_trace")("it holds no step but their mean, which is shown as step 0")
-    reading.notes.append(
-        "r1.x files name no communication groups: operators of one name are matched over the ranks that "
-        "have it, point-to-point operators not at all"
-    )
+            reading.note("r1_step_trace")(fact("mean_step_only"))
+    reading.notes.append(fact("no_groups"))
     links = reading.first(("r1_hccl", lambda path, remark: read_r1_hccl(path, rank, remark)))
     if not steps.num_rows and "r1_step_trace" not in reading.source.files:
-        reading.problem("no step times", "step_trace_raw_*_detail_time.csv", "collect it from its host")
+        reading.problem(
+            fact("no_step_times_of_rank"), "step_trace_raw_*_detail_time.csv", "collect_from_host"
+        )
     operators = reading.first(
         ("r1_aicore", lambda path, remark: read_r1_operators(path, rank, remark)),
         ("r1_gpu_operators", lambda path, remark: read_r1_operators(path, rank, remark)),

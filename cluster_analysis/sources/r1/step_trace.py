@@ -22,6 +22,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.csv_text import REPEAT_MARK, read_all_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 AVERAGE_ROW = "-"
 _START, _END = "_start_point", "_end_point"
@@ -35,14 +36,11 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    # A line is checked against its own sum, so a last one without its end is taken where that holds.
-    text = read_all_columns(path, remark, keep_last=True)
+    text = _read_text(path, remark)
     if not {"step_num", "total", "iteration_interval"} <= set(text.column_names):
-        raise BadFileError(
-            "its header is not that of a step trace (step_num, …, total, …, iteration_interval, …)"
-        )
+        raise BadFileError(fact("header_not_step_trace"))
     if text.num_rows == 0:
-        raise BadFileError("it has a header and no step")
+        raise BadFileError(fact("no_step_in_it"))
     iterations = _iterations(text, rank, remark)
     is_step = pc.is_valid(iterations["step"])
     _compare_with_average(iterations, note)
@@ -50,6 +48,22 @@ def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> t
     once = without_repeated_steps(iterations, remark)
     is_once = pc.is_in(collectives["step"], value_set=once["step"].combine_chunks().drop_null())
     return _with_true_totals(once, remark), collectives.filter(is_once)
+
+
+def _read_text(path: Path, remark: Remark) -> pa.Table:
+    """Return the lines as text. A last one without its end is taken where its parts still add up.
+
+    Only where it ends with one of these parts: of a column behind them nobody knows whether it was cut.
+    """
+    text = read_all_columns(path, remark, keep_last=True)
+    if path.read_bytes().endswith((b"\n", b"\r")):
+        return text
+    row = text.slice(text.num_rows - 1).to_pylist()[0] if text.num_rows else {}
+    cells = [row.get(name) or "" for name in ("total", "iteration_interval", "fp_and_bp", "tail")]
+    is_whole = text.column_names[-1] == "tail" and all(cell.strip().isdecimal() for cell in cells)
+    if is_whole and abs(int(cells[0]) - sum(map(int, cells[1:]))) <= _TOLERANCE_US * numbers.TICKS_PER_US:
+        return text
+    return read_all_columns(path, remark)
 
 
 def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
@@ -72,7 +86,7 @@ def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
         ticks, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.divide(ticks, numbers.TICKS_PER_US)
         if n_bad:
-            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
     return pa.table(columns, schema=schema.ITERATIONS)
 
 
@@ -86,7 +100,7 @@ def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
     damaged = pc.and_(pc.fill_null(off, True), is_step)
     n_damaged = pc.sum(damaged).as_py() or 0
     if n_damaged:
-        remark(left_out(n_damaged, "step", "that is not the sum of its parts"))
+        remark(left_out(n_damaged, "step", "not_sum_of_parts"))
     return iterations.filter(pc.invert(damaged))
 
 
@@ -105,20 +119,16 @@ def _compare_with_average(iterations: pa.Table, note: Remark) -> None:
     with_first = [pc.mean(steps[name]).as_py() for name in columns]
     if any(_close(said, means) for means in (without_first, with_first)):
         return
-    note(
-        f"its average row says {_ms(said)} for interval / forward-backward / tail, but the "
-        f"{steps.num_rows} steps it holds average {_ms(without_first)} without the first; the steps are used"
-    )
+    seen = tuple(_ms(without_first))
+    note(fact("average_row_differs", said_ms=tuple(_ms(said)), n_steps=steps.num_rows, seen_ms=seen))
 
 
 def _close(left: list[float], right: list[float | None]) -> bool:
     return all(b is not None and abs(a - b) <= _TOLERANCE_US for a, b in zip(left, right, strict=True))
 
 
-def _ms(values: list[float] | list[float | None]) -> str:
-    return (
-        " / ".join("-" if value is None else f"{value / numbers.US_PER_MS:.5f}" for value in values) + " ms"
-    )
+def _ms(values: list[float] | list[float | None]) -> list[float | None]:
+    return [None if value is None else value / numbers.US_PER_MS for value in values]
 
 
 def _collectives(text: pa.Table, rank: int, iterations: pa.Table) -> pa.Table:

@@ -10,6 +10,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 _COLUMNS = {"total_us": "Time(us)", "avg_us": "Avg(us)", "min_us": "Min(us)", "max_us": "Max(us)"}
 
@@ -23,7 +24,7 @@ def read_api_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
     text = read_columns(path, ("Level", "API Name", "Count", *_COLUMNS.values()), remark)
     missing = {"API Name", "Count", "Time(us)"} - set(text.column_names)
     if missing:
-        raise BadFileError(f"it has no column {', '.join(sorted(missing))}")
+        raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, text.num_rows, pa.int32()),
         "level": numbers.encoded(
@@ -33,5 +34,5 @@ def read_api_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
     }
     measured, n_bad = numbers.counts_and_times(text, _COLUMNS)
     if n_bad:
-        remark(left_out(n_bad, "cell", "without a number"))
+        remark(left_out(n_bad, "cell", "no_number"))
     return pa.table({**columns, **measured}, schema=schema.APIS)

@@ -38,6 +38,7 @@ from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
 from cluster_analysis.sources.text.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 
 class _Time(msgspec.Struct, gc=False, frozen=True):
@@ -159,8 +160,12 @@ class _Rows:
             row, transport = divmod(error.place, len(TRANSPORTS))
             offset = content.find(bytes(entries[error.place]))
             raise BadFileError(
-                f"not of the expected form in {TRANSPORTS[transport]} of {self._keys[row]!r}, "
-                f"which begins at byte {offset}: {error}"
+                fact(
+                    "not_of_form_in",
+                    place=f"{TRANSPORTS[transport]} of {self._keys[row]!r}",
+                    byte=offset,
+                    detail=str(error),
+                )
             ) from error
 
     def _add_times(self, times: Sequence[_Time]) -> None:

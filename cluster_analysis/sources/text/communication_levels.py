@@ -16,6 +16,7 @@ import msgspec
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.text.json_text import decode, decode_part
+from cluster_run.facts import Fact, fact
 
 _Op = TypeVar("_Op")
 
@@ -24,7 +25,7 @@ _STEPS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict
 _NEXT_STEP = re.compile(rb'\}\s*,\s*"((?:step[ _]?)?\d{1,18})"\s*:\s*\{', re.IGNORECASE)
 _P2P = "p2p"
 _LEVELS = {_P2P, "collective"}
-_CUT_OFF = ("truncated", "filled with NUL")
+_CUT_OFF = ("truncated", "filled_with_nul")
 
 
 class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True, forbid_unknown_fields=True):
@@ -106,14 +107,13 @@ def levels_by_step(
         elif not key.startswith(names.TOTAL_PREFIX):
             no_steps.append(key)
     if no_steps:
-        remark(_left_out(no_steps, "no step"))
+        remark(_left_out(no_steps, "no_step"))
     if no_levels:
-        remark(_left_out(no_levels, "neither p2p nor collective"))
+        remark(_left_out(no_levels, "no_level"))
 
 
-def _left_out(keys: list[str], what: str) -> str:
-    more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
-    return f"left out: {keys[0]!r}{more}, which {'are' if more else 'is'} {what}"
+def _left_out(keys: list[str], what: str) -> Fact:
+    return fact("keys_left_out", first=repr(keys[0]), n_keys=len(keys), what=what)
 
 
 def _levels(
@@ -155,7 +155,7 @@ def whole_steps(content: bytes, error: BadFileError, remark: Remark) -> bytes:
         BadFileError: `error`, where the file was not cut off, or in its first step.
     """
     places = list(_NEXT_STEP.finditer(content))
-    if not places or not error.message.startswith(_CUT_OFF):
+    if not places or error.why.kind not in _CUT_OFF:
         raise error
-    remark(f"{error.message}: it says nothing of {places[-1].group(1).decode()} and what followed")
+    remark(error.why, fact("says_nothing_from", step=places[-1].group(1).decode()))
     return content[: places[-1].start() + 1] + b"}"

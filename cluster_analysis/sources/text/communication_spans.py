@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step
 from cluster_analysis.tables.schema import OPERATOR_SPANS
 
@@ -32,7 +33,7 @@ def operator_spans(content: bytes, n_skipped: int, rank: int, steps: frozenset[i
     keys: list[str] = []
     places: list[tuple[int, int]] = []
     addresses, lengths = array("q"), array("i")
-    for step, _, ops in operators_by_step(content, _VIEWS, _say_nothing):
+    for step, _, ops in operators_by_step(content, _VIEWS, unheard):
         if steps is not None and step not in steps:
             continue
         for key in [key for key in ops if key.startswith(names.TOTAL_PREFIX)]:
@@ -52,7 +53,3 @@ def operator_spans(content: bytes, n_skipped: int, rank: int, steps: frozenset[i
         "length": pa.array(np.frombuffer(lengths, np.int32)),
     }
     return pa.table(columns, schema=OPERATOR_SPANS)
-
-
-def _say_nothing(_sentence: str) -> None:
-    """It is remarked when the operators themselves are read."""

@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.json_text import read_bytes
+from cluster_run.facts import fact
 
 #: Between a name and the number of its repetition in the header.
 REPEAT_MARK = "#"
@@ -35,7 +36,7 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     by_folded = {_folded(name): name for name in reversed(header)}
     found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
     if not found:
-        raise BadFileError(f"none of the expected columns is in its header: {','.join(header)[:200]}")
+        raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
     table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
     return pa.table({name: table[column].combine_chunks() for name, column in found.items()})
 
@@ -76,12 +77,12 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
         if content.count(b"\n") <= 1 and "Empty" in str(error):
             return pa.table({name: pa.array([], pa.string()) for name in columns})
-        raise BadFileError(f"not a readable CSV file: {_first_line(error)}") from error
+        raise BadFileError(fact("not_csv", detail=_first_line(error))) from error
     if len(content) <= _RETRIED_BYTES and any(length > len(header) for length in skipped):
         # Some may end in commas only, which the other reader takes.
         return _parse_small(content, header, columns, remark)
     if skipped:
-        remark(left_out(len(skipped), "line", "with another number of cells than the header"))
+        remark(left_out(len(skipped), "line", "other_number_of_cells"))
     return table.combine_chunks()
 
 
@@ -90,10 +91,10 @@ def _parse_small(content: bytes, header: list[str], columns: list[str], remark: 
     try:
         lines = [cells for cells in csv.reader(io.StringIO(content.decode(), newline="")) if cells]
     except csv.Error as error:
-        raise BadFileError(f"not a readable CSV file: {error}") from error
+        raise BadFileError(fact("not_csv", detail=str(error))) from error
     rows = [whole for whole in (_of_length(cells, len(header)) for cells in lines[1:]) if whole is not None]
     if len(rows) < len(lines) - 1:
-        remark(left_out(len(lines) - 1 - len(rows), "line", "with another number of cells than the header"))
+        remark(left_out(len(lines) - 1 - len(rows), "line", "other_number_of_cells"))
     positions = {name: header.index(name) for name in columns}
     return pa.table(
         {name: pa.array([cells[at] for cells in rows], pa.string()) for name, at in positions.items()}
@@ -118,7 +119,7 @@ def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:
         if not content.isascii():
             content.decode()
     except UnicodeDecodeError as error:
-        raise BadFileError(f"not UTF-8 at byte {error.start}") from error
+        raise BadFileError(fact("not_utf8", byte=error.start)) from error
     return content if keep_last and b"\n" in content else _without_unfinished_line(content, remark)
 
 
@@ -127,8 +128,8 @@ def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
         return content
     end = content.rfind(b"\n") + 1
     if end == 0:
-        raise BadFileError(f"truncated at byte {len(content)}: its first line has no end")
-    remark(f"truncated at byte {len(content)}: the last line has no end, and was left out")
+        raise BadFileError(fact("truncated_first_line", byte=len(content)))
+    remark(fact("truncated_last_line", byte=len(content)))
     return content[:end]
 
 

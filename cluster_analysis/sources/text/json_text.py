@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from cluster_analysis.sources.errors import BadFileError
+from cluster_run.facts import Fact, fact
 
 _T = TypeVar("_T")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -30,9 +31,9 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BadFileError(f"cannot be read: {error.strerror or error}") from error
+        raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
     if not content.strip():
-        raise BadFileError("empty (0 bytes)" if not content else f"nothing but blanks ({len(content)} bytes)")
+        raise BadFileError(fact("blank", n_bytes=len(content)) if content else fact("empty"))
     rest = content.removeprefix(_BOM)
     return rest, len(content) - len(rest)
 
@@ -46,7 +47,7 @@ def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
-        raise BadFileError(f"not of the expected form: {error}") from error
+        raise BadFileError(fact("not_of_form", detail=str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadFileError(_why_malformed(bytes(content), error)) from error
 
@@ -61,24 +62,22 @@ def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         offset = content.find(bytes(raw))
-        raise BadFileError(
-            f"not of the expected form in {key!r}, which begins at byte {offset}: {error}"
-        ) from error
+        raise BadFileError(fact("not_of_form_in", place=repr(key), byte=offset, detail=str(error))) from error
 
 
-def _why_malformed(content: bytes, error: Exception) -> str:
+def _why_malformed(content: bytes, error: Exception) -> Fact:
     text = str(error)
     found = _BYTE.search(text)
     if content.startswith(_UTF16):
-        return "UTF-16, and not UTF-8"
+        return fact("utf16")
     is_at_end = found is not None and int(found.group(1)) >= len(content)
     if "truncated" in text or (is_at_end and "trailing" not in text):
-        return f"truncated at byte {len(content)}"
+        return fact("truncated", byte=len(content))
     padding = content.rstrip(b"\0")
     if len(padding) < len(content):
-        return f"filled with NUL from byte {len(padding)} of {len(content)}"
+        return fact("filled_with_nul", byte=len(padding), n_bytes=len(content))
     if isinstance(error, UnicodeDecodeError):
-        return f"not UTF-8 at byte {error.start}"
+        return fact("not_utf8", byte=error.start)
     if found:
-        return f"not JSON at byte {found.group(1)} of {len(content)}: {text}"
-    return f"not JSON: {text}"
+        return fact("not_json_at", byte=int(found.group(1)), n_bytes=len(content), detail=text)
+    return fact("not_json", detail=text)

@@ -1,25 +1,42 @@
-"""kernel_details.csv: one row a kernel, in µs. Read where op_statistic.csv is missing, and summed like it.
+"""kernel_details.csv: one row a kernel, in µs. Read where op_statistic.csv is missing, and summed like it;
+and by name and shapes, streamed then, since a rank may have hundreds of MB of it.
 
 Its rows of communication stand in for communication.json, which captures of Level0 do not have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.kernel_groups import KernelSums
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
 _DECIMALS = 3
 #: Begin of a group's name that means something for one rank only.
 OWN_GROUP_PREFIX = "rank:"
+
+_BLOCK_BYTES = 8 * 1024 * 1024
+#: Column of the file for each key of KERNELS, and for the two times.
+_COLUMNS = {
+    "op_type": "Type",
+    "core_type": "Accelerator Core",
+    "name": "Name",
+    "input_shapes": "Input Shapes",
+    "output_shapes": "Output Shapes",
+    "op_state": "OP State",
+}
+_DURATION, _WAIT = "Duration(us)", "Wait Time(us)"
 
 
 def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -30,10 +47,10 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     text = read_columns(path, ("Type", "Accelerator Core", "Duration(us)"), remark)
     if text.num_columns < 3:
-        raise BadFileError("it lacks one of the columns Type, Accelerator Core, Duration(us)")
+        raise BadFileError(fact("lacks_one_column", columns=("Type", "Accelerator Core", "Duration(us)")))
     durations, n_bad = numbers.to_float64(text["Duration(us)"])
     if n_bad:
-        remark(left_out(n_bad, "duration", "without a number"))
+        remark(left_out(n_bad, "duration", "no_number"))
     kernels = pa.table({"type": text["Type"], "core": text["Accelerator Core"], "us": durations})
     is_kernel = pc.invert(pc.is_in(kernels["core"], value_set=_COMMUNICATION))
     kernels = kernels.filter(pc.and_(is_kernel, pc.is_valid(kernels["us"])))
@@ -93,3 +110,68 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
         schema=schema.COLLECTIVES,
     )
     return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
+
+
+def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return KERNELS of one rank; None where the file lacks a column. Memory does not grow with the file.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    header = _header(path)
+    if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
+        return None
+    sums = KernelSums()
+    n_bad = 0
+    for text in _blocks(path, header):
+        durations, bad = numbers.to_float64(text[_DURATION])
+        n_bad += bad
+        waits = numbers.to_float64(text[_WAIT])[0] if _WAIT in header else pa.nulls(len(text), pa.float64())
+        columns = {
+            key: pc.replace_substring(text[name], '"', "") if name in header else pa.repeat("", len(text))
+            for key, name in _COLUMNS.items()
+        }
+        block = pa.table({**columns, "us": durations, "wait_us": waits})
+        is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
+        sums.add(block.filter(pc.and_(is_kernel, pc.is_valid(block["us"]))))
+    if n_bad:
+        remark(left_out(n_bad, "duration", "no_number"))
+    return sums.table(rank)
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as stream:
+            line = stream.readline()
+    except OSError as error:
+        raise BadFileError(fact("unreadable", detail=str(error.strerror))) from error
+    try:
+        return [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
+    except UnicodeDecodeError as error:
+        raise BadFileError(fact("not_utf8", byte=error.start)) from error
+
+
+def _blocks(path: Path, header: list[str]) -> Iterator[pa.Table]:
+    if len(set(header)) < len(header):
+        raise BadFileError(fact("not_csv", detail="two columns have one name"))
+    wanted = [name for name in (*_COLUMNS.values(), _DURATION, _WAIT) if name in header]
+    try:
+        reader = pa_csv.open_csv(
+            path,
+            read_options=pa_csv.ReadOptions(
+                use_threads=False, column_names=header, skip_rows=1, block_size=_BLOCK_BYTES
+            ),
+            # How many lines are left out is told by whoever reads the file for its sums.
+            parse_options=pa_csv.ParseOptions(invalid_row_handler=lambda _: "skip"),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=wanted,
+                column_types={name: pa.string() for name in wanted},
+                strings_can_be_null=False,
+            ),
+        )
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+    except pa.ArrowInvalid as error:
+        if "Empty" in str(error):
+            return
+        raise BadFileError(fact("not_csv", detail=str(error).splitlines()[0][:300])) from error

@@ -101,7 +101,7 @@ class _Rows:
                 self._links.append(link)
         self._places.append((step, filed_p2p, len(self._keys) - n_before))
         if n_bad:
-            self._remark(left_out(n_bad, "link", f"of step {step} not named source-destination"))
+            self._remark(left_out(n_bad, "link", "not_source_destination", step=step))
 
     def table(self, rank: int) -> pa.Table:
         """Return all rows as LINKS."""

@@ -16,6 +16,7 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.names import as_group_hash
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables.model import DeclaredGroup, RankMetadata
+from cluster_run.facts import fact
 from cluster_run.findings import ParallelSizes
 from cluster_run.ids import Rank
 
@@ -87,7 +88,7 @@ def parse_metadata(content: bytes) -> RankMetadata:
         {rank for one in groups for rank in one.global_ranks} | ({world_size - 1} if world_size else set())
     )
     if named and not 0 <= named[0] <= named[-1] < numbers.MAX_RANKS:
-        raise BadFileError(f"it names rank {named[0] if named[0] < 0 else named[-1]}, which no job has")
+        raise BadFileError(fact("impossible_rank", named=named[0] if named[0] < 0 else named[-1]))
     return RankMetadata(
         parallel=ParallelSizes(**sizes),
         world_size=world_size,

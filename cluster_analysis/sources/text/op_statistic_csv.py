@@ -10,6 +10,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 _TEXT = schema.OPERATORS.field("op_type").type
 _TIMES = {
@@ -29,7 +30,7 @@ def read_op_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
     text = read_columns(path, ("OP Type", "Core Type", "Count", *_TIMES.values()), remark)
     missing = {"OP Type", "Count", "Total Time(us)"} - set(text.column_names)
     if missing:
-        raise BadFileError(f"it has no column {', '.join(sorted(missing))}")
+        raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, text.num_rows, pa.int32()),
         "op_type": text["OP Type"].combine_chunks().dictionary_encode().cast(_TEXT),
@@ -39,5 +40,5 @@ def read_op_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
     }
     measured, n_bad = numbers.counts_and_times(text, _TIMES)
     if n_bad:
-        remark(left_out(n_bad, "cell", "without a number"))
+        remark(left_out(n_bad, "cell", "no_number"))
     return pa.table({**columns, **measured}, schema=schema.OPERATORS)

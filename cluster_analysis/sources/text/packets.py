@@ -57,7 +57,7 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
     order = np.argsort(codes, kind="stable")
     is_bad = np.isnan(sizes[size_places[order]])
     if is_bad.any():
-        remark(left_out(int(is_bad.sum()), "packet size", "without a number"))
+        remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
         order = order[~is_bad]
     if not len(order):
         return schema.empty(schema.PACKETS)

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.measured import MEASURED_STEPS, NEEDED_STEPS, without_negative
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 #: Column of the file for each column of STEPS.
 COLUMNS = {
@@ -39,9 +40,9 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     text = read_columns(path, ("Step", *COLUMNS.values()), remark)
     if "Computing" not in text.column_names:
-        raise BadFileError("it has no column Computing")
+        raise BadFileError(fact("no_column", columns=("Computing",)))
     if text.num_rows == 0:
-        raise BadFileError("it has a header and no step")
+        raise BadFileError(fact("no_step_in_it"))
     steps = without_negative(_steps_from_text(text, rank, remark), MEASURED_STEPS, remark)
     return without_repeated_steps(steps, remark)
 
@@ -52,7 +53,7 @@ def read_device_of_steps(path: Path) -> int | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_columns(path, ("Step", "Device_id"), lambda _: None)
+    text = read_columns(path, ("Step", "Device_id"), unheard)
     found = set(text["Device_id"].to_pylist()) if "Device_id" in text.column_names else set()
     (cell,) = found if len(found) == 1 else ("",)
     return int(cell) if cell and cell.strip().isdecimal() else None
@@ -68,7 +69,7 @@ def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
         columns[name], n_bad = numbers.to_float64(text[column])
         n_bad = columns[name].null_count if name in NEEDED_STEPS else n_bad
         if n_bad:
-            remark(left_out(n_bad, "cell", f"of column {column} without a number"))
+            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
     table = pa.table(columns, schema=schema.STEPS)
     return table.filter(pc.is_valid(table["step"]))
 
@@ -80,5 +81,5 @@ def _steps(text: pa.Table, remark: Remark) -> pa.Array:
     steps = [numbers.parse_step(cell) for cell in cells]
     bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
     if bad:
-        remark(left_out(len(bad), "row", f"without a step number ({bad[0][:40]!r})"))
+        remark(left_out(len(bad), "row", "no_step_number_but", text=repr(bad[0][:40])))
     return pa.array(steps, pa.int64())

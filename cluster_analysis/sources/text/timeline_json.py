@@ -17,6 +17,7 @@ import pyarrow as pa
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 #: Role of a timeline's file; its further slices are `prof_timeline/1` and so on.
 TIMELINE = "prof_timeline"
@@ -66,7 +67,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
     expected = [-1] if len(paths) == 1 and slice_number(paths[0]) < 0 else list(range(len(paths)))
     found = [slice_number(path) for path in paths]
     if found != expected:
-        raise BadFileError(f"slices {', '.join(map(str, found))} are not a whole timeline", "export it again")
+        raise BadFileError(fact("not_a_whole_timeline", slices=tuple(found)), "export_again")
     sums = dict.fromkeys(_COLUMNS.values(), 0.0)
     begins: list[float] = []
     ends: list[float] = []
@@ -80,7 +81,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
         begins.append(begin)
         ends.append(begin + length)
     if n_bad:
-        remark(left_out(n_bad, "event", "without a time"))
+        remark(left_out(n_bad, "event", "no_time"))
     if not begins:
         return None
     row = {
@@ -101,7 +102,9 @@ def _overlap_events(paths: Sequence[Path]) -> Iterator[_Event]:
         try:
             events = decode(read_bytes(path), _EVENTS)
         except BadFileError as error:
-            raise BadFileError(f"{path.name}: {error.message}", error.advice) from error
+            raise BadFileError(
+                fact("of_part", part=path.name), error.advice_kind, error.why, *error.also
+            ) from error
         processes |= {
             event.pid
             for event in events

@@ -10,6 +10,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
+from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import OUTPUT, STEP_ROW, step_csv, write_analysis_db, write_capture
 from tests.analysis.sources.test_r1 import STEP_1, STEP_2, trace
 
@@ -100,7 +101,7 @@ def test_the_r1_files_that_mindspore_2_2_writes_beside_its_captures_are_not_read
         write_capture(tmp_path / "profiler", rank, f"rank-{rank}_20250109123456_ascend_ms", has_info=False)
     capture = discover(tmp_path)
     assert [source.kind for source in capture.sources] == ["ascend_ms/text", "ascend_ms/text"]
-    assert capture.notes == ("2 mindspore_r1 captures beside richer ones of the same run are not read",)
+    assert notes_of(capture) == ("2 mindspore_r1 captures beside richer ones of the same run are not read",)
     assert capture.problems == ()
 
 
@@ -109,7 +110,7 @@ def test_ranks_that_the_rank_table_has_and_the_disk_has_not_are_told(tmp_path: P
     write_capture(run / "cluster_profiler/1/profiler", 1)
     capture = discover(run)
     assert capture.expected_ranks == (0, 1, 2, 3)
-    assert [problem.reason for problem in capture.problems] == ["no profiler data of 3 of 4 ranks: 0,2-3"]
+    assert [reason(problem) for problem in capture.problems] == ["no profiler data of 3 of 4 ranks: 0,2-3"]
 
 
 def test_ranks_that_only_the_metadata_knows_are_expected_too(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_ranks_are_counted_without_gaps_so_one_in_between_is_missing(tmp_path: P
         write_capture(tmp_path, rank)
     capture = discover(tmp_path)
     assert capture.expected_ranks == (4, 5, 6, 7, 8)
-    assert [problem.reason for problem in capture.problems] == ["no profiler data of 2 of 5 ranks: 6-7"]
+    assert [reason(problem) for problem in capture.problems] == ["no profiler data of 2 of 5 ranks: 6-7"]
 
 
 def test_wrapper_directories_of_the_dynamic_profiler_are_windows(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_wrapper_directories_of_the_dynamic_profiler_are_windows(tmp_path: Path)
     capture = discover(tmp_path, "start2_stop5")
     assert first_steps(capture) == {0: 2, 1: 2}
     assert {source.capture for source in capture.sources} == {"start2_stop5"}
-    assert "2 captures found" in capture.notes[0]
+    assert "2 captures found" in notes_of(capture)[0]
 
 
 @pytest.fixture
@@ -156,9 +157,9 @@ def test_the_newest_window_with_most_ranks_is_taken_and_the_other_noted(two_wind
     assert capture.problems == ()
     assert (
         "2 captures found: 20250101120000000, 20250101130000000; 20250101120000000 is analysed"
-        in capture.notes[0]
+        in notes_of(capture)[0]
     )
-    assert capture.notes[1] == "capture 20250101130000000 lacks rank 3"
+    assert notes_of(capture)[1] == "capture 20250101130000000 lacks rank 3"
 
 
 def test_another_window_is_chosen_by_a_part_of_its_name(two_windows: Path) -> None:
@@ -213,7 +214,7 @@ def test_names_of_hosts_in_names_of_captures_are_not_shown(tmp_path: Path) -> No
     (tmp_path / "secret_7_20250109123456783_ascend_pt").mkdir()
     capture = discover(tmp_path)
     assert capture.problems
-    assert "secret" not in str((capture.problems, capture.notes))
+    assert "secret" not in str((capture.problems, notes_of(capture)))
 
 
 def test_a_database_named_by_rank_needs_no_profiler_info(tmp_path: Path) -> None:
@@ -265,7 +266,7 @@ def test_a_rank_table_with_a_rank_that_no_job_has_is_a_problem(tmp_path: Path) -
     write_capture(run / "cluster_profiler/1/profiler", 0)
     capture = discover(run)
     assert capture.expected_ranks == (0,)
-    assert [problem.reason for problem in capture.problems] == [
+    assert [reason(problem) for problem in capture.problems] == [
         "it names rank or device 100000000000, which no job has"
     ]
 
@@ -305,7 +306,7 @@ def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
     }
     (tmp_path / "manifest.json").write_text(json.dumps(document))
     problems = discover(tmp_path).problems
-    assert [(problem.host, problem.reason) for problem in problems] == [
+    assert [(problem.host, reason(problem)) for problem in problems] == [
         ("2", "not collected: connection refused")
     ]
 

@@ -9,6 +9,7 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_run.errors import InputError
 from tests.analysis.runs import captures, write_small_run
+from tests.analysis.said import reason
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_an_archive_in_place_of_a_rank_is_a_problem(tmp_path: Path) -> None:
     packed = captures(run)[3]
     packed.rename(packed.with_name("away"))
     packed.with_name(packed.name + ".tar.gz").write_bytes(b"x")
-    assert any("archive" in one.reason for one in discover(run).problems)
+    assert any("archive" in reason(one) for one in discover(run).problems)
 
 
 def test_merged_output_beside_captures_is_no_problem(tmp_path: Path) -> None:

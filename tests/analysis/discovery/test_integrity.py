@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery.discover import discover
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, write_capture
 
 
@@ -36,7 +37,7 @@ def capture(tmp_path: Path) -> Path:
 
 def problems(capture: Path) -> list[tuple[int | None, str, str]]:
     root = capture.parents[3]
-    return [(one.rank, one.file, one.reason) for one in discover(root).problems]
+    return [(one.rank, one.file, reason(one)) for one in discover(root).problems]
 
 
 def test_a_file_that_is_shorter_than_when_it_was_collected_is_told(capture: Path) -> None:

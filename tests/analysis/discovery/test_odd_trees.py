@@ -15,6 +15,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank
 from tests.analysis.discovery.test_discover import first_steps, ranks_of, run_directory, write_r1
+from tests.analysis.said import advice, notes_of, reason
 from tests.analysis.sources.builders import LINKS, OPS, OUTPUT, STEP_ROW, step_csv, write_capture
 
 
@@ -45,7 +46,7 @@ def runs(tmp_path: Path) -> Path:
 def test_of_several_runs_the_newest_whole_one_is_analysed_and_the_others_noted(runs: Path) -> None:
     capture = discover(runs)
     assert first_steps(capture) == {0: 2, 1: 2, 2: 2, 3: 2}
-    assert capture.notes == (
+    assert notes_of(capture) == (
         "3 runs found: first, second, third; second is analysed (--capture takes another, or give its "
         "directory)",
     )
@@ -58,7 +59,7 @@ def test_ranks_of_two_runs_are_never_mixed(runs: Path) -> None:
     shutil.rmtree(runs / "first")
     capture = discover(runs)
     assert first_steps(capture) == {0: 2, 2: 2, 3: 2}
-    assert [problem.reason for problem in capture.problems] == ["no profiler data of 1 of 4 ranks: 1"]
+    assert [reason(problem) for problem in capture.problems] == ["no profiler data of 1 of 4 ranks: 1"]
 
 
 def test_another_run_is_chosen_by_its_name(runs: Path) -> None:
@@ -73,7 +74,7 @@ def test_the_only_run_below_a_path_has_its_rank_table(runs: Path) -> None:
     capture = discover(runs.parent)
     assert capture.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
     assert capture.addresses == {"1": "10.0.0.1", "2": "10.0.0.2"}
-    assert capture.notes == ()
+    assert notes_of(capture) == ()
 
 
 def test_a_part_of_an_r1_run_has_the_ranks_of_its_rank_table_and_not_its_device_ids(tmp_path: Path) -> None:
@@ -85,16 +86,16 @@ def test_a_part_of_an_r1_run_has_the_ranks_of_its_rank_table_and_not_its_device_
     assert ranks_of(capture) == [2, 3]
     assert capture.hosts[Rank(2)] == HostId("2")
     (problem,) = capture.problems
-    assert problem.reason == "no profiler data of 2 of 4 ranks: 0-1"
-    assert problem.advice == "give the directory that holds the captures of all ranks"
+    assert reason(problem) == "no profiler data of 2 of 4 ranks: 0-1"
+    assert advice(problem) == "give the directory that holds the captures of all ranks"
 
 
 def test_one_rank_of_a_job_says_to_give_the_directory_of_all(tmp_path: Path) -> None:
     metadata = {"distributed_args": {"world_size": 4}}
     capture = discover(write_capture(tmp_path, 2, metadata=metadata))
     (problem,) = capture.problems
-    assert problem.reason == "no profiler data of 3 of 4 ranks: 0-1,3"
-    assert problem.advice == "give the directory that holds the captures of all ranks"
+    assert reason(problem) == "no profiler data of 3 of 4 ranks: 0-1,3"
+    assert advice(problem) == "give the directory that holds the captures of all ranks"
 
 
 def test_names_may_hold_spaces_line_ends_and_chinese(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_capture_that_is_a_link_to_nowhere_is_told(tmp_path: Path, target: str
     capture = discover(tmp_path)
     assert ranks_of(capture) == [0]
     (problem,) = capture.problems
-    assert (problem.file, problem.reason) == (
+    assert (problem.file, reason(problem)) == (
         "*_7_20250101000000000_ascend_pt",
         "cannot be listed: it is a link that leads nowhere",
     )
@@ -143,8 +144,8 @@ def test_a_capture_that_is_still_written_names_what_is_not_there_yet(tmp_path: P
     assert ranks_of(capture) == [0, 2]
     (problem,) = capture.problems
     assert problem.rank == 1
-    assert "not parsed" in problem.reason
-    told = {one.file: one.reason for one in read_rank(capture.sources[1]).problems}
+    assert "not parsed" in reason(problem)
+    told = {one.file: reason(one) for one in read_rank(capture.sources[1]).problems}
     assert told == {
         "communication.json": f"truncated at byte {len(text) // 2}",
         "step_trace_time.csv": "no step times",
@@ -156,10 +157,11 @@ import sys
 from pathlib import Path
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sentences.problems import reason
 capture = discover(Path(sys.argv[1]))
 problems = [*capture.problems, *(one for source in capture.sources for one in read_rank(source).problems)]
 for one in problems:
-    print(one.host, one.rank, one.file, one.reason, sep=" | ")
+    print(one.host, one.rank, one.file, reason(one).en, sep=" | ")
 """
 
 

@@ -9,6 +9,7 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import LINKS, OPS, op_json, write_capture
 from tests.analysis.sources.hand_made_databases import profiler_db
 
@@ -114,7 +115,7 @@ def test_a_timeline_without_one_of_its_slices_is_told_and_gives_no_step_times(tm
     )
     tables = read_rank(discover(tmp_path).sources[0])
     assert tables.steps.num_rows == 0
-    assert "slices 0, 2 are not a whole timeline" in tables.problems[0].reason
+    assert "slices 0, 2 are not a whole timeline" in reason(tables.problems[0])
 
 
 def test_of_two_exports_of_a_timeline_the_newest_is_read_sliced_or_not(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_without_a_rank_table_they_are_counted_by_host_and_device_and_that_is_to
     capture = discover(tmp_path)
     assert [(source.rank, source.device) for source in capture.sources] == [(0, 0), (1, 1), (2, 0), (3, 1)]
     (problem,) = capture.problems
-    assert "no capture knows its rank" in problem.reason
+    assert "no capture knows its rank" in reason(problem)
 
 
 def test_raw_prof_data_that_was_not_exported_says_what_to_run(tmp_path: Path) -> None:

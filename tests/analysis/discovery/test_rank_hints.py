@@ -14,6 +14,7 @@ from cluster_analysis.discovery.discover import discover
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import run_directory, write_r1
 from tests.analysis.discovery.test_prof import write_prof
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, write_capture, write_info
 from tests.analysis.sources.hand_made_databases import profiler_db
 
@@ -106,7 +107,7 @@ def test_names_of_different_ranks_in_one_capture_are_told(tmp_path: Path) -> Non
     found = discover(tmp_path)
     assert [source.rank for source in found.sources] == [0]
     (problem,) = found.problems
-    assert problem.reason == (
+    assert reason(problem) == (
         f"its names disagree: profiler_info_0.json says rank 0, {capture.name} says rank 3; rank 0 is used"
     )
 
@@ -120,7 +121,7 @@ def test_databases_of_several_ranks_in_one_capture_are_told(tmp_path: Path) -> N
     found = discover(tmp_path)
     (source,) = found.sources
     assert (source.rank, Path(source.files["profiler_db"]).name) == (2, "ascend_pytorch_profiler_2.db")
-    assert "3 profiler databases are in it" in found.problems[0].reason
+    assert "3 profiler databases are in it" in reason(found.problems[0])
 
 
 def test_captures_beside_an_output_directory_are_found(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_captures_beside_an_output_directory_are_found(tmp_path: Path) -> None:
     (tmp_path / OUTPUT).mkdir()
     found = discover(tmp_path)
     assert [source.rank for source in found.sources] == [0, 1]
-    assert [problem.reason for problem in found.problems] == ["nothing that can be analysed is in it"]
+    assert [reason(problem) for problem in found.problems] == ["nothing that can be analysed is in it"]
 
 
 def test_a_size_of_thousands_of_digits_is_no_traceback(tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_a_prof_capture_of_two_devices_is_told_and_left_out(tmp_path: Path) -> N
     (prof / "device_2").mkdir()
     found = discover(tmp_path)
     assert [source.rank for source in found.sources] == [0]
-    assert found.problems[0].reason == "it holds 2 devices, and its files do not tell them apart"
+    assert reason(found.problems[0]) == "it holds 2 devices, and its files do not tell them apart"
 
 
 def test_of_cluster_analyses_in_two_parallel_modes_the_newest_is_read_and_the_other_told(
@@ -229,4 +230,4 @@ def test_of_cluster_analyses_in_two_parallel_modes_the_newest_is_read_and_the_ot
     assert Path(found.sources[0].files["r1_cluster_analyse"]).name.startswith(
         "ascend_cluster_analyse_pipeline"
     )
-    assert "ascend_cluster_analyse_data-parallel_1_4_0.csv not read" in found.problems[0].reason
+    assert "ascend_cluster_analyse_data-parallel_1_4_0.csv not read" in reason(found.problems[0])

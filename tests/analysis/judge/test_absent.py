@@ -5,6 +5,7 @@ from __future__ import annotations
 from cluster_analysis.judge.absent import wait_for_absent
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.sentences.notes import note
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
@@ -17,8 +18,11 @@ def test_a_long_wait_for_a_rank_without_files_is_an_open_question_if_nothing_exp
     result = judged(SPEC, "retransmission:4000@13-8")
     view = build_view(result.evidence, result.topology)
     (question,) = open_questions(view, result.evidence, (), Thresholds())
-    assert "waiting for ranks without files, or for the network" in question
-    assert question.endswith("for rank 15; collect them too")
+    assert question.kind == "waits_for_absent"
+    assert question["ranks"] == (15,)
+    said = note(question).en
+    assert "waiting for ranks without files, or for the network" in said
+    assert said.endswith("for rank 15; collect them too")
     assert open_questions(view, result.evidence, result.alarms, Thresholds()) == []
 
 

@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster_analysis.judge.cost.attribution import blame, chain
+from cluster_analysis.judge.cost.attribution import blame
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.sentences.chains import chain
 from tests.analysis.jobs import SMALL, Judged, judged
 
 
@@ -23,11 +24,11 @@ def test_mates_wait_directly_and_other_replicas_down_the_line() -> None:
     repair = Repair(instances, graph.gap_us[instances] / 1.4)
     groups = result.topology.groups
     found = blame(graph, repair, culprit, lambda name: groups[name].role)
-    direct = {one.role: one for one in found if one.is_direct}
+    direct = {one.group: one for one in found if one.waits_for == "culprit"}
     assert direct["tp"].n_ranks == 3
-    assert direct["tp"].worst_rank in (4, 6, 7)
-    assert any(not one.is_direct for one in found)
-    assert all(one.worst_rank != 5 for one in found)
+    assert direct["tp"].rank in (4, 6, 7)
+    assert any(one.waits_for == "held_up" for one in found)
+    assert all(one.rank != 5 for one in found)
 
 
 def test_nothing_changed_means_nobody_is_to_blame() -> None:
@@ -37,10 +38,13 @@ def test_nothing_changed_means_nobody_is_to_blame() -> None:
 
 def test_the_chain_names_who_waits_and_how_long() -> None:
     (finding,) = judged(SMALL, "slow_rank:1.4@5").alarms
-    assert finding.chain[0].startswith("In its ")
-    assert "rank 5" in finding.chain[0]
-    assert "ms a step" in finding.chain[0]
-    assert chain("rank 5", ()) == ()
+    assert finding.chain[0].waits_for == "culprit"
+    assert finding.chain[0].ms_per_step > 0
+    said = chain(finding)[0].en
+    assert said.startswith("In its ")
+    assert "rank 5" in said
+    assert "ms a step" in said
+    assert chain(replace(finding, chain=())) == ()
 
 
 def test_a_culprit_whose_cost_cannot_be_quoted_is_an_alarm_all_the_same() -> None:

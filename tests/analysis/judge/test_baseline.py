@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from cluster_analysis.judge.baseline import Comparison, compare
+from cluster_analysis.reports.changes import refusals, summary
 from tests.analysis.jobs import SMALL, Judged, judged
 
 
@@ -28,7 +29,7 @@ def test_a_device_that_became_slow_is_the_rank_that_changed() -> None:
     assert change.change_share == pytest.approx(0.2, abs=0.02)
     assert change.low_share < 0.2 < change.high_share
     assert certain(comparison, "step") == {"step"}
-    assert any("Computing of rank 5" in line for line in comparison.summary)
+    assert any("Computing of rank 5" in line.en for line in summary(comparison))
 
 
 def test_a_job_that_computes_more_on_all_ranks_blames_none_of_them() -> None:
@@ -44,5 +45,5 @@ def test_a_link_that_became_slow_is_named_in_its_direction() -> None:
 
 def test_jobs_of_other_layouts_are_refused_with_the_reason() -> None:
     comparison = compared(judged(SMALL), judged(replace(SMALL, dp=2)))
-    assert any("laid out differently" in reason for reason in comparison.refusals)
+    assert any("laid out differently" in why.en for why in refusals(comparison))
     assert certain(comparison, "rank") == set()

@@ -6,6 +6,7 @@ import pytest
 
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.sentences.chains import chain as chain_of
 from cluster_analysis.tables.schema import COLLECTIVES, STEPS
 from cluster_run.findings import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, Noise, simulate, tables, topology
@@ -18,6 +19,7 @@ from tests.analysis.jobs import (
     judged,
     reduce_all,
 )
+from tests.analysis.said import notes_of, summary
 
 HEALTHY = {
     "plain": SMALL,
@@ -60,14 +62,14 @@ def test_a_slow_rank_is_named_with_its_cause_and_host() -> None:
         "compute",
     )
     assert finding.pattern == "persistent"
-    assert "Rank 13 (host 2) computes 25 % slower than its 15 peers of stage 0" in finding.summary
+    assert "Rank 13 (host 2) computes 25 % slower than its 15 peers of stage 0" in summary(finding)
     assert finding.evidence[0].n_peers == 15
 
 
 def test_the_victims_down_the_pipeline_are_not_blamed() -> None:
     result = judged(SMALL, "slow_rank:1.3@5")
     assert named(result) == {("slow_rank", (5,), ("1",))}
-    chain = " ".join(result.alarms[0].chain)
+    chain = " ".join(one.en for one in chain_of(result.alarms[0]))
     assert "tensor-parallel group 3 ranks wait for rank 5" in chain
 
 
@@ -94,7 +96,7 @@ def test_of_two_slow_mates_each_is_an_alarm_though_either_alone_saves_little() -
     assert named(result) == {("slow_rank", (16,), ("3",)), ("slow_rank", (17,), ("3",))}
     first, second = result.alarms
     assert second.cumulative_saving_ms > 4 * first.cost_ms_per_step
-    assert "Hidden behind costlier findings" in second.summary
+    assert "Hidden behind costlier findings" in summary(second)
 
 
 def test_one_bad_rank_does_not_condemn_its_host() -> None:
@@ -166,8 +168,8 @@ def test_everything_but_the_step_totals_may_be_missing() -> None:
     assert finding.ranks == (5,)
     assert finding.cost_ms_per_step is not None
     assert finding.cost_ms_per_step >= 0.8 * whole.true_cost_ms
-    assert "upper bound" in finding.summary
-    assert any("no communication operators" in note for note in found.notes)
+    assert "upper bound" in summary(finding)
+    assert any("no communication operators" in note for note in notes_of(found))
 
 
 def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
@@ -181,7 +183,7 @@ def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
     evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS)
     found = detect(evidence, where)
     assert found.verdict == "healthy"
-    assert any("no link with two known ends" in note for note in found.notes)
+    assert any("no link with two known ends" in note for note in notes_of(found))
 
 
 def test_no_steps_at_all_is_unknown_and_not_healthy() -> None:
@@ -190,7 +192,7 @@ def test_no_steps_at_all_is_unknown_and_not_healthy() -> None:
     assert empty.step_table.schema.equals(STEPS)
     found = detect(empty, where)
     assert (found.verdict, found.step_ms) == ("unknown", None)
-    assert found.notes
+    assert notes_of(found)
 
 
 def test_two_ranks_of_many_are_not_judged_and_the_others_are_mentioned() -> None:
@@ -199,7 +201,7 @@ def test_two_ranks_of_many_are_not_judged_and_the_others_are_mentioned() -> None
     parts = reduce_all(two, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
     found = detect(merge_steps(parts, whole.topology, NO_OPERATORS, NO_PACKETS), whole.topology)
     assert found.verdict == "unknown"
-    assert any("2 of 32 ranks" in note for note in found.notes)
+    assert any("2 of 32 ranks" in note for note in notes_of(found))
 
 
 def test_without_stages_ranks_are_compared_by_the_calls_they_make() -> None:
@@ -223,7 +225,7 @@ def test_the_order_of_steps_and_rows_does_not_show() -> None:
         ]
         evidence = merge_steps(list(reversed(reduce_all(*joined, where))), where, NO_OPERATORS, NO_PACKETS)
         detection = detect(evidence, where)
-        return detection.findings, detection.notes, detection.replay
+        return detection.findings, notes_of(detection), detection.replay
 
     forward = list(range(len(ranks)))
     assert found(forward) == found(forward[::-1])

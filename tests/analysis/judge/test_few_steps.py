@@ -10,6 +10,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_run.findings import FAULT_KINDS
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import SMALL, judged
+from tests.analysis.said import notes_of, summary
 
 #: One stretch of computing in a step, and one collective.
 DATA_PARALLEL = JobSpec(tp=1, pp=1, dp=16, microbatches=8)
@@ -19,7 +20,7 @@ def test_one_pause_in_a_single_step_is_no_fault() -> None:
     spec = replace(SMALL, steps=1)
     result = judged(spec, "periodic_pause:120@5,every=1")
     assert result.alarms == ()
-    assert any("1 step only" in note for note in result.detection.notes)
+    assert any("1 step only" in note for note in notes_of(result.detection))
 
 
 def test_a_single_step_still_shows_a_device_whose_every_gap_is_long() -> None:
@@ -37,7 +38,7 @@ def test_computing_that_takes_half_as_long_again_is_named_even_where_a_step_has_
 ) -> None:
     result = judged(replace(DATA_PARALLEL, steps=steps), "slow_rank:1.5@5")
     assert [(one.ranks, one.confidence) for one in result.alarms] == [((5,), "low")]
-    assert "a moment cannot be told from a fault" in result.alarms[0].summary
+    assert "a moment cannot be told from a fault" in summary(result.alarms[0])
     assert result.detection.verdict == "degraded"
 
 
@@ -52,7 +53,7 @@ def test_a_dear_moment_in_the_only_step_leaves_the_verdict_open_and_not_healthy(
     result = judged(replace(SMALL, steps=1), scenario)
     assert result.alarms == ()
     assert result.detection.verdict == "unknown"
-    assert any("slow_rank-5" in note and "profile again" in note for note in result.detection.notes)
+    assert any("slow_rank-5" in note and "profile again" in note for note in notes_of(result.detection))
 
 
 @pytest.mark.parametrize("steps", [1, 2])

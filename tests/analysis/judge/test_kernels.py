@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.jobs import SMALL, judged
+from tests.analysis.said import summary
 
 
 @pytest.mark.parametrize(
@@ -17,10 +18,10 @@ from tests.analysis.jobs import SMALL, judged
 )
 def test_a_slow_device_names_the_kernels_that_are_slower(scenario: str, words: str) -> None:
     (finding,) = judged(SMALL, scenario).alarms
-    assert words in finding.summary
+    assert words in summary(finding)
     assert any(row.metric.startswith("kernel_") for row in finding.evidence)
 
 
 def test_a_late_start_says_nothing_of_kernels() -> None:
     (finding,) = judged(SMALL, "slow_rank:1.1,cause=input").alarms
-    assert "kernels" not in finding.summary
+    assert "kernels" not in summary(finding)

@@ -7,7 +7,10 @@ import pyarrow as pa
 from cluster_analysis.judge.detectors.kernels import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.sentences.findings import SENTENCES
+from cluster_analysis.sentences.phrase import fill
 from cluster_analysis.tables.schema import OPERATORS
+from cluster_run.facts import fact
 from cluster_run.ids import Rank
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
@@ -23,7 +26,7 @@ KERNELS = {
 }
 WHERE = on_hosts(N_RANKS, N_RANKS)
 VIEW = build_view(evidence_of_computing(peers_agree(N_RANKS, 3), WHERE), WHERE)
-PLAIN = "Rank 2 computes 20 % longer."
+PLAIN = (fact("rank_computing", slower_share=0.2, n_peers=5, role=("job",), n_steps=3),)
 
 
 def suspect(*, kind: str = "slow_rank", cause: str = "compute") -> Suspect:
@@ -36,8 +39,7 @@ def suspect(*, kind: str = "slow_rank", cause: str = "compute") -> Suspect:
         pattern="persistent",
         step_positions=(0, 1, 2),
         evidence=(),
-        summary=PLAIN,
-        next_check="",
+        facts=PLAIN,
     )
 
 
@@ -62,7 +64,9 @@ def statistics(
 def told(table: pa.Table, one: Suspect | None = None) -> str:
     """What is added to the summary."""
     (explained,) = with_kernels(table, VIEW, [one or suspect()])
-    return explained.summary.removeprefix(PLAIN).strip()
+    assert explained.facts[: len(PLAIN)] == PLAIN
+    added = explained.facts[len(PLAIN) :]
+    return " ".join(fill(SENTENCES[one.kind], dict(one.values)).en for one in added)  # type: ignore[index]
 
 
 def test_all_kinds_alike_point_to_the_clock() -> None:

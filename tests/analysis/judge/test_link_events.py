@@ -16,6 +16,7 @@ from cluster_run.findings import Link
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import judged
+from tests.analysis.said import summary
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
 
 LOST_US = 4e6
@@ -97,7 +98,8 @@ def test_the_events_of_a_link_are_one_finding_in_as_many_steps() -> None:
     found = detect(replace(evidence, links=links), where)
     (finding,) = (one for one in found.findings if one.kind == "retransmission")
     assert (finding.steps, finding.pattern) == ((0, 10, 20), "intermittent")
-    assert "in 3 steps" in finding.summary
+    assert "in steps " in summary(finding)
+    assert len(finding.steps) == 3
 
 
 def test_of_many_links_eight_are_named_and_the_others_are_counted() -> None:
@@ -108,7 +110,7 @@ def test_of_many_links_eight_are_named_and_the_others_are_counted() -> None:
     found = detect(replace(evidence, links=hit), where)
     named = [one for one in found.findings if one.kind == "retransmission"]
     assert sorted(one.steps[0] for one in named) == list(range(8))
-    assert "4 more links" in min(named, key=lambda one: one.steps).summary
+    assert "4 more links" in summary(min(named, key=lambda one: one.steps))
 
 
 def test_of_a_job_that_lost_records_the_link_is_named_and_not_who_waited_for_it() -> None:

@@ -8,6 +8,7 @@ from cluster_analysis.judge.measures.cover import cover
 from cluster_analysis.judge.measures.links import observe
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import SMALL, Judged, judged
+from tests.analysis.said import summary
 
 HOSTS = {rank: rank // 2 for rank in range(8)}
 Pairs = frozenset[tuple[int, int]]
@@ -102,7 +103,7 @@ def test_a_part_that_shows_on_one_link_only_is_said_not_to_be_separable() -> Non
     spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
     (finding,) = judged(spec, "slow_nic:4@23,dir=tx").alarms
     assert finding.kind == "slow_link"
-    assert "not separable with this traffic" in finding.summary
+    assert "not separable with this traffic" in summary(finding)
 
 
 def test_two_classes_of_links_inside_a_server_are_no_fault() -> None:

@@ -21,6 +21,7 @@ from tests.analysis.jobs import (
     small_topology,
     steps_table,
 )
+from tests.analysis.said import notes_of
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
 
 SMALL = JobSpec(tp=2, pp=1, dp=4, steps=3, microbatches=2)
@@ -41,7 +42,7 @@ def of_totals(where: Topology, ranks: tuple[int, ...]) -> Detection:
     ],
 )
 def test_whom_the_others_waited_for_may_be_missing(missing: tuple[int, ...], words: str) -> None:
-    assert words in judged(replace(SMALL, healthy=Healthy(missing_ranks=missing))).detection.notes
+    assert words in notes_of(judged(replace(SMALL, healthy=Healthy(missing_ranks=missing))).detection)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_whom_the_others_waited_for_may_be_missing(missing: tuple[int, ...], wor
 )
 def test_ranks_without_step_times_are_counted(with_times: int, words: str) -> None:
     where = small_topology({"g": tuple(range(8))})
-    assert words in of_totals(where, tuple(range(with_times))).notes
+    assert words in notes_of(of_totals(where, tuple(range(with_times))))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_ranks_with_few_peers_are_counted(n_alone: int, words: str) -> None:
     ranks = range(6 + n_alone)
     stages = {rank: int(rank >= 6) for rank in ranks}
     where = small_topology({"g": tuple(ranks)}, stages=stages)
-    assert words in of_totals(where, tuple(ranks)).notes
+    assert words in notes_of(of_totals(where, tuple(ranks)))
 
 
 def test_steps_that_only_some_ranks_have_are_named() -> None:
@@ -76,7 +77,7 @@ def test_steps_that_only_some_ranks_have_are_named() -> None:
     ranks_of = {1: (0, 1, 2, 3), 2: (0, 1, 2), 3: (3,), 4: (0, 1, 2, 3)}
     totals = [steps_table(dict.fromkeys(ranks, 1e6), step=step) for step, ranks in ranks_of.items()]
     parts = reduce_all(pa.concat_tables(totals), collectives_table([]), NO_LINKS, where)
-    notes = merge_steps(parts, where, NO_OPERATORS, NO_PACKETS).notes
+    notes = notes_of(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS))
     assert "steps 2-3: not of all ranks; their other steps are compared" in notes
 
 
@@ -84,7 +85,7 @@ def test_times_of_which_none_could_be_read_are_no_healthy_job() -> None:
     evidence = evidence_of_computing(np.full((8, 4), np.nan), on_hosts(8, 8))
     found = detect(evidence, on_hosts(8, 8))
     assert found.verdict == "unknown"
-    assert any("no step times could be read" in note for note in found.notes)
+    assert any("no step times could be read" in note for note in notes_of(found))
 
 
 def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_question_open() -> None:
@@ -97,7 +98,7 @@ def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_
         held_up = replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited))
         found = detect(held_up, where)
         assert found.verdict == verdict
-        assert any("longer in step 2" in note for note in found.notes) == (verdict == "unknown")
+        assert any("longer in step 2" in note for note in notes_of(found)) == (verdict == "unknown")
 
 
 def test_communication_beside_computing_leaves_no_question_open() -> None:

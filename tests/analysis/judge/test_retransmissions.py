@@ -24,6 +24,7 @@ from tests.analysis.jobs import (
     small_topology,
     steps_table,
 )
+from tests.analysis.said import next_check, summary
 
 LOST_US = 4e6
 STEP_US = 50_000.0
@@ -69,14 +70,14 @@ def test_of_four_operators_the_one_that_took_seconds_was_sent_again(lost_in: int
 def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> None:
     (finding,) = sent_again(5, 2)
     assert finding.links == ()
-    assert "among ranks 0 to 3" in finding.summary
+    assert "among ranks 0 to 3" in summary(finding)
 
 
 def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> None:
     (finding,) = sent_again(5, 2, n_hosts=1)
     assert finding.severity == "critical"
-    assert "inside the host" in finding.summary
-    assert "packets" not in finding.summary + finding.next_check
+    assert "inside the host" in summary(finding)
+    assert "packets" not in summary(finding) + next_check(finding)
 
 
 def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:

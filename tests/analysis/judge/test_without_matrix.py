@@ -10,6 +10,7 @@ from cluster_analysis.judge.detection import Detection, detect
 from cluster_run.findings import Finding
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import SMALL, Judged, judged
+from tests.analysis.said import notes_of, summary
 
 PAIRS = JobSpec(tp=2, pp=2, dp=4, steps=5, microbatches=4, ranks_per_host=4)
 
@@ -37,7 +38,7 @@ def test_what_the_slow_groups_have_in_common_is_named(
     whole = judged(SMALL, scenario)
     (finding,) = alarms(without_matrix(whole))
     assert (finding.kind, tuple(finding.ranks), tuple(finding.hosts)) == (kind, ranks, hosts)
-    assert "Without communication_matrix.json the link itself cannot be told" in finding.summary
+    assert "Without communication_matrix.json the link itself cannot be told" in summary(finding)
     assert finding.confidence == "medium"
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
 
@@ -59,10 +60,10 @@ def test_a_slow_link_of_a_larger_group_names_its_members_and_no_link() -> None:
 def test_a_healthy_job_has_no_slow_group(spec: JobSpec, seed: int) -> None:
     detection = without_matrix(judged(spec, seed=seed))
     assert alarms(detection) == []
-    assert any("links are judged by groups only" in note for note in detection.notes)
+    assert any("links are judged by groups only" in note for note in notes_of(detection))
 
 
 def test_a_group_that_has_no_like_is_not_judged() -> None:
     detection = without_matrix(judged(JobSpec(tp=1, pp=1, dp=8, steps=5), "slow_link:5"))
     assert not [one for one in detection.findings if one.kind == "slow_link"]
-    assert any("where there are three alike" in note for note in detection.notes)
+    assert any("where three are alike" in note for note in notes_of(detection))

@@ -14,6 +14,7 @@ from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, MB, US_PER_MS, needs_captures, read, topology_of
+from tests.analysis.said import reason
 
 pytestmark = needs_captures
 REFERENCE = DATA / "gpt3-16ranks-pt/reference_cluster_analysis_output"
@@ -47,7 +48,7 @@ def test_gpt3_has_16_ranks_as_its_merged_outputs_say_though_two_were_captured() 
     merged = json.loads((REFERENCE / "communication_group.json").read_bytes())
     everyone = max(merged["collective"], key=len)
     assert {rank for group in topology.groups.values() for rank in group.ranks} == set(everyone)
-    assert [problem.reason for problem in problems] == [
+    assert [reason(problem) for problem in problems] == [
         "nothing says how many ranks the job has: its groups reach at least rank 9 and divide it into "
         "blocks of 8, so 16 are expected"
     ]
@@ -118,7 +119,7 @@ def test_links_of_gpt3_are_those_of_its_merged_outputs() -> None:
 def test_a_damaged_line_of_gpt3_is_left_out_and_told() -> None:
     _, tables = read("gpt3-16ranks-pt")
     (problem,) = tables[0].problems
-    assert problem.reason == "left out: 1 line with another number of cells than the header"
+    assert reason(problem) == "left out: 1 line with another number of cells than the header"
     attention = [row for row in tables[0].operators.to_pylist() if row["op_type"] == "FlashAttentionScore"]
     assert attention[0]["n_calls"] == 3
     assert attention[0]["min_us"] > 6900

@@ -13,6 +13,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.real.captures import DATA, US_PER_MS, needs_captures, read, topology_of
+from tests.analysis.said import notes_of
 
 pytestmark = needs_captures
 
@@ -43,7 +44,7 @@ def test_the_stated_means_of_mindspore_r1_are_those_of_its_own_tool() -> None:
 def test_means_of_mindspore_r1_that_cover_steps_cut_from_the_file_are_noted() -> None:
     _, tables = read("mindspore-r1-4ranks")
     for rank, expected in R1_MEANS.items():
-        note = next(note for note in tables[rank].notes if "average row" in note)
+        note = next(note for note in notes_of(tables[rank]) if "average row" in note)
         assert " / ".join(f"{value:.5f}" for value in expected) in note
 
 

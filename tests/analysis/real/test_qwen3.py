@@ -18,6 +18,7 @@ from cluster_analysis.tables.model import Selection
 from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, MB, US_PER_MS, needs_captures, read, topology_of
+from tests.analysis.said import summary
 
 pytestmark = needs_captures
 
@@ -175,5 +176,5 @@ def test_a_rank_that_was_not_read_does_not_move_the_mean_of_the_stages(tmp_path:
     ranks = frozenset(map(Rank, (0, 1, 2)))
     for selection in (Selection(), Selection(ranks=ranks)):
         with examined(AnalyseOptions(DATA / "qwen3-4ranks-pt", tmp_path, selection=selection)) as run:
-            found = {one.kind: one.summary for one in judged(run).document.findings}
+            found = {one.kind: summary(one) for one in judged(run).document.findings}
         assert "27 % above the mean of the 2 stages" in found["stage_imbalance"]

@@ -10,10 +10,12 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.db.task_links_db import read_task_links
+from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.trace.calls import calls_of
 from tests.analysis.real.captures import DATA, needs_captures, read
+from tests.analysis.said import summary
 
 pytestmark = needs_captures
 
@@ -21,7 +23,7 @@ pytestmark = needs_captures
 def test_stored_step_times_of_resnet_are_those_recomputed_from_its_tasks() -> None:
     capture, tables = read("resnet-2of8-pt-db")
     for source in capture.sources:
-        recomputed = read_task_steps(Path(source.files["profiler_db"]), source.rank, False, lambda _: None)
+        recomputed = read_task_steps(Path(source.files["profiler_db"]), source.rank, False, unheard)
         assert recomputed is not None
         for column in COLUMNS:
             (stored,), (computed,) = (
@@ -70,7 +72,7 @@ def test_kernels_summed_from_their_details_are_those_of_the_statistic() -> None:
 def test_links_of_resnet_summed_from_its_tasks_are_the_totals_of_its_matrix() -> None:
     capture, tables = read("resnet-2of8-pt-db")
     for source in capture.sources:
-        from_tasks = read_task_links(Path(source.files["profiler_db"]), source.rank, lambda _: None)
+        from_tasks = read_task_links(Path(source.files["profiler_db"]), source.rank, unheard)
         assert from_tasks is not None
         sums: dict[tuple[int, int, str], list[float]] = {}
         for row in from_tasks.to_pylist():
@@ -95,14 +97,14 @@ def test_sizes_of_resnet_are_known_from_count_and_type_where_no_transport_tells_
 
 
 @pytest.mark.parametrize(
-    ("form", "confidence", "said"), [("text", "low", "nobody timed"), ("db", "medium", "3.")]
+    ("form", "confidence", "said"), [("text", "low", "Nobody timed"), ("db", "medium", "3.")]
 )
 def test_time_before_the_first_operator_is_the_inputs_only_where_the_data_loader_was_timed(
     form: str, confidence: str, said: str, tmp_path: Path
 ) -> None:
     with examined(AnalyseOptions(DATA / f"resnet-2of8-pt-{form}", tmp_path)) as run:
         (found,) = (one for one in judged(run).document.findings if one.kind == "input_bound")
-    assert (found.confidence, said in found.summary) == (confidence, True), found.summary
+    assert (found.confidence, said in summary(found)) == (confidence, True), summary(found)
 
 
 def test_level_0_as_text_has_its_operators_from_the_kernels() -> None:
@@ -126,6 +128,6 @@ def test_transfers_of_two_of_eight_ranks_last_no_longer_than_their_links_were_bu
     assert max(row["transfer_us"] for row in matched) < 9_000
     assert max(row["max_wait_us"] for row in matched) > 70_000
     (found,) = (one for one in result.document.findings if one.kind == "exposed_communication")
-    assert "ranks without files" in found.summary
+    assert "ranks without files" in summary(found)
     assert found.cost_ms_per_step is not None
     assert found.cost_ms_per_step < 10

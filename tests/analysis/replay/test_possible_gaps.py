@@ -19,8 +19,8 @@ from tests.analysis.jobs import SMALL, judged
 def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream(seed: int) -> None:
     spec = replace(SMALL, microbatches=8, dp_mode="zero3")
     case = judged(spec, "slow_rank:1.1,cause=input", seed=seed)
-    cost = case.detection.findings[0].cost_ms_per_step
     assert [one.kind for one in case.alarms] == ["slow_rank"]
+    cost = case.alarms[0].cost_ms_per_step
     assert cost == pytest.approx(case.true_cost_ms, rel=0.2)
 
 
@@ -95,7 +95,8 @@ def test_one_step_without_all_calls_leaves_it_known_where_a_host_is_slow() -> No
     view = build_view(case.evidence, case.topology)
     assert view.graph is not None
     assert view.gaps is not None
-    host = case.detection.findings[0].hosts[0]
+    (slow_host,) = case.of_kind("slow_host")
+    host = slow_host.hosts[0]
     own = np.flatnonzero(view.host == view.hosts.index(host))
     peers = np.flatnonzero((view.role == view.role[own[0]]) & (view.host != view.host[own[0]]))
     is_side = view.graph.is_side.copy()

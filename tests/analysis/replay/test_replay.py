@@ -21,6 +21,7 @@ from tests.analysis.jobs import (
     small_topology,
     steps_table,
 )
+from tests.analysis.said import notes_of, summary
 
 
 def two_ranks(gap_us: float) -> FloatArray:
@@ -86,7 +87,7 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
 def test_every_kind_of_job_replays_within_one_percent(spec: JobSpec) -> None:
     result = judged(spec)
     assert result.detection.replay["error_share"] < 0.01
-    assert not [note for note in result.detection.notes if "paired" in note]
+    assert not [note for note in notes_of(result.detection) if "paired" in note]
 
 
 def test_lost_records_are_filled_in_before_the_replay() -> None:
@@ -162,4 +163,4 @@ def test_a_fault_in_steps_that_cannot_be_replayed_is_an_alarm_without_a_cost() -
     spec = JobSpec(tp=1, pp=1, dp=32, steps=12, dp_mode="zero3", healthy=Healthy(silicon_sigma=0.006))
     (finding,) = judged(spec, "slow_rank:1.4@24,pattern=intermittent,duty=0.4", seed=9005).alarms
     assert (finding.ranks, finding.pattern, finding.cost_ms_per_step) == ((24,), "intermittent", None)
-    assert "cannot be replayed well enough to quote a cost" in finding.summary
+    assert "cannot be replayed well enough to quote a cost" in summary(finding)

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import places_of
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
-from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo
+from cluster_run.facts import fact
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo, Wait
 from cluster_run.ids import DeviceId, HostId, Rank, Step
 from cluster_run.problem import Problem
 
@@ -63,18 +65,18 @@ def unknown() -> AnalysisResult:
         run=replace(result.document.run, expected_ranks=32, hosts=1),
         problems=(
             Problem(
-                "truncated at byte 1048576",
-                "communication.json",
-                Rank(7),
-                HostId("1"),
-                "collect this host again",
+                fact("truncated", byte=1048576), "communication.json", Rank(7), HostId("1"), "collect_again"
             ),
-            Problem("no answer within 30 s", host=HostId("3")),
-            Problem("30 of 32 ranks are missing"),
+            Problem(
+                fact("not_collected", detail="no answer within 30 s", told="look at sshd"),
+                host=HostId("3"),
+                advice="as_told",
+            ),
+            Problem(fact("missing_ranks", n_missing=30, n_ranks=32, ranks=tuple(range(2, 32)))),
         ),
         notes=(
-            "only 2 of 32 ranks could be read, too few to compare.",
-            "No link was judged: no matrix file.",
+            fact("ranks_missing", n_read=2, n_ranks=32, n_missing=30),
+            fact("no_communication_matrix"),
         ),
     )
     return replace(result, document=document)
@@ -85,25 +87,40 @@ def comparison() -> Comparison:
     return Comparison(
         changes=(
             Change("step", "step", "step_us", 268_100.0, 282_700.0, 0.0545, 0.042, 0.067, True),
-            Change("rank", "rank 5", "computing_beside_peers_ratio", 1.0, 1.219, 0.219, 0.205, 0.233, True),
-            Change("link", "RDMA 2 to 10", "time_beside_class_ratio", 1.0, 3.0, 2.0, 1.9, 2.1, True),
+            Change(
+                "rank", "rank 5", "computing_beside_peers_ratio", 1.0, 1.219, 0.219, 0.205, 0.233, True, (5,)
+            ),
+            Change(
+                "link",
+                "RDMA 2 to 10",
+                "time_beside_class_ratio",
+                1.0,
+                3.0,
+                2.0,
+                1.9,
+                2.1,
+                True,
+                (2, 10),
+                "RDMA",
+            ),
             Change("operator", "MatMulV2", "mean_call_us", 1210.0, 1150.0, -0.049, -0.07, -0.03, True),
             Change("component", "computing", "computing_us", 165e3, 166e3, 0.006, -0.003, 0.015, False),
             Change("component", "free", "free_us", 9_000.0, 9_010.0, 0.001, -0.02, 0.022, False),
         ),
-        summary=("A step takes 5.4 % longer than before (268 ms → 283 ms).", "Rank 5 computes 22 % longer."),
-        refusals=("Experts: the older run has no expert groups.",),
+        refusals=(fact("other_number_of_ranks", before=64, after=32),),
     )
 
 
 def with_hostile_names(result: AnalysisResult) -> AnalysisResult:
     """The same result with real host names that try to be markup."""
     addresses = {host: f"<script>alert({host})</script>" for host in set(result.topology.hosts.values())}
-    problem = Problem("not JSON: <img src=x onerror=alert(1)>", "</script><b>x", Rank(1), HostId("1"))
+    why = fact("not_json", detail="<img src=x onerror=alert(1)>")
+    problem = Problem(why, "</script><b>x", Rank(1), HostId("1"))
+    note = fact("capture_lacks_ranks", capture="<i>note</i>", ranks=(1,))
     return replace(
         result,
         addresses=addresses,
-        document=replace(result.document, problems=(problem,), notes=("<i>note</i>",)),
+        document=replace(result.document, problems=(problem,), notes=(note,)),
     )
 
 
@@ -152,12 +169,19 @@ def _slow_rank(job: Job, step_ms: float) -> Finding:
             Evidence("computing_us", 201000.0, 165000.0, 900.0, n_peers),
             Evidence("wait_us", 1200.0, 33000.0, 1500.0, n_peers),
         ),
-        summary=f"Rank {SLOW_RANK} computes 22 % slower than its {n_peers} peers of stage 0 in every step.",
-        next_check=f"Compare the AI Core frequency and temperature of host {host}, device 5 with the others.",
+        facts=(
+            fact(
+                "rank_computing",
+                slower_share=201000.0 / 165000.0 - 1.0,
+                n_peers=n_peers,
+                role=("stage", 0),
+                n_steps=job.n_steps,
+            ),
+        ),
         chain=(
-            f"Rank {SLOW_RANK} arrives 36.0 ms late at the all-reduce of its TP group (ranks 0-7).",
-            "Stage 1 waits for the activations of stage 0.",
-            "The gradient all-reduce of all ranks ends 12.3 ms later.",
+            Wait("tp", "culprit", 7, Rank(3), 36.0),
+            Wait("pp", "culprit", 1, Rank(21), 12.3),
+            Wait("dp", "held_up", 12, Rank(29), 12.1),
         ),
     )
 
@@ -179,8 +203,11 @@ def _slow_link(step_ms: float) -> Finding:
         cumulative_saving_ms=15.8,
         confidence="medium",
         evidence=(Evidence("bandwidth_gbps", 7.1, 21.4, 0.3, 31),),
-        summary=f"Link {src} → {dst} (RDMA) carries 7.1 GB/s; the 31 links of its class carry 21.4 GB/s.",
-        next_check="Look at the error counters of the network cards of rank 2 and rank 10.",
+        facts=(
+            fact("link_both_ways", slower_share=21.4 / 7.1 - 1.0, transport="RDMA", n_links=31, n_seen=40),
+            fact("may_be_nic", ranks=(dst,)),
+        ),
+        separable=False,
     )
 
 
@@ -194,7 +221,12 @@ def _result(job: Job, verdict: str, findings: tuple[Finding, ...]) -> AnalysisRe
         step_ms=_step_ms(job),
         sources=("ascend_pt/text",),
         parallel=topology.parallel,
+        name="run1",
+        path="/data/run1",
+        captured="2026-05-13T02:10:00",
+        command="cluster-analyse run1",
     )
+    findings = tuple(replace(one, places=places_of(one, topology)) for one in findings)
     document = FindingsDocument("0.1.0", run, verdict, findings, ())  # type: ignore[arg-type]
     return AnalysisResult(document, topology, _tables(job, topology))
 

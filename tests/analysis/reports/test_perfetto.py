@@ -11,6 +11,7 @@ from cluster_analysis.reports import perfetto
 from cluster_analysis.tables import schema
 from tests.analysis.reports import builder
 from tests.analysis.reports.test_clocks import collectives
+from tests.analysis.said import summary
 
 OFFSETS = {rank: 1000.0 * (rank // 8) for rank in range(32)}
 GROUPS = [tuple(range(first, 32, 8)) for first in range(8)]
@@ -47,7 +48,8 @@ def test_every_operator_is_a_slice_and_every_rank_has_a_thread(content):
 
     assert len(slices) == 60 * 32
     assert {event["args"]["rank"] for event in slices} == set(range(32))
-    assert {f"rank {rank}" for rank in range(32)} <= set(threads)
+    wanted = {f"rank {rank} = host {rank // 8 + 1} / device {rank % 8}" for rank in range(32)}
+    assert wanted <= set(threads)
 
 
 def test_slices_of_one_thread_do_not_overlap(content):
@@ -77,7 +79,7 @@ def test_findings_are_marked_slices_in_each_of_their_steps(content):
 
     # The operators are of steps 0 to 5, the first finding names steps 10 to 15, the second all steps.
     assert [event["args"]["id"] for event in events] == [document.findings[1].id] * 6
-    assert events[0]["name"] == document.findings[1].summary
+    assert events[0]["name"] == summary(document.findings[1])
     assert events[0]["cname"] == "bad"
 
 

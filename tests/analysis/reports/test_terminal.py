@@ -5,6 +5,7 @@ import pytest
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import terminal
+from cluster_run.facts import fact
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
 
@@ -69,8 +70,8 @@ def test_a_baseline_says_what_moved_and_what_was_refused():
 
 
 def test_a_baseline_that_changed_nothing_says_so():
-    assert "nothing moved beyond noise" in terminal.render(builder.healthy(), 80, False, Comparison((), ()))
-    refused = Comparison((), (), ("the jobs have 32 and 64 ranks",))
+    assert "nothing moved beyond noise" in terminal.render(builder.healthy(), 80, False, Comparison(()))
+    refused = Comparison((), (fact("other_number_of_ranks", before=32, after=64),))
     assert "nothing could be compared" in terminal.render(builder.healthy(), 80, False, refused)
 
 
@@ -89,4 +90,4 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
     named = replace(result, addresses={host: "node-17.cluster"})
 
     assert f"host {host} is node-17.cluster" in terminal.render(named, 100, colour=False)
-    assert "--show-addresses names them" in terminal.render(result, 100, colour=False)
+    assert "--show-addresses names the hosts" in terminal.render(result, 100, colour=False)

@@ -11,6 +11,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture, RankTables, Topology
 from cluster_analysis.topology.build import build_topology, group_use
 from cluster_run.ids import Rank
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import GROUP, OPS, OUTPUT, STEP_ROW, LinkRow
 
 RANKS = 4
@@ -31,7 +32,7 @@ def read_all(root: Path) -> tuple[Capture, dict[int, RankTables]]:
 def problems_of(capture: Capture, tables: dict[int, RankTables]) -> list[tuple[int | None, str, str]]:
     """(rank, file, reason) of everything that discovery and reading complain of."""
     found = [*capture.problems, *(problem for one in tables.values() for problem in one.problems)]
-    return [(problem.rank, problem.file, problem.reason) for problem in found]
+    return [(problem.rank, problem.file, reason(problem)) for problem in found]
 
 
 def the_problem(job: dict[int, Path]) -> tuple[int | None, str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.sources.rank import read_rank
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     OPS,
     OUTPUT,
@@ -44,7 +45,7 @@ def test_01_02_a_json_that_is_cut_off_keeps_its_whole_steps_and_names_the_first_
     tables = read_rank(source_of(capture))
     (problem,) = tables.problems
     why = f"filled with NUL from byte {cut} of {cut + 50}" if padding else f"truncated at byte {cut}"
-    assert (problem.file, problem.reason) == (name, f"{why}: it says nothing of step52 and what followed")
+    assert (problem.file, reason(problem)) == (name, f"{why}; it says nothing of step52 and what followed")
     for table, was_cut in (("collectives", "matrix" not in name), ("links", "matrix" in name)):
         expected = [row for row in getattr(whole, table).to_pylist() if not was_cut or row["step"] != 52]
         assert getattr(tables, table).to_pylist() == expected

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.names import group_hash
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.tables import schema
+from tests.analysis.said import Heard, refused
 from tests.analysis.sources.builders import GROUP, OPS, Op, communication_json, op_json
 
 
@@ -17,8 +18,8 @@ def read(
 ) -> tuple[list[dict], list[dict], list[str]]:
     path = tmp_path / "communication.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
-    remarks: list[str] = []
-    tables = read_communication(path, 3, steps, remarks.append)
+    remarks = Heard()
+    tables = read_communication(path, 3, steps, remarks)
     assert tables.collectives.schema == schema.COLLECTIVES
     assert tables.packets.schema == schema.PACKETS
     content = path.read_bytes()
@@ -171,13 +172,13 @@ def test_a_file_of_100_000_empty_groups_is_read(tmp_path: Path) -> None:
 
 def test_truncation_names_the_byte(tmp_path: Path) -> None:
     text = json.dumps(communication_json({"step1": OPS}))[:500]
-    with pytest.raises(BadFileError, match="truncated at byte 500"):
+    with refused("truncated at byte 500"):
         read(tmp_path, text)
 
 
 def test_not_a_number_in_the_file_names_the_byte(tmp_path: Path) -> None:
     text = json.dumps(communication_json({"step1": OPS})).replace("0.25", "NaN", 1)
-    with pytest.raises(BadFileError, match=rf"not JSON at byte {text.index('NaN')} of"):
+    with refused(rf"not JSON at byte {text.index('NaN')} of"):
         read(tmp_path, text)
 
 
@@ -186,7 +187,7 @@ def test_a_wrong_type_names_the_step_and_where_it_begins(tmp_path: Path) -> None
     text = json.dumps(document)
     begin = text.index('"step2": ') + len('"step2": ')
     broken = text[:begin] + text[begin:].replace("0.25", '"much"', 1)
-    with pytest.raises(BadFileError, match=rf"in 'step2', which begins at byte {begin}: .*str"):
+    with refused(rf"in 'step2', which begins at byte {begin}: .*str"):
         read(tmp_path, broken)
 
 
@@ -201,7 +202,7 @@ def test_a_file_without_operators_is_empty_and_no_damage(tmp_path: Path, documen
 
 def spans_of(path: Path, steps: frozenset[int] | None = None) -> dict[str, object]:
     """Return the JSON that lies where the places say, by operator."""
-    table = read_communication(path, 3, steps, lambda _: None).spans
+    table = read_communication(path, 3, steps, unheard).spans
     assert table.schema == schema.OPERATOR_SPANS
     content = path.read_bytes()
     rows = table.to_pylist()
@@ -267,12 +268,12 @@ def test_a_packet_size_that_is_no_number_is_told(tmp_path: Path) -> None:
 
 def test_letters_behind_the_end_are_not_called_truncated(tmp_path: Path) -> None:
     text = json.dumps(communication_json({"step50": OPS}))
-    with pytest.raises(BadFileError, match="trailing characters"):
+    with refused("trailing characters"):
         read(tmp_path, text + "x")
 
 
 def test_a_file_in_utf_16_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "communication.json"
     path.write_bytes(json.dumps(communication_json({"step50": OPS})).encode("utf-16"))
-    with pytest.raises(BadFileError, match="UTF-16"):
+    with refused("UTF-16"):
         read_communication(path, 0, None, print)

@@ -8,6 +8,7 @@ import pytest
 
 from cluster_analysis.sources.rank import read_rank
 from cluster_run.ids import Step
+from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import (
     GROUP,
     LINKS,
@@ -148,7 +149,7 @@ def test_a_level_0_database_has_steps_and_says_why_nothing_else(tmp_path: Path) 
     assert tables.steps.num_rows == 1
     assert tables.collectives.num_rows == 0
     assert tables.problems == ()
-    assert "Level0" in tables.notes[0]
+    assert "Level0" in notes_of(tables)[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 200])
@@ -167,7 +168,7 @@ def test_text_in_a_number_column_is_null_and_told(tmp_path: Path) -> None:
     )
     tables = read(output)
     assert tables.steps["computing_us"].to_pylist() == [None]
-    assert [problem.reason for problem in tables.problems] == ["left out: 1 value that is no number"]
+    assert [reason(problem) for problem in tables.problems] == ["left out: 1 value without a number"]
 
 
 def test_a_database_stands_in_for_a_damaged_text_file_which_is_still_told(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_a_database_stands_in_for_a_damaged_text_file_which_is_still_told(tmp_pa
     (capture / OUTPUT / "communication.json").write_text('{"step50": {')
     tables = read_rank(source_of(capture))
     assert rows(tables.collectives) == good
-    assert [problem.reason for problem in tables.problems] == ["truncated at byte 12"]
+    assert [reason(problem) for problem in tables.problems] == ["truncated at byte 12"]
 
 
 def test_sizes_and_groups_are_read_from_meta_data(tmp_path: Path) -> None:
@@ -273,7 +274,7 @@ def test_tasks_without_a_time_are_left_out_and_counted(tmp_path: Path, damage: s
     base.close()
     tables = read(output)
     parts = "task" if n_tasks == 1 else "tasks"
-    told = [problem.reason for problem in tables.problems if problem.file == path.name]
+    told = [reason(problem) for problem in tables.problems if problem.file == path.name]
     assert told == [f"left out: {n_tasks} {parts} without a time"]
     assert sum(tables.operators["n_calls"].to_pylist()) == 2 - n_tasks
 
@@ -290,7 +291,7 @@ def test_operators_without_a_time_are_left_out_and_counted_once(tmp_path: Path, 
         base.execute(f"UPDATE COMMUNICATION_OP SET {damage} WHERE opName = 2")
     base.close()
     tables = read(output)
-    told = [problem.reason for problem in tables.problems if problem.file == path.name]
+    told = [reason(problem) for problem in tables.problems if problem.file == path.name]
     assert told == ["left out: 1 operator without a time"]
     assert tables.collectives["op_type"].to_pylist() == ["allreduce"]
     assert tables.steps["communication_us"].to_pylist() == [25.0]
@@ -304,7 +305,7 @@ def test_a_damaged_local_rank_in_a_database_is_null_and_told(tmp_path: Path) -> 
     base.close()
     tables = read(output)
     assert sorted(tables.links["dst_local"].to_pylist(), key=str) == [0, None, None]
-    assert [problem.reason for problem in tables.problems] == ["left out: 2 link ends without a rank"]
+    assert [reason(problem) for problem in tables.problems] == ["left out: 2 link ends without a rank"]
 
 
 def test_an_operator_without_a_group_in_a_database_is_in_none(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.sources.counters import read_module_memory
-from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
+from tests.analysis.said import refused
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 from tests.analysis.sources.hand_made_databases import database_capture, profiler_db
 from tests.analysis.sources.test_r1 import STEP_1, trace
@@ -187,7 +187,7 @@ def test_module_memory_is_read_in_either_unit(tmp_path: Path) -> None:
 def test_memory_in_a_unit_that_is_not_known_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "npu_module_mem.csv"
     path.write_text("Component,Total Reserved(TB)\nSLOG,1\n")
-    with pytest.raises(BadFileError, match="it lacks the column Component, or all of"):
+    with refused("it lacks the column Component, or all of"):
         read_module_memory(path, print)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,
@@ -83,7 +84,7 @@ def is_part_of(row: dict[str, object], whole: list[dict[str, object]]) -> bool:
 
 
 def of_file(tables: RankTables, role: str) -> list[str]:
-    return [problem.reason for problem in tables.problems if problem.file == ALL[role][0]]
+    return [reason(problem) for problem in tables.problems if problem.file == ALL[role][0]]
 
 
 @pytest.mark.parametrize("role", sorted(ALL))

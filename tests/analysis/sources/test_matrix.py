@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.sources.text.matrix_json import read_matrix
+from tests.analysis.said import Heard
 from tests.analysis.sources.builders import GROUP, LINKS, LinkRow, matrix_json
 
 
 def read(tmp_path: Path, document: object) -> tuple[list[dict], list[str]]:
     path = tmp_path / "communication_matrix.json"
     path.write_text(json.dumps(document))
-    remarks: list[str] = []
-    return read_matrix(path, 5, None, remarks.append).to_pylist(), remarks
+    remarks = Heard()
+    return read_matrix(path, 5, None, remarks).to_pylist(), remarks
 
 
 def test_a_link_has_local_ends_bytes_and_microseconds(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,
@@ -55,7 +56,7 @@ def test_a_value_below_0_in_a_text_is_null_and_told(
     path.write_text(text.replace(positive, f"{head} -{number}".strip(), 1))
     tables = read_rank(source_of(capture))
     (problem,) = tables.problems
-    assert (problem.file, problem.reason) == (file, "left out: 1 value below 0")
+    assert (problem.file, reason(problem)) == (file, "left out: 1 value below 0")
     assert getattr(tables, table)[column].null_count == 1
 
 
@@ -71,7 +72,7 @@ def test_a_value_below_0_in_a_database_is_null_and_told(
     tmp_path: Path, damage: str, table: str, column: str
 ) -> None:
     tables = tables_of_damaged_database(tmp_path, damage)
-    assert [problem.reason for problem in tables.problems] == ["left out: 1 value below 0"]
+    assert [reason(problem) for problem in tables.problems] == ["left out: 1 value below 0"]
     assert getattr(tables, table)[column].null_count == 1
 
 
@@ -90,7 +91,7 @@ def test_differences_may_be_below_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "key", "reason"),
+    ("file", "key", "told"),
     [
         ("communication.json", "Elapse Time(ms)", "3 of 3 operators lack their start or length"),
         ("communication.json", "Start Timestamp(us)", "3 of 3 operators lack their start or length"),
@@ -98,31 +99,31 @@ def test_differences_may_be_below_0(tmp_path: Path) -> None:
         ("communication_matrix.json", "Transit Size(MB)", "3 of 3 links lack their size or time"),
     ],
 )
-def test_a_value_that_a_text_does_not_hold_is_told(tmp_path: Path, file: str, key: str, reason: str) -> None:
+def test_a_value_that_a_text_does_not_hold_is_told(tmp_path: Path, file: str, key: str, told: str) -> None:
     capture = write_capture(tmp_path, 0)
     path = capture / OUTPUT / file
     path.write_text(path.read_text().replace(key, key.lower()))
-    assert reason in [problem.reason for problem in read_rank(source_of(capture)).problems]
+    assert told in [reason(problem) for problem in read_rank(source_of(capture)).problems]
 
 
 @pytest.mark.parametrize(
-    ("damage", "reason"),
+    ("damage", "told"),
     [
-        ("StepTraceTime SET computing = NULL", "left out: 1 value that is no number"),
-        ("CommAnalyzerTime SET elapse_time = NULL WHERE rowid = 1", "left out: 1 value that is no number"),
+        ("StepTraceTime SET computing = NULL", "left out: 1 value without a number"),
+        ("CommAnalyzerTime SET elapse_time = NULL WHERE rowid = 1", "left out: 1 value without a number"),
         (
             "CommAnalyzerTime SET start_timestamp = NULL WHERE rowid = 1",
             "left out: 1 start time stamp without a number",
         ),
-        ("CommAnalyzerMatrix SET transit_time = NULL WHERE rowid = 1", "left out: 1 value that is no number"),
+        ("CommAnalyzerMatrix SET transit_time = NULL WHERE rowid = 1", "left out: 1 value without a number"),
     ],
 )
-def test_a_value_that_a_database_does_not_hold_is_told(tmp_path: Path, damage: str, reason: str) -> None:
+def test_a_value_that_a_database_does_not_hold_is_told(tmp_path: Path, damage: str, told: str) -> None:
     tables = tables_of_damaged_database(tmp_path, damage)
-    assert [problem.reason for problem in tables.problems] == [reason]
+    assert [reason(problem) for problem in tables.problems] == [told]
 
 
 def test_an_empty_step_time_is_told(tmp_path: Path) -> None:
     capture = write_capture(tmp_path, 0, steps=step_csv({"50": ("", *STEP_ROW[1:])}))  # type: ignore[dict-item]
     (problem,) = read_rank(source_of(capture)).problems
-    assert problem.reason == "left out: 1 cell of column Computing without a number"
+    assert reason(problem) == "left out: 1 cell of column Computing without a number"

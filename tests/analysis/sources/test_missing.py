@@ -9,6 +9,7 @@ import pytest
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables, Selection
 from cluster_run.ids import Step
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,
@@ -21,11 +22,11 @@ from tests.analysis.sources.builders import (
     write_info,
 )
 
-NO_OPERATOR = "no operator of step 50, which communicated for 106.0 ms"
+NO_OPERATOR = "no operator of step 50, which communicated for 106 ms"
 
 
 def reasons(tables: RankTables) -> list[tuple[str, str]]:
-    return [(problem.file, problem.reason) for problem in tables.problems]
+    return [(problem.file, reason(problem)) for problem in tables.problems]
 
 
 @pytest.mark.parametrize(

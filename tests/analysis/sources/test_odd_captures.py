@@ -9,6 +9,7 @@ import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_run.errors import InputError
+from tests.analysis.said import notes_of
 from tests.analysis.sources.builders import (
     OPS,
     OUTPUT,
@@ -93,7 +94,7 @@ def test_13b_of_two_captures_with_times_the_newest_is_used_and_the_other_noted(j
     assert problems_of(capture, tables) == []
     assert tables[BAD].steps["step"].to_pylist() == [50]
     assert len(tables) == RANKS
-    assert "2 captures found" in capture.notes[0]
+    assert "2 captures found" in notes_of(capture)[0]
 
 
 def test_14_a_rank_directory_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_26_a_level_0_capture_has_steps_and_says_why_it_has_no_communication(job
     capture, tables = read_all(job[0].parent)
     assert problems_of(capture, tables) == []
     assert tables[BAD].steps.num_rows == 1
-    assert "Level0" in tables[BAD].notes[0]
+    assert "Level0" in notes_of(tables[BAD])[0]
 
 
 def test_27_a_capture_whose_directory_has_another_name_is_found(tmp_path: Path) -> None:

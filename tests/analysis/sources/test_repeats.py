@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from tests.analysis.said import reason
 from tests.analysis.sources.builders import GROUP, LINKS, OPS, STEP_ROW, LinkRow, Op, write_analysis_db
 from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, read
 from tests.analysis.sources.test_r1 import HEAD
@@ -21,7 +22,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     base.close()
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
-    assert [problem.reason for problem in tables.problems] == [
+    assert [reason(problem) for problem in tables.problems] == [
         "left out: 2 rows of steps that it has more than once"
     ]
 
@@ -33,7 +34,7 @@ def test_steps_of_two_sessions_in_one_r1_trace_are_left_out_with_their_operators
     assert tables.iterations["step"].to_pylist() == [2, 3]
     assert tables.steps["step"].to_pylist() == [2, 3]
     assert tables.collectives["step"].to_pylist() == [2, 3]
-    assert "left out: 2 rows of steps that it has more than once" in [one.reason for one in tables.problems]
+    assert "left out: 2 rows of steps that it has more than once" in [reason(one) for one in tables.problems]
 
 
 def mindspore_capture(root: Path, *ops: Op, links: tuple[LinkRow, ...] = ()) -> Path:
@@ -73,7 +74,7 @@ def test_an_operator_of_one_name_in_two_steps_is_in_both_and_nobody_says_what_ea
     assert tables.packets["n_packets"].to_pylist() == [12]
     assert set(tables.links["op_name"].to_pylist()) <= {"AllReduce-op4", None}
     assert "left out: 1 name that several operators share, in what was carried" in [
-        problem.reason for problem in tables.problems
+        reason(problem) for problem in tables.problems
     ]
 
 
@@ -82,5 +83,5 @@ def test_operators_that_all_began_outside_of_the_steps_are_told(tmp_path: Path) 
     tables = read(mindspore_capture(tmp_path, *ops))
     assert tables.collectives.num_rows == 0
     assert "left out: 2 operators that began in none of the steps of STEP_TIME" in [
-        problem.reason for problem in tables.problems
+        reason(problem) for problem in tables.problems
     ]

@@ -16,6 +16,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture, RankTables
 from cluster_analysis.topology.build import build_topology, group_use, map_links
 from cluster_run.ids import Rank
+from tests.analysis.said import advice, notes_of, reason
 from tests.analysis.sources.builders import (
     GROUP,
     LINKS,
@@ -135,7 +136,7 @@ def discover_problems(root: Path) -> str:
     write_capture(root / "other", 9)
     problems = discover(root).problems
     shutil.rmtree(root / "other")
-    return " ".join(problem.reason for problem in problems)
+    return " ".join(reason(problem) for problem in problems)
 
 
 def test_processes_without_rank_id_all_say_rank_0_and_are_no_sessions(tmp_path: Path) -> None:
@@ -145,8 +146,8 @@ def test_processes_without_rank_id_all_say_rank_0_and_are_no_sessions(tmp_path: 
     capture = discover(tmp_path)
     assert [source.rank for source in capture.sources] == [0]
     (problem,) = capture.problems
-    assert problem.reason.startswith("4 captures of this rank")
-    assert "RANK_ID" in problem.advice
+    assert reason(problem).startswith("4 captures of this rank")
+    assert "RANK_ID" in advice(problem)
 
 
 def test_sessions_of_one_process_may_follow_each_other_quickly(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_sessions_of_one_process_may_follow_each_other_quickly(tmp_path: Path) -
         write_capture(tmp_path, 0, f"node1_2000_2025010912345{session}000_ascend_ms")
     capture = discover(tmp_path)
     assert capture.problems == ()
-    assert "3 captures found" in capture.notes[0]
+    assert "3 captures found" in notes_of(capture)[0]
 
 
 def test_changes_in_a_write_ahead_log_are_told_and_not_read(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_changes_in_a_write_ahead_log_are_told_and_not_read(tmp_path: Path) -> N
     (output / "analysis.db-wal").write_bytes(b"x" * 100)
     tables = read_rank(source_of(output.parent))
     assert tables.steps.num_rows == 1
-    assert {problem.reason for problem in tables.problems} == {
+    assert {reason(problem) for problem in tables.problems} == {
         "a write-ahead log of 100 bytes lies beside it: its changes are not read"
     }
     assert (output / "analysis.db-wal").read_bytes() == b"x" * 100
@@ -218,7 +219,7 @@ def test_a_task_without_a_peer_works_on_its_own_ranks_memory(tmp_path: Path) -> 
 def test_a_task_between_ranks_that_no_job_has_is_told_and_makes_no_link(tmp_path: Path) -> None:
     tables = read_tasks(tmp_path, [(100, 0, 3_000_000_000, 4096, 1), (101, 0, 1, 8192, 1)])
     assert [(row["src_local"], row["dst_local"]) for row in tables.links.to_pylist()] == [(0, 1)]
-    assert "left out: 1 link between ranks that no job has" in [one.reason for one in tables.problems]
+    assert "left out: 1 link between ranks that no job has" in [reason(one) for one in tables.problems]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ def test_a_rank_that_no_job_has_is_damage_and_makes_no_job_of_that_size(
     capture = discover(tmp_path)
     assert capture.expected_ranks == (0,)
     (problem,) = read_rank(capture.sources[0]).problems
-    assert (problem.file, problem.reason) == (
+    assert (problem.file, reason(problem)) == (
         "profiler_metadata.json",
         f"it names rank {rank}, which no job has",
     )
@@ -248,7 +249,7 @@ def test_a_rank_of_more_than_six_digits_in_a_name_is_no_rank(tmp_path: Path) -> 
     capture = discover(tmp_path)
     assert [source.rank for source in capture.sources] == [0]
     (problem,) = capture.problems
-    assert "its rank is not known" in problem.reason
+    assert "its rank is not known" in reason(problem)
 
 
 def test_the_size_of_a_job_is_what_most_of_three_ranks_say(tmp_path: Path) -> None:

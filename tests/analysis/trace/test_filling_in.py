@@ -24,6 +24,7 @@ from tests.analysis.jobs import (
     small_topology,
     steps_table,
 )
+from tests.analysis.said import notes_of
 
 WHERE = small_topology({"g": (0, 1, 2)}, stages={0: 0, 1: 0, 2: 0})
 
@@ -89,7 +90,7 @@ def test_lost_messages_are_paired_by_what_their_stage_does() -> None:
 
 def test_merged_evidence_names_ranks_without_steps() -> None:
     result = judged(replace(SMALL, healthy=Healthy(missing_ranks=(3, 17))))
-    assert any("30 of 32 ranks were read" in note for note in result.detection.notes)
+    assert any("30 of 32 ranks were read" in note for note in notes_of(result.detection))
 
 
 def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_transfer_did() -> None:

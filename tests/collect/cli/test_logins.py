@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 import time
@@ -147,3 +148,14 @@ def test_a_login_that_is_refused_is_tried_once(hosts: Hosts) -> None:
     (host,) = json.loads(result.stdout)["hosts"]
     assert (host["state"], host["failure"]) == ("failed", "login")
     assert "trying again" not in result.stderr
+
+
+def test_a_server_that_freezes_leaves_no_traceback(hosts: Hosts) -> None:
+    """paramiko's threads log what they meet, with a traceback, and go on."""
+    with socket.create_server(("127.0.0.9", 0)) as frozen:
+        place = {"address": "127.0.0.9", "port": frozen.getsockname()[1], "profiler_root": "/x"}
+        hosts.entries.append({**place, "server_id": "frozen", "transport": "paramiko"})
+        done = hosts.collect("--attempts", "1", "--login-deadline", "1")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "frozen: " in done.stdout

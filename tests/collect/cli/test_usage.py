@@ -33,7 +33,8 @@ from .conftest import run_collect
         ["--inventory", "h.yaml", "--dry-run", "--check"],
         ["--inventory", "h.yaml", "-v", "-q"],
         ["--inventory", "h.yaml", "--what"],
-        ["--inventory", "h.yaml", "--what", "full", "*.csv"],
+        ["--inventory", "h.yaml", "--what", "full,analysis"],
+        ["--inventory", "h.yaml", "--since", "yesterday"],
         ["--inventory", "h.yaml", "--set", "port"],
         ["--inventory", "h.yaml", "unexpected"],
     ],
@@ -119,12 +120,16 @@ def test_options_become_one_value() -> None:
         " --connect-deadline 1 --login-deadline 2 --prepare-deadline 3 --listing-deadline 4"
         " --progress-deadline 5"
         " --least-rate 2K --give-up 6 --deadline 7 --host-deadline 8"
-        " --what *.csv *.json --compression gzip --accept-new-host-keys"
+        " --what *.csv *.json --exclude a b --exclude c --capture newest --since @5"
+        " --compression gzip --accept-new-host-keys"
         " --set port=22 --set jump=b"
     )
     arguments = parse_arguments(line.split())
     assert arguments.options == CollectOptions(
         what=("*.csv", "*.json"),
+        exclude=("a", "b", "c"),
+        capture="newest",
+        since_s=5,
         n_jobs=3,
         n_attempts=2,
         bandwidth_bytes_per_s=200_000_000,

@@ -319,3 +319,14 @@ def test_a_missing_or_unreadable_inventory_is_an_error_with_advice(tmp_path: Pat
         load_inventory(InventoryRequest(tmp_path / "binary"), {})
     with pytest.raises(UsageError, match="no hosts"):
         load_inventory(InventoryRequest(), {})
+
+
+def test_the_profiler_root_may_name_the_host_and_variables_of_this_machine(tmp_path: Path) -> None:
+    text = native("- address: node[1-2]", "profiler_root: '/data/%h/$SLURM_JOB_ID/${RUN}_100%%/$lower'")
+    specs = load(tmp_path, text, environment={"SLURM_JOB_ID": "17", "RUN": "a b"}).specs
+    assert [spec.profiler_root for spec in specs] == [
+        "/data/node1/17/a b_100%/$lower",
+        "/data/node2/17/a b_100%/$lower",
+    ]
+    with pytest.raises(InputError, match="names the environment variable SLURM_JOB_ID, which is not set"):
+        load(tmp_path, text)

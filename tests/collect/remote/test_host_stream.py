@@ -63,7 +63,7 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
     command = EndlessCommand()
     connection: HostConnection = Connection(command)
     source = HostSource(
-        connection, b"/root", "none", niceness=0, max_entries=1, follow=(), book=lambda _: 0.0
+        connection, b"/root", "none", niceness=0, max_entries=1, follow=(), pattern=b"", book=lambda _: 0.0
     )
     taken: list[bytes] = []
 

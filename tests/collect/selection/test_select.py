@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cluster_collect.entries import RemoteEntry, unsafe_because
 from cluster_collect.selection import select as selection_of
+from cluster_collect.selection.captures import Choice
 from cluster_collect.selection.select import Selection, Tree, TreeShape
 
 
@@ -16,7 +17,7 @@ def entries(*paths: str, kind: str = "f") -> list[RemoteEntry]:
 
 
 def select(found: list[RemoteEntry], shape: TreeShape, what: list[str]) -> Selection:
-    return selection_of.select(Tree(found), shape, what)
+    return selection_of.select(Tree(found), shape, Choice(what))
 
 
 def placed(selection: Selection) -> dict[str, str]:

@@ -46,6 +46,13 @@ def test_what_is_honoured_harmless_or_for_other_hosts_is_not_named(config: Path,
     assert ignored_settings([spec_of(config)]) == ()
 
 
+@pytest.mark.parametrize("criterion", ["final", "canonical"])
+def test_a_second_reading_of_the_configuration_is_named(config: Path, criterion: str) -> None:
+    config.write_text(f"Match {criterion} host *.example\n  IdentityFile ~/.ssh/other\n")
+    (warning,) = ignored_settings([spec_of(config)])
+    assert warning.startswith(f"{config}:1: Match {criterion} is not honoured: ")
+
+
 def test_it_is_named_once_for_many_hosts(config: Path) -> None:
     config.write_text("ControlMaster auto\n")
     assert len(ignored_settings([spec_of(config, f"node{number}") for number in range(9)])) == 1

@@ -158,3 +158,63 @@ def test_a_password_logs_in_and_a_wrong_one_is_tried_once(
         assert (refused.state, watch.retries) == ("failed", [])
         assert "the login was refused" in refused.reason
         assert "correct horse" not in repr(spec)
+
+
+@BOTH
+def test_a_password_is_given_where_the_server_asks_for_it_in_a_dialogue(
+    root: Path, tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    key = make_key(tmp_path / "host_key")
+    allowed = "publickey,keyboard-interactive"
+    with ParamikoServer(key, password="correct horse", allowed=allowed) as server:
+        known = tmp_path / "known"
+        known.write_text(f"[{server.address}]:{server.port} {Path(f'{key}.pub').read_text()}")
+        good = replace(password_spec(server, root, known, "correct horse"), transport=transport)
+        assert outcome_for(good, tmp_path).reason == ""
+        wrong = outcome_for(replace(good, password="wrong"), tmp_path)
+        assert wrong.failure == "login"
+
+
+@BOTH
+@pytest.mark.parametrize("where", ["default", "ssh_config"])
+def test_the_passphrase_opens_keys_that_the_inventory_does_not_name(
+    own_lab: SshLab, root: Path, tmp_path: Path, transport: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    name = "id_ed25519" if where == "default" else "other"
+    key = make_key(tmp_path / "home" / ".ssh" / name, passphrase="s3cret words")
+    config = tmp_path / "config"
+    config.write_text("" if where == "default" else f"IdentityFile {key}\n")
+    own_lab.authorized_keys.write_text(Path(f"{key}.pub").read_text())
+    server = own_lab.start("127.0.0.4")
+    spec = spec_for(own_lab, server, root, transport=transport, identity_file=None, ssh_config=str(config))
+    assert outcome_for(spec, tmp_path).failure in ("login", "ssh-setup")
+    assert outcome_for(replace(spec, passphrase="s3cret words"), tmp_path).reason == ""
+
+
+@BOTH
+@pytest.mark.parametrize("where", ["inventory", "default", "ssh_config"])
+def test_a_key_that_others_can_read_is_refused(
+    own_lab: SshLab, root: Path, tmp_path: Path, transport: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    key = make_key(tmp_path / "home" / ".ssh" / ("id_ed25519" if where == "default" else "other"))
+    key.chmod(0o640)
+    config = tmp_path / "config"
+    config.write_text(f"IdentityFile {key}\n" if where == "ssh_config" else "")
+    own_lab.authorized_keys.write_text(Path(f"{key}.pub").read_text())
+    server = own_lab.start("127.0.0.4")
+    named = str(key) if where == "inventory" else None
+    spec = spec_for(own_lab, server, root, transport=transport, identity_file=named, ssh_config=str(config))
+    outcome = outcome_for(spec, tmp_path)
+    assert outcome.failure == "ssh-setup"
+    assert "open to others (mode 0640)" in outcome.reason
+    assert f"chmod 600 {key}" in outcome.advice
+    key.chmod(0o600)
+    assert outcome_for(spec, tmp_path).reason == ""

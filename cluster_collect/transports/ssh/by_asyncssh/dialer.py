@@ -24,6 +24,7 @@ from cluster_collect.transports.ssh.host_keys import (
     user_known_hosts,
 )
 from cluster_collect.transports.ssh.jumps import parse_jump
+from cluster_collect.transports.ssh.private_keys import default_keys, refuse_open_keys
 from cluster_collect.transports.ssh.window import window_bytes
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
@@ -87,6 +88,8 @@ class AsyncsshDialer:
         try:
             if spec.identity_file is not None:
                 given |= self._identities.options(spec)
+            elif spec.passphrase is not None:
+                given["passphrase"] = spec.passphrase
             base: asyncssh.SSHClientConnectionOptions
             base = await asyncssh.SSHClientConnectionOptions.construct(
                 compression_algs=None,
@@ -95,6 +98,9 @@ class AsyncsshDialer:
                 agent_forwarding=False,
                 **given,
             )
+            if spec.identity_file is None:
+                named = base.config.get("IdentityFile")
+                refuse_open_keys(map(str, named) if isinstance(named, (list, tuple)) else default_keys())
             if base.config.get("Ciphers") is None:
                 base = await asyncssh.SSHClientConnectionOptions.construct(base, encryption_algs=_CIPHERS)
         except (ValueError, OSError, asyncssh.Error) as error:

@@ -87,7 +87,7 @@ def setup_error(error: Exception, spec: HostSpec) -> HostError:
     """Return our error for settings and keys of this machine that asyncssh refuses."""
     if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
         return SshSetupError(
-            f"the private key {spec.identity_file} cannot be opened: {error}",
+            f"the private key {spec.identity_file or 'of this user'} cannot be opened: {error}",
             "add it to the agent (ssh-add), or give --ask-passphrase or passphrase_env",
         )
     return SshSetupError(

@@ -9,6 +9,7 @@ from typing import Any
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
 from cluster_collect.transports.ssh.handshake import certificate_path
+from cluster_collect.transports.ssh.private_keys import refuse_open_keys
 
 
 class Identities:
@@ -33,6 +34,7 @@ class Identities:
 
     def _key(self, spec: HostSpec) -> Any:
         path = str(Path(spec.identity_file or "").expanduser())
+        refuse_open_keys([path])
         if path not in self._keys:
             self._keys[path] = asyncssh.read_private_key(path, spec.passphrase)
         certificate = certificate_path(spec)

@@ -6,6 +6,7 @@ are asyncssh's alone.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from typing import Any
@@ -31,6 +32,8 @@ from cluster_collect.transports.ssh.jumps import Jump, parse_jump
 from cluster_collect.transports.ssh.window import window_bytes
 
 _KEEPALIVE_S = 15
+# What its threads log comes as errors too; unheard, Python would print it with tracebacks.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
 

@@ -1,5 +1,8 @@
 """findings.json: the document of findings as text, and back.
 
+Its sentences (`summary`, `next_check`, `reason`, `advice`, `notes`) are made here, in English; what is read
+back are the facts beside them.
+
 Schema history:
     cluster-findings/1   first version
 """
@@ -9,15 +12,31 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
-from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, Place, RunInfo
+from cluster_run.facts import fact_of
+from cluster_run.findings import (
+    Evidence,
+    Finding,
+    FindingsDocument,
+    Link,
+    ParallelSizes,
+    Place,
+    RunInfo,
+    Wait,
+)
 from cluster_run.problem import Problem
 
 SCHEMA = "cluster-findings/1"
 TOOL_NAME = "cluster-analyse"
+_FINDING_FIELDS = frozenset(one.name for one in fields(Finding))
 
 
 def document_to_json(document: FindingsDocument) -> str:
@@ -53,8 +72,8 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
             run=RunInfo(**{**run, "parallel": ParallelSizes(**run["parallel"])}),
             verdict=plain["verdict"],
             findings=tuple(_finding(one) for one in plain["findings"]),
-            problems=tuple(Problem(**one) for one in plain["problems"]),
-            notes=tuple(plain.get("notes", ())),
+            problems=tuple(_problem(one) for one in plain["problems"]),
+            notes=tuple(fact_of(one) for one in plain.get("note_facts", ())),
             replay=dict(plain.get("replay", {})),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -62,11 +81,26 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
 
 
 def _finding(plain: dict[str, Any]) -> Finding:
-    parts = _tuples(plain)
-    links = tuple(Link(**one) for one in parts["links"])
-    evidence = tuple(Evidence(**one) for one in parts["evidence"])
-    places = tuple(Place(**one) for one in parts.get("places", ()))
-    return Finding(**{**parts, "links": links, "evidence": evidence, "places": places})
+    parts = {name: value for name, value in _tuples(plain).items() if name in _FINDING_FIELDS}
+    rows = {
+        "links": tuple(Link(**one) for one in parts["links"]),
+        "evidence": tuple(Evidence(**one) for one in parts["evidence"]),
+        "facts": tuple(fact_of(one) for one in parts["facts"]),
+        "chain": tuple(Wait(**one) for one in parts["chain"]),
+        "places": tuple(Place(**one) for one in parts.get("places", ())),
+    }
+    return Finding(**{**parts, **rows})
+
+
+def _problem(plain: dict[str, Any]) -> Problem:
+    return Problem(
+        fact_of({"kind": plain["kind"], **plain.get("values", {})}),
+        file=plain.get("file", ""),
+        rank=plain.get("rank"),
+        host=plain.get("host"),
+        advice=plain.get("advice_kind"),
+        also=tuple(fact_of(one) for one in plain.get("also", ())),
+    )
 
 
 def _tuples(plain: dict[str, Any]) -> dict[str, Any]:
@@ -93,12 +127,31 @@ def _plain(document: FindingsDocument) -> dict[str, Any]:
         "tool": {"name": TOOL_NAME, "version": document.tool_version},
         "run": {**asdict(document.run), "parallel": parallel},
         "verdict": document.verdict,
-        "findings": [asdict(finding) for finding in document.findings],
+        "findings": [_plain_finding(finding) for finding in document.findings],
         "problems": [_plain_problem(problem) for problem in document.problems],
-        "notes": list(document.notes),
+        "notes": [note(one).en for one in document.notes],
+        "note_facts": [one.plain() for one in document.notes],
         "replay": dict(document.replay),
     }
 
 
+def _plain_finding(finding: Finding) -> dict[str, Any]:
+    facts = {"facts": [one.plain() for one in finding.facts]}
+    said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
+    return {**asdict(finding), **facts, **said}
+
+
 def _plain_problem(problem: Problem) -> dict[str, Any]:
-    return {name: value for name, value in asdict(problem).items() if value not in (None, "")}
+    values = problem.why.plain()
+    plain = {
+        "kind": values.pop("kind"),
+        "host": problem.host,
+        "rank": problem.rank,
+        "file": problem.file,
+        "reason": reason(problem).en,
+        "advice": advice(problem).en,
+        "advice_kind": problem.advice,
+        "values": values,
+        "also": [one.plain() for one in problem.also],
+    }
+    return {name: value for name, value in plain.items() if value not in (None, "", {}, [])}

@@ -1,0 +1,209 @@
+"""The analysis as Python objects: `run = analyse("run1")`, then `run.findings` and the tables as DataFrames.
+
+Nothing is written and nothing is printed; `cluster-analyse` does both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import compared, examined, judged
+from cluster_analysis.reports import wording
+from cluster_analysis.reports.commands import place_text
+from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.tables.model import Selection
+from cluster_run.errors import InputError
+from cluster_run.findings import FindingsDocument, Verdict
+from cluster_run.ids import Rank, Step
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from cluster_analysis.judge.baseline import Comparison
+
+_MAX_SHOWN = 8
+
+
+def analyse(
+    path: str | Path,
+    *,
+    baseline: str | Path | None = None,
+    steps: Iterable[int] | None = None,
+    ranks: Iterable[int] | None = None,
+    capture: str | None = None,
+    scheduler: str = "auto",
+    workers: int | None = None,
+    show_addresses: bool = False,
+) -> Run:
+    """Analyse a run directory, or any tree of profiler data; the options are those of `cluster-analyse`.
+
+    Args:
+        path: the run directory.
+        baseline: an older run of the same job, to compare with (`run.comparison`).
+        steps: these steps only.
+        ranks: these ranks only.
+        capture: this capture, where a rank has several; the newest otherwise.
+        scheduler: `auto`, `threads`, `processes`, or the address of a Dask scheduler.
+        workers: how many threads or processes.
+        show_addresses: real names of hosts.
+
+    Raises:
+        InputError: there is nothing that could be analysed.
+        EngineError: a cluster could not be reached, or was lost.
+    """
+    run = Path(path)
+    if not run.is_dir():
+        raise InputError(f"{run}: no such directory")
+    options = AnalyseOptions(
+        run=run,
+        baseline=None if baseline is None else Path(baseline),
+        selection=Selection(
+            steps=None if steps is None else frozenset(map(Step, steps)),
+            ranks=None if ranks is None else frozenset(map(Rank, ranks)),
+        ),
+        capture=capture,
+        scheduler=scheduler,
+        n_workers=workers,
+        write_report=False,
+        show_addresses=show_addresses,
+    )
+    with examined(options) as one:
+        return Run(judged(one), compared(one))
+
+
+class Run:
+    """An analysed run. DataFrames are made when they are first asked for; units are in the column names."""
+
+    def __init__(self, result: AnalysisResult, comparison: Comparison | None = None) -> None:
+        self._result = result
+        self.comparison: Comparison | None = comparison
+
+    @property
+    def document(self) -> FindingsDocument:
+        """The content of findings.json as frozen values."""
+        return self._result.document
+
+    @property
+    def verdict(self) -> Verdict:
+        """`healthy`, `degraded` or `unknown`."""
+        return self.document.verdict
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The tables of `tables/*.parquet`, as pyarrow tables."""
+        return self._result.tables
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Return a table as a DataFrame.
+
+        Raises:
+            KeyError: there is no table of that name.
+        """
+        frame: pd.DataFrame = self.tables[name].to_pandas()
+        return frame
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """One row a finding, the dearest first, with what findings.json says of it."""
+        import pandas as pd  # noqa: PLC0415
+
+        rows = [_row(self._result, position) for position in range(len(self.document.findings))]
+        return pd.DataFrame(rows, columns=_COLUMNS)
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """One row a rank: where it runs, and its place in the job."""
+        return self.frame("ranks")
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a rank and step: the parts of its step, in µs."""
+        return self.frame("steps")
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """One row a directed link, transport and kind of operator."""
+        return self.frame("links")
+
+    @cached_property
+    def collectives(self) -> pd.DataFrame:
+        """One row a communication operator and step, matched over the ranks of its group."""
+        return self.frame("matched")
+
+    @cached_property
+    def operators(self) -> pd.DataFrame:
+        """One row a rank and kind of kernel."""
+        return self.frame("operators")
+
+    def step(self, number: int) -> pd.DataFrame:
+        """Return one step: a row a rank (its index), parts of the step and waiting in µs.
+
+        Raises:
+            KeyError: the step was not profiled; the message says which were.
+        """
+        steps = self.steps[self.steps["step"] == number]
+        if steps.empty:
+            raise KeyError(f"step {number} is not there; there are {sorted(self.steps['step'].unique())}")
+        waits = self.frame("rank_times")
+        waits = waits[waits["step"] == number].drop(columns="step").set_index("rank")
+        return steps.drop(columns="step").set_index("rank").join(waits).sort_index()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.document.run.name}: {wording.verdict_sentence(self.document)}>"
+
+    def _repr_html_(self) -> str:
+        document = self.document
+        rows = "".join(
+            f"<tr><td>{escape(one.severity)}</td><td>{escape(summary(one).en)}</td>"
+            f"<td>{escape('; '.join(place_text(place, self._result) for place in one.places[:4]))}</td>"
+            f"<td style='text-align:right'>{escape(wording.format_ms(one.cost_ms_per_step))}</td></tr>"
+            for one in document.findings[:_MAX_SHOWN]
+        )
+        head = "<tr><th>severity</th><th>finding</th><th>where</th><th>a step</th></tr>"
+        table = f"<table>{head}{rows}</table>" if rows else ""
+        more = len(document.findings) - _MAX_SHOWN
+        return (
+            f"<b>{escape(wording.verdict_sentence(document))}</b>"
+            f"<p>{escape(wording.run_line(document))}</p>{table}"
+            f"{f'<p>and {more} more in run.findings</p>' if more > 0 else ''}"
+        )
+
+
+_COLUMNS = [
+    "id",
+    "kind",
+    "severity",
+    "cause",
+    "pattern",
+    "confidence",
+    "ranks",
+    "hosts",
+    "links",
+    "places",
+    "steps",
+    "cost_ms_per_step",
+    "cost_share",
+    "cumulative_saving_ms",
+    "summary",
+    "next_check",
+]
+
+
+def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
+    finding = result.document.findings[position]
+    plain = {name: getattr(finding, name) for name in _COLUMNS if hasattr(finding, name)}
+    return {
+        **plain,
+        "summary": summary(finding).en,
+        "next_check": next_check(finding).en,
+        "links": [(link.src, link.dst, link.transport) for link in finding.links],
+        "places": [place_text(place, result) for place in finding.places],
+    }

@@ -1,0 +1,111 @@
+"""What to do about a problem, in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_run.facts import AdviceKind
+from cluster_run.problem import Problem
+
+ADVICE: Mapping[AdviceKind, Template] = {
+    "parse_again": ("parse the capture again", "请重新解析该采集数据"),
+    "parse_again_on_host": ("parse the capture again on its host", "请在其主机上重新解析该采集数据"),
+    "parse_on_host": (
+        "parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
+        "请在其主机上解析（torch_npu.profiler.profiler.analyse、mindspore.profiler.analyse）",
+    ),
+    "collect_from_host": ("collect it from its host", "请从其主机采集"),
+    "collect_again": ("collect it again", "请重新采集"),
+    "collect_hosts_again": (
+        "collect their hosts again, or look why they wrote none",
+        "请重新采集这些主机，或查明为何没有写出数据",
+    ),
+    "collect_them_too": ("collect them too; what they did is not known", "请一并采集；它们的情况未知"),
+    "collect_group": (
+        "collect profiler_metadata.json, or all ranks of the group",
+        "请采集 profiler_metadata.json，或该通信域的全部卡",
+    ),
+    "profile_at_level1": (
+        "profile at Level1 or higher, and parse the capture again",
+        "请以 Level1 或更高级别采集，并重新解析",
+    ),
+    "export_again": ("export it again", "请重新导出"),
+    "export_with_msprof": (
+        "run: msprof --export=on --output=<this directory>",
+        "请运行：msprof --export=on --output=<该目录>",
+    ),
+    "give_whole_directory": (
+        "give the directory that holds the captures of all ranks",
+        "请给出包含所有卡采集数据的目录",
+    ),
+    "give_rank_table": (
+        "put the rank table (hccl.json) beside the captures",
+        "请将 rank table（hccl.json）放在采集数据旁",
+    ),
+    "put_rank_table": (
+        "put the rank table (hccl.json) into the run directory",
+        "请将 rank table（hccl.json）放入运行目录",
+    ),
+    "put_rank_table_in_run": (
+        "put the rank table (hccl.json) and host_ips_mapping.txt into the run directory",
+        "请将 rank table（hccl.json）和 host_ips_mapping.txt 放入运行目录",
+    ),
+    "remove_other_sessions": ("remove those of other sessions", "请移走其他采集的文件"),
+    "remove_other_jobs": (
+        "remove those that are not of this job; processes without RANK_ID all say rank 0",
+        "请移走不属于本作业的采集；没有 RANK_ID 的进程都自称卡 0",
+    ),
+    "copy_profiler_info": (
+        "copy profiler_info_<rank>.json of that rank beside ASCEND_PROFILER_OUTPUT",
+        "请将该卡的 profiler_info_<rank>.json 复制到 ASCEND_PROFILER_OUTPUT 旁",
+    ),
+    "copy_device_info": ("copy device_<N>/info.json.<N> into it", "请将 device_<N>/info.json.<N> 复制进去"),
+    "sort_by_rank": ("put what is of another rank where it belongs", "请将属于其他卡的文件放到相应位置"),
+    "one_directory_a_rank": (
+        "give each rank a directory with its own ASCEND_PROFILER_OUTPUT",
+        "请为每张卡使用单独的、带 ASCEND_PROFILER_OUTPUT 的目录",
+    ),
+    "one_directory_a_device": (
+        "profile each device into a directory of its own",
+        "请将每个设备采集到单独的目录",
+    ),
+    "analyse_apart": ("analyse the jobs apart", "请分别分析这些作业"),
+    "spell_as_rank_table": (
+        "spell server_id in the inventory as the rank table does",
+        "请使清单（inventory）中的 server_id 与 rank table 写法一致",
+    ),
+    "check_one_job": ("check that the captures belong to one job", "请确认这些采集属于同一作业"),
+    "let_user_read": (
+        "let the user who analyses read it: chmod -R a+rX",
+        "请给分析的用户读权限：chmod -R a+rX",
+    ),
+    "restore_target": ("put what it leads to back, or remove it", "请恢复其指向的内容，或将其删除"),
+    "others_analysed": ("the other ranks were analysed", "其余的卡已分析"),
+    "report_file": (
+        "the other ranks were analysed; please report this file",
+        "其余的卡已分析；请反馈此文件",
+    ),
+    "record_same_steps": (
+        "record the same steps on all ranks, or analyse each rank alone",
+        "请在所有卡上采集相同的步，或分别分析每张卡",
+    ),
+    "unpack": ("unpack it, and analyse again", "请解压后重新分析"),
+    "give_captures": (
+        "give the directory of the ranks' own *_ascend_pt or *_ascend_ms directories",
+        "请给出各卡自身的 *_ascend_pt 或 *_ascend_ms 目录所在的目录",
+    ),
+    "only_ascend": ("only captures of Ascend profilers are read", "只读取 Ascend profiler 的采集数据"),
+    "profile_with_torch_npu": (
+        "profile with torch_npu.profiler, which writes *_ascend_pt directories",
+        "请使用 torch_npu.profiler 采集，它会写出 *_ascend_pt 目录",
+    ),
+    "as_told": ("{told}", "{told}"),
+}
+
+
+def advice(problem: Problem) -> Phrase:
+    """Return what to do about it; empty where the reason says it all."""
+    if problem.advice is None:
+        return Phrase("", "")
+    return fill(ADVICE[problem.advice], dict(problem.why.values))

@@ -1,0 +1,46 @@
+"""Who waits for whom, in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_run.findings import Finding, Wait
+
+_LONGEST = ("(rank {rank} longest, {ms} ms a step)", "（卡 {rank} 最久，每步 {ms} ms）")
+WAITS: Mapping[str, Template] = {
+    "culprit": (
+        f"In its {{group:term}} {{n_ranks}} {{n_ranks:rank waits|ranks wait}} for {{who}} {_LONGEST[0]}.",
+        f"在其{{group:term}}中，{{n_ranks}} 张卡等待{{who}}{_LONGEST[1]}。",
+    ),
+    "held_up": (
+        "Down the line {n_ranks} {n_ranks:rank waits|ranks wait} in their {group:term} for ranks that "
+        "{who} held "
+        f"up {_LONGEST[0]}.",
+        f"继而 {{n_ranks}} 张卡在各自的{{group:term}}中等待被{{who}}拖慢的卡{_LONGEST[1]}。",
+    ),
+}
+_RANK: Template = ("rank {who}", "卡 {who}")
+_HOST: Template = ("host {who}", "主机 {who}")
+_NETWORK: Template = ("this part of the network", "这部分网络")
+
+
+def chain(finding: Finding) -> tuple[Phrase, ...]:
+    """Return how a finding's delay travels, a sentence a row."""
+    culprit = _culprit(finding)
+    return tuple(fill(WAITS[row.waits_for], _values(row, culprit)) for row in finding.chain)
+
+
+def _values(row: Wait, culprit: Phrase) -> dict[str, Any]:
+    digits = 0 if row.ms_per_step >= 100 else 1 if row.ms_per_step >= 1 else 2
+    ms = f"{row.ms_per_step:.{digits}f}"
+    return {"who": culprit, "group": row.group, "n_ranks": row.n_ranks, "rank": row.rank, "ms": ms}
+
+
+def _culprit(finding: Finding) -> Phrase:
+    if finding.kind == "slow_rank":
+        return fill(_RANK, {"who": finding.ranks[0]})
+    if finding.kind == "slow_host":
+        return fill(_HOST, {"who": finding.hosts[0]})
+    return fill(_NETWORK, {})

@@ -1,0 +1,82 @@
+"""What terminal and ticket say around the findings, in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster_analysis.sentences.phrase import Phrase, Template, fill
+
+HEADINGS: Mapping[str, Template] = {
+    "a_step": ("a step", "每步"),
+    "share": ("share", "占比"),
+    "what": ("what", "类型"),
+    "finding": ("finding", "发现"),
+    "more_findings": (
+        "{n} more in findings.json and report.html",
+        "其余 {n} 项见 findings.json 与 report.html",
+    ),
+    "next": ("Next: ", "下一步："),
+    "then": ("Then: ", "然后："),
+    "where": ("Where: ", "位置："),
+    "run": ("Run: ", "运行："),
+    "more_places": ("and {n} more", "另有 {n} 处"),
+    "host_is": ("host {host} is {address}", "主机 {host} 是 {address}"),
+    "hosts_hint": (
+        "Hosts are numbered as in host_ips_mapping.txt; --show-addresses names them.",
+        "主机编号见 host_ips_mapping.txt；用 --show-addresses 可显示地址。",
+    ),
+    "baseline": ("Against the baseline", "与基线对比"),
+    "nothing_compared": ("nothing could be compared", "无法比较"),
+    "nothing_moved": ("nothing moved beyond noise", "没有超出噪声的变化"),
+    "not_compared": ("not compared: {why}", "未比较：{why}"),
+    "problems": (
+        "{n} {n:problem|problems}: some data is missing",
+        "{n} 个问题：部分数据缺失",
+    ),
+    "more_problems": ("and {n} more", "另有 {n} 个"),
+    "note": ("Note: {note}", "说明：{note}"),
+    "finding_columns": (
+        "| # | severity | what | who | cost a step | share | saved so far |",
+        "| # | 级别 | 类型 | 对象 | 每步损失 | 占比 | 累计可省 |",
+    ),
+    "evidence_columns": (
+        "| metric | value | median of peers | MAD | peers |",
+        "| 指标 | 数值 | 同类中位数 | MAD | 同类数 |",
+    ),
+    "change_columns": (
+        "| what | metric | before | after | change | noise band |",
+        "| 对象 | 指标 | 之前 | 之后 | 变化 | 噪声范围 |",
+    ),
+    "traits": (
+        "{pattern:capital}, cause {cause}, confidence {confidence}.",
+        "{pattern}，原因：{cause}，可信度：{confidence}。",
+    ),
+    "problem_section": ("Problems", "问题"),
+    "note_section": ("What could not be judged", "无法判断的内容"),
+    "unknown_cost": ("unknown", "未知"),
+    "too_few": ("only {n} of {expected} ranks could be read", "{expected} 张卡中只读取了 {n} 张"),
+    "no_step": ("no step could be read", "没有可读的步"),
+    "damaged": (
+        "data of {n} {n:rank|ranks} is damaged or missing",
+        "{n} 张卡的数据损坏或缺失",
+    ),
+    "too_little": (
+        "{n} {n:rank|ranks} and {steps} {steps:step|steps} are too little to judge by",
+        "{n} 张卡、{steps} 步，不足以判断",
+    ),
+    "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
+}
+
+
+def say(key: str, **values: object) -> Phrase:
+    """Return a heading.
+
+    Raises:
+        KeyError: there is no such heading, or a value is missing.
+    """
+    return fill(HEADINGS[key], values)
+
+
+def term(words: Mapping[str, Template], name: str) -> Phrase:
+    """Return a word of `sentences.terms` in both languages."""
+    return Phrase(*words[name])

@@ -1,0 +1,129 @@
+"""What could not be judged, and why, in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_run.facts import Fact, NoteFact
+
+SENTENCES: Mapping[NoteFact, Template] = {
+    "no_step_times": (
+        "no step times could be read: nothing can be said about this job",
+        "没有可读的步耗时：无法对该作业下结论",
+    ),
+    "steps_as_a_whole": (
+        "steps are known as a whole only: no file says which part of them was computing",
+        "只知道整步时间：没有文件说明其中哪些是计算",
+    ),
+    "no_common_step": (
+        "no step was recorded by all ranks: they are not compared",
+        "没有所有卡都记录的步：无法比较",
+    ),
+    "no_operators": (
+        "no communication operators: costs are bounds from step totals, links are not judged",
+        "没有通信算子：损失只是由步总时间得出的上限，链路未判断",
+    ),
+    "no_communication_matrix": (
+        "no link with two known ends: links are judged by groups only, where three are alike",
+        "没有两端均已知的链路：只能在有三个以上同类通信域时按通信域判断链路",
+    ),
+    "ranks_missing": (
+        "{n_read} of {n_ranks} ranks {n_read:was|were} read: whom the others waited for may be "
+        "{n_missing:the one that is missing|among the # that are missing}",
+        "读取了 {n_ranks} 张卡中的 {n_read} 张：其他卡等待的可能是缺失的 {n_missing} 张卡之一",
+    ),
+    "few_steps": (
+        "{n_steps} {n_steps:step|steps} only: a pause cannot be told from a fault; profile 5 steps or more",
+        "只有 {n_steps} 步：无法区分停顿与故障；请采集 5 步以上",
+    ),
+    "few_peers": (
+        "{n_ranks} {n_ranks:rank has|ranks have} fewer than {min_peers} peers: {n_ranks:it is|they are} "
+        "described, "
+        "not judged",
+        "{n_ranks} 张卡的同类少于 {min_peers} 个：只作描述，不作判断",
+    ),
+    "costly_moments": (
+        "{findings:names}: {findings:a fault|faults} or a moment, and dear: profile again",
+        "{findings:names}：是故障还是偶发无法确定，且损失较大：请重新采集",
+    ),
+    "waits_for_absent": (
+        "{step_share:percent} of the mean step went into waiting for ranks without files, or for the "
+        "network: "
+        "{wait_us:ms} in step {step} for {ranks:rank|ranks} {ranks:listed}; collect them too",
+        "平均每步有 {step_share:percent} 用于等待没有文件的卡或网络：步 {step} 中等待卡 {ranks:listed} 达 "
+        "{wait_us:ms}；"
+        "请一并采集",
+    ),
+    "long_step": (
+        "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
+        "why: look at "
+        "the network at that time",
+        "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现能解释：请检查该时段的网络",
+    ),
+    "ranks_without_step_times": (
+        "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step times",
+        "{n_ranks} 张卡中有 {n_silent} 张没有步耗时",
+    ),
+    "steps_of_some_ranks": (
+        "{steps:step|steps} {steps:ranges}: not of all ranks; their other steps are compared",
+        "步 {steps:ranges}：并非所有卡都有；比较其余的步",
+    ),
+    "no_start_times": (
+        "operators have no start times: local gaps and replay are not known",
+        "算子没有开始时间：无法得知算子间隔，也无法重放",
+    ),
+    "unpaired_messages": (
+        "some sends and receives could not be paired: their waits are taken as they were",
+        "部分 send 与 receive 无法配对：其等待时间按原值计",
+    ),
+    "several_runs": (
+        "{runs:n} runs found: {runs:names}; {chosen} is analysed (--capture takes another, or give its "
+        "directory)",
+        "发现 {runs:n} 次运行：{runs:names}；分析 {chosen}（用 --capture 选择其他，或直接给出目录）",
+    ),
+    "several_captures": (
+        "{captures:n} captures found: {captures:names}; {chosen} is analysed (--capture takes another)",
+        "发现 {captures:n} 次采集：{captures:names}；分析 {chosen}（用 --capture 选择其他）",
+    ),
+    "capture_lacks_ranks": (
+        "capture {capture} lacks {ranks:rank|ranks} {ranks:ranges}",
+        "采集 {capture} 缺少卡 {ranks:ranges}",
+    ),
+    "family_left_out": (
+        "{n_captures} {family} {n_captures:capture|captures} beside richer ones of the same run "
+        "{n_captures:is|are} not read",
+        "{n_captures} 个 {family} 采集未读取：同一次运行中有更完整的采集",
+    ),
+    "no_groups": (
+        "r1.x files name no communication groups: operators of one name are matched over the ranks that "
+        "have it, "
+        "point-to-point operators not at all",
+        "r1.x 文件不含通信域：同名算子在拥有它的卡之间匹配，点对点算子不匹配",
+    ),
+    "no_communication_recorded": (
+        "profiled at Level0: there is no communication data, so waiting and links cannot be judged",
+        "以 Level0 采集：没有通信数据，无法判断等待与链路",
+    ),
+    "level0_operators": (
+        "profiled at Level0: communication operators are known by their start and length, links are not",
+        "以 Level0 采集：只知道通信算子的开始时间和时长，不知道链路",
+    ),
+    "mean_step_only": (
+        "rank {rank}, {file}: it holds no step but their mean, which is shown as step 0",
+        "卡 {rank}，{file}：其中没有各步，只有平均值，显示为步 0",
+    ),
+    "average_row_differs": (
+        "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "
+        "tail, but the "
+        "{n_steps} steps it holds average {seen_ms:parts} ms without the first; the steps are used",
+        "卡 {rank}，{file}：平均行的 interval / forward-backward / tail 为 {said_ms:parts} ms，而文件中 "
+        "{n_steps} 步"
+        "（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
+    ),
+}
+
+
+def note(fact: Fact) -> Phrase:
+    """Return the sentence of a note."""
+    return fill(SENTENCES[fact.kind], dict(fact.values))  # type: ignore[index]

@@ -1,0 +1,147 @@
+"""A phrase in both languages, and how it is filled with values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Literal
+
+from cluster_analysis.sentences import amounts, terms
+from cluster_run.ids import format_number_ranges
+
+Language = Literal["en", "zh"]
+#: The same text in English and in Chinese, with the same placeholders in braces.
+Template = tuple[str, str]
+#: Ranges of numbers that are listed; more say nothing to a reader.
+_MAX_RANGES = 6
+#: Ranks that are listed by number.
+_MAX_LISTED = 8
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """The same words in both languages."""
+
+    en: str
+    zh: str
+
+    def of(self, language: Language) -> str:
+        """Return the words in one of them."""
+        return self.zh if language == "zh" else self.en
+
+
+def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
+    """Fill the placeholders of both languages.
+
+    A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
+    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `and`, `or`, `shares` and
+    `say_rank` of names, `n` for how many, `term` of a word that both languages have, `role` of who does the
+    same work, `capital` of a phrase, and `one|many` for the words that fit the number, which `#` stands for.
+
+    Raises:
+        KeyError: a placeholder has no value.
+    """
+    english, chinese = template
+    return Phrase(_ENGLISH.vformat(english, (), values), _CHINESE.vformat(chinese, (), values))
+
+
+def joined(phrases: Iterable[Phrase]) -> Phrase:
+    """Return sentences one after the other."""
+    found = list(phrases)
+    return Phrase(" ".join(one.en for one in found), "".join(one.zh for one in found))
+
+
+class _Filler(Formatter):
+    """A formatter with the formats that `fill` names."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if isinstance(value, Phrase):
+            text = value.of(self._language)
+            return text[:1].upper() + text[1:] if format_spec == "capital" else text
+        if "|" in format_spec:
+            one, _, many = format_spec.partition("|")
+            return (one if _number(value) == 1 else many).replace("#", str(_number(value)))
+        form = _FORMS.get(format_spec)
+        return super().format_field(value, format_spec) if form is None else form(value, self._language)
+
+
+def _number(value: Any) -> Any:
+    return len(value) if isinstance(value, tuple) else value
+
+
+def _ranges(numbers: Iterable[int], _: Language) -> str:
+    parts = format_number_ranges(numbers).split(",")
+    return ",".join(parts) if len(parts) <= _MAX_RANGES else f"{','.join(parts[:_MAX_RANGES])},…"
+
+
+def _listed(numbers: tuple[int, ...], language: Language) -> str:
+    shown = ", ".join(map(str, numbers[:_MAX_LISTED]))
+    n_more = len(numbers) - _MAX_LISTED
+    if n_more <= 0:
+        return shown
+    return f"{shown} 等 {len(numbers)} 张" if language == "zh" else f"{shown} and {n_more} more"
+
+
+def _names(values: tuple[str, ...], language: Language) -> str:
+    return ("、" if language == "zh" else ", ").join(map(str, values))
+
+
+def _either(values: tuple[str, ...], language: Language) -> str:
+    return (" 或 " if language == "zh" else " or ").join(map(str, values))
+
+
+def _and(values: tuple[str, ...], language: Language) -> str:
+    return (" 与 " if language == "zh" else " and ").join(map(str, values))
+
+
+def _shares(values: tuple[tuple[str, float], ...], language: Language) -> str:
+    return _names(tuple(f"{name} {amounts.percent(share)}" for name, share in values), language)
+
+
+def _say_rank(values: tuple[tuple[str, int], ...], language: Language) -> str:
+    said = "为卡" if language == "zh" else "says rank"
+    return _names(tuple(f"{name} {said} {rank}" for name, rank in values), language)
+
+
+def _term(value: str, language: Language) -> str:
+    english, chinese = terms.TERMS[value]
+    return chinese if language == "zh" else english
+
+
+def _role(value: tuple[Any, ...], language: Language) -> str:
+    name, *number = value
+    english, chinese = terms.ROLES[name]
+    return (chinese if language == "zh" else english).format(*number)
+
+
+_FORMS: Mapping[str, Callable[[Any, Language], str]] = {
+    "percent": lambda value, _: amounts.percent(value),
+    "ms": lambda value, _: amounts.milliseconds(value),
+    "mb": lambda value, _: f"{value / 1e6:.2f} MB",
+    "ranges": _ranges,
+    "all_ranges": lambda value, _: format_number_ranges(value),
+    "listed": _listed,
+    "names": _names,
+    "or": _either,
+    "and": _and,
+    "shares": _shares,
+    "say_rank": _say_rank,
+    "n": lambda value, _: str(len(value)),
+    "parts": lambda value, _: " / ".join("-" if one is None else f"{one:.5f}" for one in value),
+    "term": _term,
+    "role": _role,
+}
+_ENGLISH, _CHINESE = _Filler("en"), _Filler("zh")
+
+
+def placeholders(text: str) -> frozenset[str]:
+    """Return the names of the values that a text tells; to choose a word by a number tells nothing."""
+    told = set()
+    for _, name, form, _ in Formatter().parse(text):
+        if name and not ("|" in (form or "") and "#" not in (form or "")):
+            told.add(name)
+    return frozenset(told)

@@ -1,0 +1,71 @@
+"""Words of the field in both languages. The Chinese ones are those of MindStudio Insight and CANN."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: What a group is for, and what a record of a file is.
+TERMS: Mapping[str, tuple[str, str]] = {
+    "tp": ("tensor-parallel group", "张量并行通信域"),
+    "pp": ("pipeline", "流水线并行通信域"),
+    "dp": ("data-parallel group", "数据并行通信域"),
+    "cp": ("context-parallel group", "上下文并行通信域"),
+    "ep": ("expert-parallel group", "专家并行通信域"),
+    "world": ("collectives of all ranks", "全局通信域"),
+    "unknown": ("other groups", "其他通信域"),
+    "failed": ("failed", "失败"),
+    "unstable": ("unstable", "不稳定"),
+}
+#: Ranks that do the same work: what they are part of.
+ROLES: Mapping[str, tuple[str, str]] = {
+    "stage": ("stage {}", "流水线阶段 {} "),
+    "group": ("group {}", "第 {} 组"),
+    "job": ("the job", "本作业"),
+}
+#: What kind of trouble a finding is, in two words.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "slow_rank": ("slow rank", "慢卡"),
+    "slow_host": ("slow host", "慢节点"),
+    "slow_link": ("slow link", "慢链路"),
+    "slow_nic": ("slow network card", "慢网卡"),
+    "slow_port": ("slow port", "慢端口"),
+    "slow_host_pair": ("slow pair of hosts", "节点间链路慢"),
+    "slow_uplink": ("slow uplink", "慢上行链路"),
+    "stage_imbalance": ("uneven stages", "流水线阶段不均衡"),
+    "data_imbalance": ("uneven data", "数据不均衡"),
+    "expert_imbalance": ("uneven experts", "专家负载不均衡"),
+    "small_packets": ("small packets", "小通信包"),
+    "exposed_communication": ("exposed communication", "未被计算掩盖的通信"),
+    "retransmission": ("retransmissions", "重传"),
+    "periodic_pause": ("periodic pause", "周期性停顿"),
+    "input_bound": ("input bound", "数据输入瓶颈"),
+    "host_bound": ("host bound", "主机下发瓶颈"),
+}
+SEVERITIES: Mapping[str, tuple[str, str]] = {
+    "critical": ("critical", "严重"),
+    "warning": ("warning", "警告"),
+    "info": ("info", "提示"),
+}
+VERDICTS: Mapping[str, tuple[str, str]] = {
+    "healthy": ("Healthy", "正常"),
+    "degraded": ("Degraded", "性能劣化"),
+    "unknown": ("Could not tell", "无法判断"),
+}
+CAUSES: Mapping[str, tuple[str, str]] = {
+    "compute": ("compute", "计算"),
+    "dispatch": ("dispatch", "下发"),
+    "input": ("input", "数据输入"),
+    "bandwidth": ("bandwidth", "带宽"),
+    "unknown": ("unknown", "未知"),
+}
+PATTERNS: Mapping[str, tuple[str, str]] = {
+    "persistent": ("persistent", "持续"),
+    "intermittent": ("intermittent", "间歇"),
+    "transient": ("transient", "短暂"),
+    "trend": ("trend", "逐渐加重"),
+}
+CONFIDENCES: Mapping[str, tuple[str, str]] = {
+    "high": ("high", "高"),
+    "medium": ("medium", "中"),
+    "low": ("low", "低"),
+}

@@ -1,0 +1,124 @@
+"""What a profiler database says of a rank beside its times: kernels by shape, memory, clocks, host calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.db.profiler_db import IS_TIMED
+from cluster_analysis.sources.db.sqlite import open_database
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
+from cluster_analysis.sources.memory_curve import thinned
+from cluster_analysis.tables import schema
+
+_KERNEL, _TASK = "COMPUTE_TASK_INFO", "TASK"
+_KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
+
+
+def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return KERNELS of the tasks, summed by the database; None where it has none.
+
+    Raises:
+        BadFileError: the database cannot be read; so do all readers below.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(_KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.has(
+            _TASK, "startNs", "endNs"
+        ):
+            return None
+        joins = " ".join(
+            f"LEFT JOIN STRING_IDS AS t{at} ON t{at}.id = {_KERNEL}.{name}"
+            for at, name in enumerate(_KERNEL_TEXTS)
+        )
+        texts = ", ".join(f"COALESCE(t{at}.value, '')" for at in range(len(_KERNEL_TEXTS)))
+        state = "COALESCE(s.value, '')" if database.has(_KERNEL, "opState") else "''"
+        if database.has(_KERNEL, "opState"):
+            joins += f" LEFT JOIN STRING_IDS AS s ON s.id = {_KERNEL}.opState"
+        span = f"{_TASK}.endNs - {_TASK}.startNs"
+        rows = database.rows(
+            f"SELECT {texts}, {state}, COUNT(*), SUM({span}), MIN({span}), MAX({span}) "
+            f"FROM {_KERNEL} JOIN {_TASK} USING (globalTaskId) {joins} WHERE {IS_TIMED} "
+            "GROUP BY 1, 2, 3, 4, 5, 6"
+        )
+    columns: dict[str, pa.Array] = {
+        name: pa.array([str(row[at]).replace('"', "") for row in rows], pa.string())
+        for at, name in enumerate(KEYS)
+    }
+    columns["n"] = pa.array([row[6] for row in rows], pa.int64())
+    for at, name in enumerate(("us", "us_min", "us_max"), start=7):
+        columns[name] = pa.array([row[at] / numbers.NS_PER_US for row in rows], pa.float64())
+    columns["wait_us"] = pa.nulls(len(rows), pa.float64())
+    sums = KernelSums()
+    sums.add_sums(pa.table(columns))
+    return sums.table(rank)
+
+
+def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return MEMORY of MEMORY_RECORD; None where the database has none."""
+    names = ("totalAllocated", "totalReserved", "totalActive")
+    with open_database(path, remark) as database:
+        if not database.has("MEMORY_RECORD", "component", "timestamp", *names):
+            return None
+        rows = database.rows(
+            f"SELECT value, timestamp, {', '.join(names)} FROM MEMORY_RECORD "
+            "LEFT JOIN STRING_IDS ON id = component WHERE typeof(timestamp) = 'integer'"
+        )
+    columns = {
+        "component": pa.array([str(row[0] or "") for row in rows], pa.string()),
+        "time_ns": pa.array([row[1] for row in rows], pa.int64()),
+    }
+    for at, name in enumerate(("allocated_bytes", "reserved_bytes", "active_bytes"), start=2):
+        values = [row[at] if isinstance(row[at], (int, float)) else None for row in rows]
+        columns[name] = pa.array(values, pa.float64())
+    return thinned(pa.table(columns), rank)
+
+
+def read_frequency(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return FREQUENCY: the clock of the AI cores at each change; None where the database has none."""
+    with open_database(path, remark) as database:
+        if not database.has("AICORE_FREQ", "timestampNs", "freq"):
+            return None
+        rows = database.rows(
+            "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY 1"
+        )
+    kept = [row for at, row in enumerate(rows) if at == 0 or row[1] != rows[at - 1][1]]
+    if not kept:
+        return None
+    columns = {
+        "rank": numbers.constant(rank, len(kept), pa.int32()),
+        "time_us": pa.array([(row[0] - kept[0][0]) / numbers.NS_PER_US for row in kept], pa.float64()),
+        "frequency_mhz": pa.array([float(row[1]) for row in kept], pa.float64()),
+    }
+    return pa.table(columns, schema=schema.FREQUENCY)
+
+
+def read_db_apis(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return APIS summed over CANN_API, longest first; None where the database has none."""
+    with open_database(path, remark) as database:
+        if not database.has("CANN_API", "startNs", "endNs", "type", "name") or not database.has(
+            "ENUM_API_TYPE", "id", "name"
+        ):
+            return None
+        rows = database.rows(
+            "SELECT COALESCE(l.name, ''), COALESCE(n.value, ''), COUNT(*), SUM(endNs - startNs), "
+            "MIN(endNs - startNs), MAX(endNs - startNs) FROM CANN_API "
+            "LEFT JOIN ENUM_API_TYPE AS l ON l.id = CANN_API.type "
+            "LEFT JOIN STRING_IDS AS n ON n.id = CANN_API.name "
+            "WHERE typeof(startNs) = 'integer' AND endNs >= startNs GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
+        )
+    if not rows:
+        return None
+    columns = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "level": numbers.encoded([str(row[0]) for row in rows]),
+        "api": pa.array([str(row[1]) for row in rows], pa.string()),
+        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
+        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "avg_us": pa.array([row[3] / row[2] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
+    }
+    return pa.table([columns[name] for name in schema.APIS.names], schema=schema.APIS)

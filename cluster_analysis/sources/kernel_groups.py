@@ -1,0 +1,105 @@
+"""Kernels summed by type, core, name and shapes, block by block; and the FLOPs of matrix products."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.tables import schema
+
+KEYS = ("op_type", "core_type", "name", "input_shapes", "output_shapes", "op_state")
+_SUMS = [("n", "sum"), ("us", "sum"), ("us_min", "min"), ("us_max", "max"), ("wait_us", "sum")]
+#: Kinds with more rows than this (each length of a sample another shape) keep those that take most time.
+MAX_ROWS = 2_000
+#: The inner length of a product is a whole number; shapes that give another one mean something else.
+_WHOLE = 1e-6
+_OTHERS = "(all others)"
+_MATRIX_TYPES = ("MatMul", "BatchMatMul")
+
+
+class KernelSums:
+    """Running sums; memory grows with the number of kinds only."""
+
+    def __init__(self) -> None:
+        self._table: pa.Table | None = None
+
+    def add(self, block: pa.Table) -> None:
+        """Add kernels: a row each, the columns of KEYS as text, `us` and `wait_us`."""
+        single = block.append_column("n", pa.repeat(pa.scalar(1, pa.int64()), block.num_rows))
+        single = single.append_column("us_min", single["us"]).append_column("us_max", single["us"])
+        self.add_sums(single)
+
+    def add_sums(self, sums: pa.Table) -> None:
+        """Add kernels that are summed already: KEYS, `n`, `us`, `us_min`, `us_max`, `wait_us`."""
+        sums = sums.select([*KEYS, *(name for name, _ in _SUMS)])
+        if self._table is not None:
+            sums = pa.concat_tables([self._table, sums])
+        grouped = sums.group_by(list(KEYS), use_threads=False).aggregate(_SUMS)
+        names = {f"{name}_{what}": name for name, what in _SUMS}
+        self._table = grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
+
+    def table(self, rank: int) -> pa.Table | None:
+        """Return KERNELS, those that take most time first; None where nothing was added."""
+        if self._table is None or not self._table.num_rows:
+            return None
+        order = [("us", "descending"), *((name, "ascending") for name in KEYS)]
+        ordered = self._table.sort_by(order)
+        rest = ordered.slice(MAX_ROWS)
+        if rest.num_rows:
+            blank = {name: pa.repeat(_OTHERS, rest.num_rows) for name in KEYS}
+            others = KernelSums()
+            others.add_sums(pa.table({**blank, **{name: rest[name] for name, _ in _SUMS}}))
+            assert others._table is not None
+            ordered = pa.concat_tables(
+                [ordered.slice(0, MAX_ROWS), others._table.select(ordered.column_names)]
+            )
+        n = pc.cast(ordered["n"], pa.float64())
+        flops = [
+            matrix_flops(*row)
+            for row in zip(*(ordered[name].to_pylist() for name in ("op_type", *KEYS[3:5])), strict=True)
+        ]
+        columns = {
+            "rank": numbers.constant(rank, ordered.num_rows, pa.int32()),
+            **{name: numbers.encoded(ordered[name].to_pylist()) for name in KEYS},
+            "n_calls": ordered["n"],
+            "total_us": pc.round(ordered["us"], 3),
+            "avg_us": pc.round(pc.divide(ordered["us"], n), 3),
+            "min_us": ordered["us_min"],
+            "max_us": ordered["us_max"],
+            "wait_us": ordered["wait_us"],
+            "flops_count": pc.multiply(pa.array(flops, pa.float64()), n),
+        }
+        return pa.table([columns[name] for name in schema.KERNELS.names], schema=schema.KERNELS)
+
+
+def matrix_flops(op_type: str, inputs: str, outputs: str) -> float | None:
+    """Return the floating-point operations of one multiplication of matrices; None for other kernels.
+
+    2·b·m·n·k: from A (b·m·k elements), B (b·k·n) and the result (b·m·n) follows k, whichever way A and B lie.
+    A B that all of the batch share counts once. Source: the definition of the matrix product.
+    """
+    if not op_type.startswith(_MATRIX_TYPES):
+        return None
+    shapes = [_shape(one) for one in inputs.split(";")[:2]] + [_shape(outputs.split(";", maxsplit=1)[0])]
+    if len(shapes) < 3 or any(one is None for one in shapes):
+        return None
+    a, b, out = (one or () for one in shapes)
+    if len(out) != len(a) or len(a) > 3 or len(a) < 2:
+        # Blocked formats (FRACTAL_NZ) are padded: their elements are not those of the matrix.
+        return None
+    batch = math.prod(out[:-2])
+    shared = batch if len(b) == len(out) else 1
+    if not math.prod(out):
+        return 0.0
+    k = math.sqrt(math.prod(a) * math.prod(b) / math.prod(out) / shared)
+    return 2.0 * math.prod(out) * k if abs(k - round(k)) < _WHOLE else None
+
+
+def _shape(text: str) -> tuple[int, ...] | None:
+    cells = text.strip().strip('"').split(",")
+    if not all(cell.strip().isdecimal() for cell in cells):
+        return None
+    return tuple(int(cell) for cell in cells)

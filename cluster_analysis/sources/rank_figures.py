@@ -1,0 +1,65 @@
+"""The tables of one rank that describe it and decide no verdict: kernels, memory, clocks, host calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster_analysis.sources import counters
+from cluster_analysis.sources.db.figures_db import (
+    read_db_apis,
+    read_db_memory,
+    read_frequency,
+    read_task_kernels,
+)
+from cluster_analysis.sources.db.profiler_db import read_task_counters
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.memory_curve import read_memory_curve
+from cluster_analysis.sources.reading import Reading
+from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
+from cluster_analysis.sources.text.kernel_details_csv import read_kernels
+
+_Reader = Callable[[Path, int, Remark], pa.Table | None]
+#: For each table of FIGURES the files that hold it, the best first.
+_READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
+    "apis": (("api_statistic", read_api_statistic), ("profiler_db", read_db_apis)),
+    "kernels": (("kernel_details", read_kernels), ("profiler_db", read_task_kernels)),
+    "memory": (("memory_record", read_memory_curve), ("profiler_db", read_db_memory)),
+    "frequency": (("profiler_db", read_frequency),),
+}
+
+
+def read_figures(reading: Reading) -> dict[str, pa.Table]:
+    """Return the tables of `schema.FIGURES` that the rank's files hold, by name."""
+    rank = reading.source.rank
+    found = {"counters": counters.counter_table(rank, _counters(reading))}
+    for name, readers in _READERS.items():
+        table = reading.first(*((role, _of_rank(read, rank)) for role, read in readers))
+        if table is not None:
+            found[name] = table
+    return found
+
+
+def _of_rank(read: _Reader, rank: int) -> Callable[[Path, Remark], pa.Table | None]:
+    return lambda path, remark: read(path, rank, remark)
+
+
+def _counters(reading: Reading) -> list[counters.Counter]:
+    """Return the figures of the capture as a whole; each file adds its own."""
+    found: list[counters.Counter] = []
+    for role, read in (
+        ("memory_record", counters.read_memory_record),
+        ("npu_module_mem", counters.read_module_memory),
+        ("operator_memory", counters.read_operator_memory),
+        ("dataset", counters.read_dataset),
+        ("operator_details", counters.read_data_loader),
+        ("profiler_db", read_task_counters),
+    ):
+        found += reading.first((role, read)) or []
+    queues = reading.first(
+        ("minddata_pipeline", counters.read_minddata_pipeline),
+        ("minddata_summary", counters.read_minddata_summary),
+    )
+    return found + (queues or [])

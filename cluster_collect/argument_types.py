@@ -1,0 +1,65 @@
+"""The values of options: what people write, and what it stands for."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from datetime import datetime
+
+from cluster_collect.sizes import parse_size
+
+
+def key_value(text: str) -> tuple[str, str | int]:
+    """Parse `KEY=VALUE`; a port is a number."""
+    key, equals, value = text.partition("=")
+    if not equals or not key or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, int(value) if key == "port" and value.isdecimal() else value
+
+
+def moment(text: str) -> float:
+    """Parse a point in time, or a time ago, into seconds since 1970."""
+    ago = re.fullmatch(r"(\d{1,9})([mhdw])", text)
+    try:
+        if ago is not None:
+            return time.time() - int(ago[1]) * {"m": 60, "h": 3600, "d": 86400, "w": 604800}[ago[2]]
+        if text.startswith("@"):
+            return _since_1970(text[1:])
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError, OSError):
+        wrong = f"{text!r} is not a time; write it like 2025-01-31T12:00, 12h or @1735689600"
+        raise argparse.ArgumentTypeError(wrong) from None
+
+
+def _since_1970(text: str) -> float:
+    if not re.fullmatch(r"\d{1,11}(\.\d{1,9})?", text):
+        raise ValueError(text)
+    return float(text)
+
+
+def seconds(text: str) -> float:
+    """Parse a number of seconds above 0."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def size(text: str) -> int:
+    """Parse a size above 0 into bytes."""
+    size = size_or_nothing(text)
+    if size == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} lets nothing through; write it like 50M or 1.5G")
+    return size
+
+
+def size_or_nothing(text: str) -> int:
+    """Parse a size into bytes."""
+    size = parse_size(text)
+    if size is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 50M or 1.5G")
+    return size

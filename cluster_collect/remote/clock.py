@@ -1,0 +1,67 @@
+"""How far a host's clock is from ours: the fastest of several exchanges says it best."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cluster_collect.transports.protocol import RunningCommand
+
+_N_EXCHANGES = 3
+#: One answer may take so long; a host that is slower has told its clock once, with its listing.
+_LONGEST_S = 2.0
+_ANSWER = re.compile(rb"clock ([^\0]*)\0")
+_TIME = re.compile(rb"\d{1,12}(?:\.\d{1,9})?")
+_MAX_ANSWER_BYTES = 200
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """The host's clock minus ours, and how much either may be wrong by the time that the exchange took."""
+
+    offset_ms: float
+    uncertainty_ms: float
+
+
+def offset_of(host_s: float, sent_s: float, arrived_s: float) -> ClockOffset:
+    """Return what one exchange tells: the host read its clock between `sent_s` and `arrived_s`."""
+    half_s = (arrived_s - sent_s) / 2
+    return ClockOffset((host_s - sent_s - half_s) * 1000, abs(half_s) * 1000)
+
+
+def best(offsets: Iterable[ClockOffset]) -> ClockOffset | None:
+    """Return the most certain one; None where there is none."""
+    return min(offsets, key=lambda one: one.uncertainty_ms, default=None)
+
+
+async def ask_clock(shell: RunningCommand) -> list[ClockOffset]:
+    """Ask a shell that waits for a program for its time, some times."""
+    offsets: list[ClockOffset] = []
+    for _ in range(_N_EXCHANGES):
+        answered: asyncio.Future[tuple[bytes, float]] = asyncio.get_running_loop().create_future()
+        answer = bytearray()
+
+        def receive(
+            data: bytes, answer: bytearray = answer, answered: asyncio.Future[tuple[bytes, float]] = answered
+        ) -> float:
+            arrived_s = time.time()
+            answer.extend(data[:_MAX_ANSWER_BYTES])
+            found = _ANSWER.search(answer)
+            if found and not answered.done():
+                answered.set_result((found[1], arrived_s))
+            del answer[:-_MAX_ANSWER_BYTES]
+            return 0.0
+
+        shell.redirect(receive)
+        sent_s = time.time()
+        shell.send(b"clock\n")
+        await asyncio.wait((answered,), timeout=_LONGEST_S)
+        told, arrived_s = answered.result() if answered.done() else (b"", 0.0)
+        if not _TIME.fullmatch(told):
+            break
+        offsets.append(offset_of(float(told), sent_s, arrived_s))
+    shell.redirect(lambda _data: 0.0)
+    return offsets

@@ -1,0 +1,112 @@
+"""Which captures of a host are taken: by name, by time, or the newest of each rank."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from posixpath import basename
+
+from cluster_collect.entries import RemoteEntry, is_capture
+
+NEWEST, ALL = "newest", "all"
+_STAMP = re.compile(rb"_(\d{14,17})(?=_ascend_)")
+_RANK = re.compile(rb"profiler_info_(\d{1,6})\.json")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of the profiler data of a host is wanted.
+
+    `what` holds `analysis` or `full`, or globs, or one of the two and globs that narrow it. `since_s` is a
+    time in seconds since 1970; a capture is taken whole when one of its files is not older.
+    """
+
+    what: Sequence[str]
+    exclude: Sequence[str] = ()
+    since_s: float | None = None
+    capture: str = ALL
+
+
+def matcher(globs: Iterable[str]) -> Callable[[bytes], bool]:
+    """Return the test whether a path, or its bare name, matches one of some globs."""
+    patterns = [re.compile(os.fsencode(translate(glob)), re.DOTALL) for glob in globs]
+    return lambda path: any(one.match(path) or one.match(basename(path)) for one in patterns)
+
+
+def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
+    """Return the test for paths: neither they nor a directory above them match one of the globs."""
+    if not globs:
+        return lambda _path: True
+    matches = matcher(globs)
+    known: dict[bytes, bool] = {b"": False}
+
+    def is_out(directory: bytes) -> bool:
+        if directory not in known:
+            known[directory] = is_out(directory.rpartition(b"/")[0]) or matches(directory)
+        return known[directory]
+
+    return lambda path: not is_out(path.rpartition(b"/")[0]) and not matches(path)
+
+
+def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[[bytes], bool]:
+    """Return the test for the paths of one host: is its capture, or its directory, among the chosen ones?"""
+    if choice.since_s is None and choice.capture == ALL:
+        return lambda _path: True
+    groups: defaultdict[bytes, list[RemoteEntry]] = defaultdict(list)
+    for entry in entries:
+        groups[group_of(entry.path)].append(entry)
+    chosen = set(groups)
+    if choice.since_s is not None:
+        since_ns = choice.since_s * 1e9
+        chosen = {group for group in chosen if _newest_ns(groups[group]) >= since_ns}
+    if choice.capture == NEWEST:
+        chosen = set(_newest_of_each_rank({group: groups[group] for group in chosen}))
+    elif choice.capture != ALL:
+        named = re.compile(os.fsencode(translate(choice.capture)), re.DOTALL)
+        chosen = {group for group in chosen if named.match(group) or any(map(named.match, group.split(b"/")))}
+    return lambda path: group_of(path) in chosen
+
+
+def group_of(path: bytes) -> bytes:
+    """Return the capture that a file belongs to: the outermost one, else the file's directory."""
+    parts = path.split(b"/")[:-1]
+    for depth, part in enumerate(parts):
+        if is_capture(part):
+            return b"/".join(parts[: depth + 1])
+    return b"/".join(parts)
+
+
+def _newest_ns(entries: Sequence[RemoteEntry]) -> int:
+    return max(entry.mtime_ns for entry in entries)
+
+
+def _newest_of_each_rank(groups: dict[bytes, list[RemoteEntry]]) -> Iterable[bytes]:
+    by_rank: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for group, entries in groups.items():
+        by_rank[_rank_of(group, entries)].append(group)
+    for rivals in by_rank.values():
+        stamps = {group: _STAMP.search(basename(group)) for group in rivals}
+        if all(stamps.values()):
+            yield max(rivals, key=lambda group: (_stamp(group), _newest_ns(groups[group])))
+        else:
+            yield max(rivals, key=lambda group: _newest_ns(groups[group]))
+
+
+def _stamp(group: bytes) -> bytes:
+    found = _STAMP.search(basename(group))
+    return found[1].ljust(17, b"0") if found else b""
+
+
+def _rank_of(group: bytes, entries: Sequence[RemoteEntry]) -> bytes:
+    """Return what the captures of one rank have in common: the rank, else the name without its time."""
+    if not is_capture(basename(group)):
+        return b"directory " + group
+    for entry in entries:
+        found = _RANK.fullmatch(basename(entry.path))
+        if found:
+            return b"rank " + found[1]
+    return b"name " + _STAMP.sub(b"", basename(group))

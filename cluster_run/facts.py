@@ -1,0 +1,322 @@
+"""A fact: what is known, as a kind and named values. Reports make sentences of it, in any language.
+
+The kinds stand here: what a finding, a note or a problem can say. Each has a sentence in `sentences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+#: What a finding's summary is made of.
+FindingFact = Literal[
+    # A rank or a host beside its peers.
+    "rank_computing",
+    "rank_free",
+    "rank_preparing",
+    "host_computing",
+    "host_free",
+    "host_preparing",
+    "all_kernels",
+    "matrix_kernels",
+    "vector_kernels",
+    "some_kernels",
+    "moment_or_fault",
+    # Parts of the network, by the times of links.
+    "link_one_way",
+    "link_both_ways",
+    "nic",
+    "nic_sending",
+    "nic_receiving",
+    "port",
+    "port_sending",
+    "port_receiving",
+    "host_pair",
+    "uplink",
+    "may_be_nic",
+    "may_be_port",
+    "only_two_links",
+    # The same by the times of operators, where no link was recorded.
+    "operators_between_two",
+    "operators_of_rank",
+    "operators_across_host",
+    "operators_between_hosts",
+    "operators_of_group",
+    "operators_of_groups",
+    "no_matrix",
+    # Single operators that took far too long.
+    "operators_took_long",
+    "operators_took_long_between",
+    "transfer_took_long",
+    "more_links",
+    "packets_lost",
+    "host_link_stopped",
+    # Pauses.
+    "rank_pauses",
+    "rank_pauses_regularly",
+    "job_pauses_once",
+    "job_pauses_regularly",
+    # The workload's own.
+    "stages_uneven",
+    "replicas_uneven",
+    "experts_uneven",
+    "late_first_operator",
+    "loader_not_timed",
+    "loader_takes_most",
+    "loader_takes_little",
+    "exposed",
+    "exposed_of_some_ranks",
+    "devices_idle",
+    "small_operators",
+    # What is to be known of the cost.
+    "cost_is_bound",
+    "cost_not_replayable",
+    "cost_not_explained",
+    "hidden",
+]
+#: What could not be judged, and why.
+NoteFact = Literal[
+    "no_step_times",
+    "steps_as_a_whole",
+    "no_common_step",
+    "no_operators",
+    "no_communication_matrix",
+    "ranks_missing",
+    "few_steps",
+    "few_peers",
+    "costly_moments",
+    "waits_for_absent",
+    "long_step",
+    "ranks_without_step_times",
+    "steps_of_some_ranks",
+    "no_start_times",
+    "unpaired_messages",
+    "several_runs",
+    "several_captures",
+    "capture_lacks_ranks",
+    "family_left_out",
+    "no_groups",
+    "no_communication_recorded",
+    "level0_operators",
+    "mean_step_only",
+    "average_row_differs",
+]
+#: Why something could not be used.
+ReasonKind = Literal[
+    # Files.
+    "unreadable",
+    "unlistable",
+    "unforeseen_content",
+    "empty",
+    "blank",
+    "truncated",
+    "truncated_first_line",
+    "truncated_last_line",
+    "says_nothing_from",
+    "filled_with_nul",
+    "not_utf8",
+    "utf16",
+    "not_json",
+    "not_json_at",
+    "not_csv",
+    "not_database",
+    "cannot_be_opened",
+    "write_ahead_log",
+    "not_of_form",
+    "not_of_form_in",
+    "of_part",
+    "no_column",
+    "no_expected_column",
+    "lacks_one_column",
+    "lacks_columns",
+    "none_of_columns",
+    "no_step_in_it",
+    "not_a_whole_timeline",
+    "header_not_hccl",
+    "header_not_step_trace",
+    "other_number_of_columns",
+    "other_number_of_steps",
+    "impossible_rank",
+    "impossible_rank_or_device",
+    "left_out",
+    "keys_left_out",
+    "rows_lack",
+    # What a rank's files do not hold.
+    "no_step_times_of_rank",
+    "no_link_in_it",
+    "no_communication_data",
+    "silent_steps",
+    # Captures.
+    "other_size",
+    "other_hash",
+    "device_of_several_hosts",
+    "several_files_of_one_id",
+    "several_captures_of_rank",
+    "not_parsed",
+    "nothing_in_it",
+    "rank_not_known",
+    "rank_or_device_not_known",
+    "names_disagree",
+    "several_databases",
+    "two_frameworks",
+    "raw_only",
+    "exported_by_old_cann",
+    "several_devices",
+    "ranks_counted",
+    "missing_ranks",
+    "hosts_not_mapped",
+    "unusable_description",
+    "not_collected",
+    "file_not_collected",
+    "given_up",
+    "reading_failed",
+    "step_not_analysed",
+    "leads_nowhere",
+    "archive",
+    "made_by_msprof_analyze",
+    "nsight_report",
+    "pytorch_trace",
+    "xla_trace",
+    # What the captures say of the job.
+    "group_disagreement",
+    "size_not_known",
+    "two_of_one_local_rank",
+    "several_jobs",
+    "links_not_mapped",
+]
+#: What to do about a problem.
+AdviceKind = Literal[
+    "parse_again",
+    "parse_again_on_host",
+    "parse_on_host",
+    "collect_from_host",
+    "collect_again",
+    "collect_hosts_again",
+    "collect_them_too",
+    "collect_group",
+    "profile_at_level1",
+    "export_again",
+    "export_with_msprof",
+    "give_whole_directory",
+    "give_rank_table",
+    "put_rank_table",
+    "put_rank_table_in_run",
+    "remove_other_sessions",
+    "remove_other_jobs",
+    "copy_profiler_info",
+    "copy_device_info",
+    "sort_by_rank",
+    "one_directory_a_rank",
+    "one_directory_a_device",
+    "analyse_apart",
+    "spell_as_rank_table",
+    "check_one_job",
+    "let_user_read",
+    "restore_target",
+    "others_analysed",
+    "report_file",
+    "record_same_steps",
+    "unpack",
+    "give_captures",
+    "only_ascend",
+    "profile_with_torch_npu",
+    "as_told",
+]
+#: Why two runs cannot be compared.
+RefusalKind = Literal[
+    "laid_out_differently", "other_number_of_ranks", "first_without_steps", "second_without_steps"
+]
+#: Parts of files that are left out one by one.
+Part = Literal[
+    "cell",
+    "duration",
+    "entry",
+    "event",
+    "line",
+    "link",
+    "link_end",
+    "name",
+    "operator",
+    "packet_size",
+    "row",
+    "start_time",
+    "step",
+    "task",
+    "value",
+]
+#: Why they are.
+LeftOutReason = Literal[
+    "no_number",
+    "no_number_in_column",
+    "below_0",
+    "no_time",
+    "no_start",
+    "in_no_step",
+    "no_step_number",
+    "no_step_number_but",
+    "not_source_destination",
+    "other_number_of_cells",
+    "not_readable",
+    "not_sum_of_parts",
+    "step_repeated",
+    "shared_name",
+    "no_rank",
+    "no_such_rank",
+]
+
+FactKind = FindingFact | NoteFact | ReasonKind | RefusalKind
+#: A number, a name, or several of them. The unit of a number is in its name (`_us`, `_bytes`, `_share`).
+Value = bool | int | float | str | None | tuple["Value", ...]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that is known. `values` are in the order in which they were given; equal facts are one."""
+
+    kind: str
+    values: tuple[tuple[str, Value], ...] = ()
+
+    def __getitem__(self, name: str) -> Value:
+        """Return the value called `name`.
+
+        Raises:
+            KeyError: the fact has no such value.
+        """
+        return dict(self.values)[name]
+
+    def plain(self) -> dict[str, object]:
+        """Return the fact as an object of JSON."""
+        return {"kind": self.kind, **{name: _plain(value) for name, value in self.values}}
+
+
+def fact(kind: FactKind, **values: Value) -> Fact:
+    """Return a fact."""
+    return Fact(kind, tuple(values.items()))
+
+
+def fact_of(plain: Mapping[str, object]) -> Fact:
+    """Return the fact that `Fact.plain` wrote.
+
+    Raises:
+        KeyError: it has no kind.
+        TypeError: a value is no number, name or list of them.
+    """
+    values = {name: _value(value) for name, value in plain.items() if name != "kind"}
+    return Fact(str(plain["kind"]), tuple(values.items()))
+
+
+def _plain(value: Value) -> object:
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _value(plain: object) -> Value:
+    if isinstance(plain, list):
+        return tuple(_values(plain))
+    if plain is None or isinstance(plain, bool | int | float | str):
+        return plain
+    raise TypeError(f"no value of a fact: {plain!r}")
+
+
+def _values(plain: list[object]) -> Iterator[Value]:
+    return (_value(one) for one in plain)

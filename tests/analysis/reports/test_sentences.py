@@ -1,0 +1,148 @@
+"""Every kind of fact has a sentence in both languages, of the same values; every finding one to act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
+
+from cluster_analysis.reports import changes
+from cluster_analysis.sentences import (
+    advice,
+    chains,
+    checks,
+    findings,
+    headings,
+    left_out,
+    notes,
+    problems,
+    terms,
+)
+from cluster_analysis.sentences.phrase import Template, placeholders
+from cluster_run.facts import (
+    AdviceKind,
+    FindingFact,
+    LeftOutReason,
+    NoteFact,
+    Part,
+    ReasonKind,
+    RefusalKind,
+    fact,
+    fact_of,
+)
+from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
+from cluster_run.ids import HostId, Rank, Step
+from tests.layers import modules
+
+TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
+    "findings": (findings.SENTENCES, get_args(FindingFact)),  # type: ignore[dict-item]
+    "notes": (notes.SENTENCES, get_args(NoteFact)),  # type: ignore[dict-item]
+    "reasons": (problems.WHY, get_args(ReasonKind)),  # type: ignore[dict-item]
+    "advice": (advice.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
+    "parts": (left_out.PARTS, get_args(Part)),
+    "why left out": (left_out.REASONS, get_args(LeftOutReason)),
+    "refusals": (changes.REFUSALS, get_args(RefusalKind)),  # type: ignore[dict-item]
+    "severities": (terms.SEVERITIES, get_args(Severity)),
+    "verdicts": (terms.VERDICTS, get_args(Verdict)),
+    "causes": (terms.CAUSES, get_args(Cause)),
+    "patterns": (terms.PATTERNS, get_args(Pattern)),
+    "confidences": (terms.CONFIDENCES, get_args(Confidence)),
+    "chains": (chains.WAITS, ("culprit", "held_up")),
+}
+PAIRS = [
+    *((name, key, pair) for name, (table, _) in TABLES.items() for key, pair in table.items()),
+    *(("checks", key, pair) for key, pair in checks.CHECKS.items()),
+    *(("changes", key, pair) for key, pair in changes.SENTENCES.items()),
+    *(("headings", key, pair) for key, pair in headings.HEADINGS.items()),
+    *(("terms", key, pair) for table in (terms.TERMS, terms.KINDS) for key, pair in table.items()),
+]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_kind_has_a_sentence_and_no_sentence_is_of_no_kind(name: str) -> None:
+    table, kinds = TABLES[name]
+    assert set(table) == set(kinds)
+
+
+@pytest.mark.parametrize(("name", "key", "pair"), PAIRS, ids=[f"{name}-{key}" for name, key, _ in PAIRS])
+def test_both_languages_speak_of_the_same_values(name: str, key: str, pair: Template) -> None:
+    english, chinese = pair
+    assert placeholders(english) == placeholders(chinese)
+    assert (english == chinese) == (key == "as_told")
+
+
+def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
+    kinds = set(TERMS_OF_KINDS) - {"slow_port"}
+    for kind in kinds:
+        one = finding(kind)
+        check = checks.next_check(one)
+        assert check.en.endswith(".")
+        assert re.search("[\u4e00-\u9fff]", check.zh)
+
+
+def test_every_kind_that_the_code_names_is_declared() -> None:
+    declared = {kind for _, kinds in TABLES.values() for kind in kinds}
+    named = set()
+    for name, path in modules().items():
+        if name.startswith("cluster_analysis") and not name.startswith("cluster_analysis.sentences"):
+            named |= set(re.findall(r"""\bfact\(\s*"(\w+)\"""", path.read_text("utf-8")))
+    assert len(named) > 80
+    assert named <= declared
+
+
+def test_a_finding_of_some_steps_says_which_and_never_every_step() -> None:
+    said = findings.summary(finding("slow_rank", steps=(11, 12, 13, 14), n_steps=10))
+    assert "in steps 11-14 (4 of 10)" in said.en
+    assert "步 11-14，共 10 步中的 4 步" in said.zh
+    assert "every" not in said.en
+    assert "in step 12 (1 of 10)" in findings.summary(finding("slow_rank", steps=(12,), n_steps=10)).en
+    assert "in every step" in findings.summary(finding("slow_rank", steps=(1, 2), n_steps=2)).en
+    assert "in the only step" in findings.summary(finding("slow_rank", steps=(1,), n_steps=1)).en
+
+
+@pytest.mark.parametrize("role", get_args(GroupPurpose))
+@pytest.mark.parametrize("waits_for", ["culprit", "held_up"])
+@pytest.mark.parametrize("n_ranks", [1, 7])
+@pytest.mark.parametrize("kind", ["slow_rank", "slow_host", "slow_link"])
+def test_a_chain_is_told_in_both_languages_with_its_numbers(role, waits_for, n_ranks, kind) -> None:
+    (row,) = chains.chain(finding(kind, chain=(Wait(role, waits_for, n_ranks, Rank(29), 78.3),)))
+    assert not re.search("[A-Za-z]{3}", row.zh)
+    for number in (str(n_ranks), "29", "78.3 ms"):
+        assert number in row.en
+        assert number in row.zh
+    assert (" waits " in row.en) == (n_ranks == 1)
+
+
+def test_a_fact_survives_json() -> None:
+    one = fact("matrix_kernels", kernels=(("MatMulV2", 0.23), ("Add", 0.2)))
+    assert fact_of(one.plain()) == one
+
+
+TERMS_OF_KINDS = tuple(terms.KINDS)
+
+
+def finding(
+    kind: str, *, steps: tuple[int, ...] = (1, 2), n_steps: int = 2, chain: tuple[Wait, ...] = ()
+) -> Finding:
+    """A finding of rank 13 on host 2."""
+    said = fact("rank_computing", slower_share=0.22, n_peers=15, role=("stage", 0), n_steps=n_steps)
+    return Finding(
+        id=f"{kind}-13",
+        kind=kind,  # type: ignore[arg-type]
+        severity="warning",
+        ranks=(Rank(13),),
+        hosts=(HostId("2"), HostId("3")),
+        links=(),
+        cause="compute",
+        pattern="persistent",
+        steps=tuple(map(Step, steps)),
+        cost_ms_per_step=1.0,
+        cost_share=0.01,
+        cumulative_saving_ms=1.0,
+        confidence="high",
+        evidence=(),
+        facts=(said,),
+        chain=chain,
+    )

@@ -1,0 +1,79 @@
+"""Which captures are taken: by name, by time, the newest of each rank."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.selection.captures import Choice
+from cluster_collect.selection.select import Tree, TreeShape, select
+
+DAY_S = 86_400
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+
+
+def capture(path: str, rank: int, day: int) -> list[RemoteEntry]:
+    names = (f"profiler_info_{rank}.json", f"{OUTPUT}/step_trace_time.csv", f"{OUTPUT}/trace_view.json")
+    return [
+        RemoteEntry(f"{path}/{name}".encode(), "f", 1, (day * DAY_S + place) * 10**9)
+        for place, name in enumerate(names)
+    ]
+
+
+#: Two ranks in two jobs, and rank 0 once more in the second.
+FOUND = [
+    *capture("job-1/node_10_20250101000000000_ascend_pt", 0, 1),
+    *capture("job-1/node_11_20250101000000000_ascend_pt", 1, 1),
+    *capture("job-2/node_20_20250102000000000_ascend_pt", 0, 2),
+    *capture("job-2/node_21_20250102000000000_ascend_pt", 1, 2),
+    *capture("job-2/node_20_20250103000000000_ascend_pt", 0, 3),
+]
+
+
+def taken(choice: Choice) -> set[str]:
+    selection = select(Tree(FOUND), TreeShape(b"prof"), choice)
+    return {file.entry.path.decode() for file in selection.files}
+
+
+def captures(choice: Choice) -> set[str]:
+    return {"/".join(path.split("/")[:2]) for path in taken(choice)}
+
+
+def test_all_captures_are_the_default() -> None:
+    assert len(captures(Choice(["full"]))) == 5
+
+
+def test_the_newest_is_the_newest_of_each_rank() -> None:
+    assert captures(Choice(["full"], capture="newest")) == {
+        "job-2/node_20_20250103000000000_ascend_pt",
+        "job-2/node_21_20250102000000000_ascend_pt",
+    }
+
+
+@pytest.mark.parametrize("name", ["job-1", "job-1/*", "*_20250101*"])
+def test_a_capture_is_chosen_by_its_name_or_that_of_a_directory_above_it(name: str) -> None:
+    assert captures(Choice(["full"], capture=name)) == {
+        "job-1/node_10_20250101000000000_ascend_pt",
+        "job-1/node_11_20250101000000000_ascend_pt",
+    }
+
+
+def test_a_capture_is_taken_whole_when_one_of_its_files_is_new_enough() -> None:
+    choice = Choice(["full"], since_s=3 * DAY_S + 2)
+    assert taken(choice) == {
+        f"job-2/node_20_20250103000000000_ascend_pt/{name}"
+        for name in ("profiler_info_0.json", f"{OUTPUT}/step_trace_time.csv", f"{OUTPUT}/trace_view.json")
+    }
+    assert taken(Choice(["full"], since_s=3 * DAY_S + 3)) == set()
+
+
+@pytest.mark.parametrize("glob", ["job-1", "job-1/*", "node_1?_*"])
+def test_what_is_excluded_is_left_out_with_all_below_it(glob: str) -> None:
+    assert {path.split("/")[0] for path in taken(Choice(["full"], exclude=[glob]))} == {"job-2"}
+
+
+def test_globs_narrow_what_the_analysis_reads() -> None:
+    narrowed = taken(Choice(["analysis", "job-1/*"]))
+    assert narrowed == {path for path in taken(Choice(["analysis"])) if path.startswith("job-1/")}
+    assert not any("trace_view" in path for path in narrowed)
+    assert any("trace_view" in path for path in taken(Choice(["full", "job-1/*"])))
