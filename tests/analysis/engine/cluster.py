@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 #: Only for a cluster that hangs: on a loaded machine Python alone takes a minute to import Dask.
 _DEADLINE_S = 600.0
 #: What a worker says once the scheduler knows it.
@@ -123,6 +125,19 @@ def _address(port_file: Path, scheduler: subprocess.Popen[bytes]) -> str:
         except (OSError, ValueError):
             time.sleep(0.1)
     raise AssertionError("the scheduler did not start; see cluster.log")
+
+
+def not_mounted(directory: Path) -> list[str]:
+    """Return the command that runs a worker where a directory is not mounted; skip if none can be made."""
+    unshare = ["unshare", "--map-root-user", "--mount"]
+    hide = [*unshare, "sh", "-c", f'mount -t tmpfs none "{directory}" && exec "$@"', "sh"]
+    try:
+        done = subprocess.run([*hide, "ls", str(directory)], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("unshare is not installed here")
+    if done.returncode or done.stdout:
+        pytest.skip(f"no mount namespace can be made here: {done.stderr.strip()}")
+    return hide
 
 
 def write_certificates(folder: Path) -> tuple[str, ...]:

@@ -10,13 +10,20 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main
-from tests.analysis.engine.cluster import loopback_cluster, patient_environment, write_certificates
+from tests.analysis.engine.cluster import (
+    loopback_cluster,
+    not_mounted,
+    patient_environment,
+    write_certificates,
+)
 from tests.analysis.runs import digests, write_small_run
 
 #: Starting a cluster takes 5 s, and minutes where several test suites share two processors.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 _DEADLINE_S = 900
 
+#: The files for MindStudio Insight that are as large as all inputs together.
+LARGE_INSIGHT_FILES = {"cluster_communication.json", "cluster_communication_matrix.json"}
 #: The command, in which a process is killed once the first ranks are read.
 KILLER = """
 import os, signal, sys
@@ -70,10 +77,30 @@ def test_every_local_scheduler_gives_the_same_bytes(
 
 
 def test_two_workers_give_the_same_bytes(run: Path, expected: dict[str, str], tmp_path: Path) -> None:
-    with loopback_cluster(tmp_path) as cluster:
+    # What these workers write nobody else may read, which tells their files from those of the command.
+    private = ("sh", "-c", 'umask 077 && exec "$@"', "sh")
+    with loopback_cluster(tmp_path, n_workers=0) as cluster:
+        for _ in range(2):
+            cluster.add_worker(before=private)
+        cluster.wait_for_workers()
         done = _analysed(run, tmp_path / "out", cluster.address)
     assert done.returncode == 0, done.stderr
     assert digests(tmp_path / "out") == expected
+    assert _written_privately(tmp_path / "out") == LARGE_INSIGHT_FILES
+
+
+def test_workers_that_do_not_see_the_output_leave_the_writing_to_the_command(
+    run: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "results").mkdir()
+    private = not_mounted(tmp_path / "results")
+    with loopback_cluster(tmp_path, n_workers=0) as cluster:
+        cluster.add_worker(before=["sh", "-c", 'umask 077 && exec "$@"', "sh", *private])
+        cluster.wait_for_workers()
+        done = _analysed(run, tmp_path / "results" / "out", cluster.address)
+    assert done.returncode == 0, done.stderr
+    assert digests(tmp_path / "results" / "out") == expected
+    assert _written_privately(tmp_path / "results" / "out") == set()
 
 
 def test_an_encrypted_cluster_gives_the_same_bytes(
@@ -127,6 +154,10 @@ def test_a_scheduler_without_workers_is_exit_1(run: Path, tmp_path: Path) -> Non
         done = _analysed(run, tmp_path / "out", cluster.address)
     assert done.returncode == 1
     assert "has no workers (start some: dask worker tcp://127.0.0.1:" in done.stderr
+
+
+def _written_privately(output: Path) -> set[str]:
+    return {one.name for one in output.iterdir() if one.is_file() and one.stat().st_mode & 0o077 == 0}
 
 
 def _killed(run: Path, output: Path, address: str, victim: int) -> subprocess.CompletedProcess[str]:

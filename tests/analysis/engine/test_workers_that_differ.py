@@ -11,7 +11,7 @@ import pytest
 
 from cluster_analysis.cli import main
 from cluster_run.version import VERSION
-from tests.analysis.engine.cluster import loopback_cluster, patient_environment
+from tests.analysis.engine.cluster import loopback_cluster, not_mounted, patient_environment
 from tests.analysis.runs import digests, write_small_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -59,19 +59,6 @@ def not_installed(folder: Path) -> dict[str, str]:
     """Return the environment of a worker in which the package is missing."""
     (folder / "sitecustomize.py").write_text(_NOTHING_OF_OURS)
     return {"PYTHONPATH": str(folder)}
-
-
-def not_mounted(run: Path) -> list[str]:
-    """Return the command that runs a worker on a host where the run is not mounted; skip if there is none."""
-    unshare = ["unshare", "--map-root-user", "--mount"]
-    hide = [*unshare, "sh", "-c", f'mount -t tmpfs none "{run}" && exec "$@"', "sh"]
-    try:
-        done = subprocess.run([*hide, "ls", str(run)], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("unshare is not installed here")
-    if done.returncode or done.stdout:
-        pytest.skip(f"no mount namespace can be made here: {done.stderr.strip()}")
-    return hide
 
 
 def test_workers_that_differ_are_left_out_and_named(run: Path, tmp_path: Path) -> None:
