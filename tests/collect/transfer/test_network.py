@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 from dataclasses import replace
@@ -28,6 +29,11 @@ from tests.collect.helpers import (
 )
 
 pytestmark = pytest.mark.slow  # many servers are started
+
+
+def own_disk(host: Path, number: int) -> Path:
+    """The same files with times of their own, as another host's disk has them."""
+    return Path(shutil.copytree(host, host.with_name(f"host{number}"), copy_function=shutil.copyfile))
 
 
 def test_a_connection_cut_at_20_points_loses_nothing_and_fetches_nothing_twice(
@@ -101,7 +107,7 @@ def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
 ) -> None:
     make_capture(tmp_path / "host", size_bytes=200_000)
     options = replace(PLAIN, n_attempts=1, login_deadline_s=5.0, progress_deadline_s=5.0, n_jobs=1)
-    specs = [spec_for(lab, server, tmp_path / "host", number) for number in range(1, 7)]
+    specs = [spec_for(lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 7)]
     watch = Recorder()
     stop = Mischief(stop_after_bytes=100_000)
     with (
@@ -144,7 +150,9 @@ def test_a_server_that_drops_handshakes_at_random_still_gives_every_host(
 ) -> None:
     server = own_lab.start("127.0.0.4", settings={"MaxStartups": "3:60:20"})
     make_capture(tmp_path / "host")
-    specs = [spec_for(own_lab, server, tmp_path / "host", number) for number in range(1, 31)]
+    specs = [
+        spec_for(own_lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 31)
+    ]
     options = replace(QUICK, n_handshakes_per_gateway=15, n_attempts=12, backoff_most_s=1.0)
     watch = Recorder()
     manifest = collected(specs, tmp_path / "run", options, watch)
@@ -155,7 +163,9 @@ def test_a_server_that_drops_handshakes_at_random_still_gives_every_host(
 def test_five_handshakes_at_a_time_never_meet_the_servers_limit(own_lab: SshLab, tmp_path: Path) -> None:
     server = own_lab.start("127.0.0.4", settings={"MaxStartups": "7:100:7"})
     make_capture(tmp_path / "host")
-    specs = [spec_for(own_lab, server, tmp_path / "host", number) for number in range(1, 16)]
+    specs = [
+        spec_for(own_lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 16)
+    ]
     watch = Recorder()
     manifest = collected(specs, tmp_path / "run", QUICK, watch)
     assert {host.state for host in manifest.hosts} == {"complete"}
