@@ -192,6 +192,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "and device number",
         "所有采集都不知道自己是哪张卡（未设置 rank_id）；{n_devices} 个设备按主机和设备号编号",
     ),
+    "no_common_step": (
+        "no step was recorded by all ranks: they are not compared",
+        "没有所有卡都记录的步：无法比较",
+    ),
     "missing_ranks": (
         "no profiler data of {n_missing} of {n_ranks} ranks: {ranks:all_ranges}",
         "{n_ranks} 张卡中有 {n_missing} 张没有采集数据：{ranks:all_ranges}",
