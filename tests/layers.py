@@ -42,7 +42,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.discovery": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.trace": "cluster_analysis.numeric cluster_analysis.tables cluster_run",
-        "cluster_analysis.trace.messages": f"{_STEP}",
+        "cluster_analysis.trace.pairing": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
         "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",

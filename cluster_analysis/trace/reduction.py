@@ -7,6 +7,7 @@ milliseconds; neither is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +22,12 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.messages.pairs import Ends, pair_messages
 from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import with_missing_calls
-from cluster_analysis.trace.streams.streams import Sequence, sequence
+from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
+from cluster_analysis.trace.pairing.peers import stated_peers
+from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
 from cluster_run.ids import Rank, Step
 
@@ -49,22 +52,24 @@ def reduce_step(
         topology: groups with their global members.
     """
     own_steps = _of_step(steps, step)
-    own_links = _usable_links(_of_step(links, step), topology)
+    all_links = _of_step(links, step)
+    own_links = _usable_links(all_links, topology)
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives)
     if not len(calls):
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
     offset_us = clock_offsets(calls, operator)
-    seen = _matched(calls, (operator, place), offset_us, own_steps, own_links, topology)
+    names = own_collectives["op_name"]
+    programs = programs_of(calls, offset_us, topology, stated_peers(calls, names, all_links))
+    seen = _matched(calls, (operator, place), programs, own_steps, own_links, topology)
     whole = seen
-    filled = with_missing_calls(
-        calls, operator, offset_us, topology,
+    filled, moved = with_missing_calls(
+        calls, operator, offset_us, topology, programs,
         exposed=seen.exposed, local=seen.local,
     )  # fmt: skip
     if filled is not calls:
-        whole = _matched(filled, match_calls(filled), offset_us, own_steps, own_links, topology)
-    names = own_collectives["op_name"]
+        whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
@@ -93,7 +98,7 @@ class _Matched:
     transfer_us: FloatArray
     wait_us: FloatArray
     ends: Ends
-    local: Sequence
+    local: Streams
     waited_us: FloatArray
     exposed: Exposed
 
@@ -118,13 +123,13 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
 def _matched(
     calls: Calls,
     matches: tuple[IntArray, IntArray],
-    offset_us: FloatArray,
+    programs: Sequence[Program],
     steps: pa.Table,
     links: pa.Table,
     topology: Topology,
 ) -> _Matched:
     operator, place = matches
-    ends = pair_messages(calls, offset_us, topology)
+    ends = ends_of(programs, calls, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
     members = stable_order(operator)
@@ -299,7 +304,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     )
 
 
-def _exposed(calls: Calls, local: Sequence, steps: pa.Table, stage: IntArray) -> Exposed:
+def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> Exposed:
     """Communication that computing does not cover, by the totals and by the records of the main streams."""
     elapse = np.where(local.is_side, 0.0, calls.elapse_us)
     total = np.full(len(calls.ranks), np.nan)

@@ -6,6 +6,7 @@ for work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,9 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.collectives import lacking_collectives
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.messages import lacking_messages
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.missing.record import Lacking
+from cluster_analysis.trace.pairing.ends import Program
+from cluster_analysis.trace.streams.streams import Sequence as Streams
 
 
 def with_missing_calls(
@@ -24,26 +27,30 @@ def with_missing_calls(
     operator: IntArray,
     offset_us: FloatArray,
     topology: Topology,
+    programs: Sequence[Program] = (),
     *,
     exposed: Exposed | None = None,
-    local: Sequence | None = None,
-) -> Calls:
-    """Return the calls with the lacking ones filled in; the same object when none is lacking.
+    local: Streams | None = None,
+) -> tuple[Calls, Sequence[Program]]:
+    """Return the calls with the lacking ones filled in, and the programs with them in their places.
+
+    The same objects when none is lacking.
 
     Args:
         calls: the step's calls.
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, stages and replicas.
+        programs: what groups that send messages run.
         exposed: what the ranks' communication must add up to, if that is known.
         local: the streams of the calls; those of a second one do not count in it.
     """
     if not calls.has_clock:
-        return calls
+        return calls, programs
     found = lacking_collectives(calls, operator, offset_us, topology, local)
-    found += lacking_messages(calls, operator, found, topology)
+    found += lacking_messages(calls, offset_us, programs)
     if not found:
-        return calls
+        return calls, programs
     if exposed is not None and local is not None:
         found = as_totals_say(found, exposed, local.is_side)
     source = np.array([one.source for one in found])
@@ -56,7 +63,7 @@ def with_missing_calls(
         name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
         for name in ("kind", "number", "size_bytes", "rows")
     }
-    return replace(
+    whole = replace(
         calls,
         rank=rank[order],
         group=group[order],
@@ -68,3 +75,20 @@ def with_missing_calls(
         size_bytes=others["size_bytes"],
         rows=others["rows"],
     )
+    moved = np.empty(len(order), np.int64)
+    moved[order] = np.arange(len(order))
+    return whole, _moved(programs, moved, found)
+
+
+def _moved(programs: Sequence[Program], moved: IntArray, found: Sequence[Lacking]) -> list[Program]:
+    """Return the programs with calls where they now lie, `moved` (V + filled,), and with the filled ones."""
+    n_before = len(moved) - len(found)
+    tables = [np.where(one.family.table < 0, -1, moved[one.family.table]) for one in programs]
+    for number, one in enumerate(found):
+        if one.place is not None:
+            program, row, slot = one.place
+            tables[program][row, slot] = moved[n_before + number]
+    return [
+        replace(one, family=replace(one.family, table=table))
+        for one, table in zip(programs, tables, strict=True)
+    ]

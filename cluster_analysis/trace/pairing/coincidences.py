@@ -1,0 +1,159 @@
+"""Which calls of two stages end together, up to one shift of their clocks: the trace that a message leaves.
+
+Nobody leaves an exchange before the other has come, and who waits for a message leaves when it is there. So
+the ends of a message mostly coincide, and the difference of two clocks is where most differences of ends
+lie close together. What coincides in several replicas is the program; once may be an accident.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.pairing.slots import RECEIVE, SEND, Family
+
+#: How far ranks may leave a message apart: what is tried, from the exits of good networks to bad ones, µs.
+_WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
+#: Clocks that collectives connect agree to about this, and messages arrive about so much later, µs.
+_CONNECTED_US = 5000.0
+#: Logarithm of the odds that differences lie so close together by chance, from which they do not.
+_EVIDENT = 8.0
+#: Ends apart by more than so many times their usual scatter, or by more than this at all, µs, do not coincide.
+_MOST_SIGMA = 5.0
+_LEAST_TOLERANCE_US = 100.0
+#: A call that lasts so many times as long as ends scatter tells half of what a longer one does.
+_LONG = 5.0
+_LEAST_TOLD = 0.1
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How often two slots' calls end together, (E,) edges from slot `source` to slot `target`.
+
+    `weight` is 1 for each replica in which the ends agree perfectly. `shift_us` is by how much the targets'
+    clocks go after the sources' where there is evidence, by (source stage, target stage).
+    """
+
+    source: IntArray
+    target: IntArray
+    weight: FloatArray
+    shift_us: dict[tuple[int, int], FloatArray]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost."""
+
+    family: Family
+    start_us: FloatArray
+    end_us: FloatArray
+    is_connected: BoolArray
+
+
+def sample_of(calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, n_groups: int) -> Sample:
+    """Take some groups, evenly over all.
+
+    Args:
+        calls: the step's calls.
+        family: groups of one program.
+        offset_us: what to add to each rank's clock to compare it with others (ranks,).
+        part: ranks that collectives connect have the same number (ranks,).
+        n_groups: how many at most.
+    """
+    chosen = np.unique(np.linspace(0, len(family.table) - 1, n_groups).astype(np.int64))
+    table = family.table[chosen]
+    shift = offset_us[calls.rank[table]]
+    is_lost = table < 0
+    start = np.where(is_lost, np.nan, calls.start_us[table] + shift)
+    end = np.where(is_lost, np.nan, calls.end_us[table] + shift)
+    ranks = family.ranks[chosen]
+    is_connected = ((ranks < 0) | (part[ranks] == part[ranks.max(axis=1)][:, None])).all(axis=1)
+    return Sample(Family(table, family.stage, family.kind, ranks), start, end, is_connected)
+
+
+def votes_of(sample: Sample, allowed: BoolArray) -> Votes:
+    """Find which slots' ends coincide, over all pairs of stages.
+
+    Args:
+        sample: groups of one program.
+        allowed: stages that each slot may talk with (slots, stages).
+    """
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    shifts: dict[tuple[int, int], FloatArray] = {}
+    for s, t in permutations(range(sample.family.n_stages), 2):
+        seen = _between(sample, s, t, allowed)
+        if seen is not None:
+            found.append(seen[:3])
+            shifts[s, t] = seen[3]
+    if not found:
+        nothing = np.empty(0, np.int64)
+        return Votes(nothing, nothing, np.empty(0), shifts)
+    source, target, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Votes(source, target, weight, shifts)
+
+
+def _between(
+    sample: Sample, s: int, t: int, allowed: BoolArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray] | None:
+    """Votes for messages from stage s to stage t, and the shift of their clocks in each group."""
+    family = sample.family
+    sources = np.flatnonzero((family.stage == s) & (family.kind != RECEIVE))
+    targets = np.flatnonzero((family.stage == t) & (family.kind != SEND))
+    sources, targets = sources[allowed[sources, t]], targets[allowed[targets, s]]
+    if not len(sources) or not len(targets):
+        return None
+    apart = sample.end_us[:, None, targets] - sample.end_us[:, sources, None]
+    # A message is not received before it is sent.
+    is_possible = sample.end_us[:, None, targets] - sample.start_us[:, sources, None]
+    shift = np.full(len(apart), np.nan)
+    tolerance = np.full(len(apart), np.nan)
+    together = np.flatnonzero(sample.is_connected)
+    lots = [together] if len(together) else []
+    lots += [np.array([one]) for one in np.flatnonzero(~sample.is_connected)]
+    for lot in lots:
+        peak = _peak(apart[lot], is_connected=bool(sample.is_connected[lot[0]]))
+        if peak is not None:
+            shift[lot], tolerance[lot] = peak
+    if np.isnan(shift).all():
+        return None
+    off = np.abs(apart - shift[:, None, None])
+    with np.errstate(invalid="ignore"):
+        near = off <= tolerance[:, None, None]
+        near &= is_possible >= shift[:, None, None] - tolerance[:, None, None]
+    elapse = sample.end_us - sample.start_us
+    lasted = np.fmax(elapse[:, sources, None], elapse[:, None, targets])
+    # Short calls may end together by chance: who has waited for long has waited for something.
+    told = _LEAST_TOLD + (1.0 - _LEAST_TOLD) * lasted / (lasted + _LONG * tolerance[:, None, None])
+    weight = np.where(near, told * (1.0 - 0.9 * off / tolerance[:, None, None]), 0.0).sum(axis=0)
+    i, j = np.nonzero(weight)
+    return sources[i], targets[j], weight[i, j], shift
+
+
+def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | None:
+    """Where differences (groups, sources, targets) lie closest together, and how close; None: nowhere."""
+    values = apart[np.isfinite(apart)]
+    if is_connected:
+        values = values[np.abs(values) <= _CONNECTED_US]
+    if not len(values):
+        return None
+    values = np.sort(values)
+    span = 2.0 * _CONNECTED_US if is_connected else float(values[-1] - values[0]) + _WIDTHS_US[-1]
+    best, found = _EVIDENT, None
+    for width in _WIDTHS_US:
+        count = np.searchsorted(values, values + width, side="right") - np.arange(len(values))
+        expected = max(len(values) * width / span, 1e-9)
+        at = int(np.argmax(count))
+        n = float(count[at])
+        odds = n * np.log(n / expected) - (n - expected) if n > expected else 0.0
+        if odds > best:
+            best, found = odds, values[at : at + int(n)]
+    if found is None:
+        return None
+    middle = float(np.median(found))
+    scatter = _MAD_TO_SIGMA * float(np.median(np.abs(found - middle)))
+    return middle, max(_MOST_SIGMA * scatter, _LEAST_TOLERANCE_US)

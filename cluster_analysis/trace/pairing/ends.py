@@ -1,0 +1,182 @@
+"""Who sent what a rank received: the two ends of point-to-point calls.
+
+Files tell it of some calls, and times of most; what neither tells follows from the order of messages. See
+`program` for how, and `slots` for what replicas have to do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.alignment import connected
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.pairing.borrowed import borrow_from_mates
+from cluster_analysis.trace.pairing.coincidences import sample_of, votes_of
+from cluster_analysis.trace.pairing.hints import hinted
+from cluster_analysis.trace.pairing.laid_beside import laid_beside
+from cluster_analysis.trace.pairing.peers import NONE_STATED, Peers, allowed_stages
+from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
+from cluster_analysis.trace.pairing.slots import Family, alone, families, without
+
+#: Replicas that are looked at to tell a program.
+_SAMPLED = 8
+#: Ends of a message that are less apart, µs, are together.
+TOGETHER_US = 1000.0
+#: Where that is so for less than this share of what is usual for other groups, a group runs something else.
+_ODD = 0.9
+_LEAST_USUAL = 0.5
+_ENOUGH_GROUPS = 2
+
+
+@dataclass(frozen=True)
+class Ends:
+    """For each call (V,): the call that sends to it, and the call that receives from it; -1 for none."""
+
+    sender: IntArray
+    receiver: IntArray
+    n_unpaired: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """Groups that run one program, and its messages: slots that send, and slots that receive (P,)."""
+
+    family: Family
+    edges: Edges
+
+
+def programs_of(
+    calls: Calls, offset_us: FloatArray, topology: Topology, peers: Peers = NONE_STATED
+) -> list[Program]:
+    """Find the programs of all groups that have messages.
+
+    Args:
+        calls: the step's calls.
+        offset_us: what to add to each rank's clock to compare it with others (ranks,).
+        topology: order of the stages in each group.
+        peers: whom calls talk with, as far as files say it.
+    """
+    if not calls.is_point_to_point.any():
+        return []
+    part = connected(calls)
+    found: list[Program] = []
+    for family in families(calls, topology):
+        program = _program(calls, family, offset_us, part, peers)
+        odd = _odd_ones(calls, program, offset_us, part)
+        if len(odd):
+            program = _program(calls, without(family, odd), offset_us, part, peers)
+        others = [alone(family, row) for row in odd.tolist()]
+        first = next((at for at, one in enumerate(found) if one.family.n_stages == family.n_stages), None)
+        if first is not None and calls.has_clock:  # what is not like most
+            others = [alone(family, row) for row in range(len(family.table))]
+        else:
+            first = len(found)
+            found.append(program)
+        for other in others:
+            joined = _joined(calls, found[first], other, offset_us)
+            if joined is not None:
+                found[first] = joined
+            else:
+                found.append(_program(calls, other, offset_us, part, peers))
+    return found
+
+
+def _joined(calls: Calls, program: Program, other: Family, offset_us: FloatArray) -> Program | None:
+    """Return the program with one more group, whose calls are laid beside the others'; None: they do not fit."""
+    family = program.family
+    ended = _ended_us(calls, family, offset_us)
+    row = other.table[0]
+    partner = np.full(len(family.stage), -1, np.int64)
+    for one, two in (program.edges, program.edges[::-1]):
+        partner[two] = one
+    laid = laid_beside(
+        family, partner, median(ended, 0), row, other.kind, calls.end_us[row] + offset_us[calls.rank[row]],
+        other.stage, TOGETHER_US,
+    )  # fmt: skip
+    if laid is None:
+        return None
+    table, ranks = np.vstack([family.table, laid]), np.vstack([family.ranks, other.ranks])
+    return replace(program, family=replace(family, table=table, ranks=ranks))
+
+
+def _ended_us(calls: Calls, family: Family, offset_us: FloatArray) -> FloatArray:
+    """When each call ended (groups, slots) on the clock of all; NaN where it is lost."""
+    table = family.table
+    return np.where(table < 0, np.nan, calls.end_us[table] + offset_us[calls.rank[table]])
+
+
+def _program(calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, peers: Peers) -> Program:
+    allowed = allowed_stages(family, peers, len(calls))
+    votes = None
+    if calls.has_clock:
+        votes = votes_of(sample_of(calls, family, offset_us, part, _SAMPLED), allowed)
+    edges = hinted(family, votes, allowed)
+    if edges is None:
+        edges = NO_EDGES if votes is None else edges_of(family, votes, allowed)
+    return Program(family, edges)
+
+
+def _counts_losses(family: Family) -> bool:
+    """Whether numbers say what is lost, if anything is: they have holes between others of their stage."""
+    is_there = family.table >= 0
+    if is_there.all():
+        return True
+    inside = np.zeros(is_there.shape, bool)
+    for stage in range(family.n_stages):
+        own = family.slots_of(stage)
+        seen = np.maximum.accumulate(is_there[:, own], axis=1)
+        inside[:, own] = seen & np.maximum.accumulate(is_there[:, own[::-1]], axis=1)[:, ::-1]
+    return bool((inside & ~is_there).any())
+
+
+def _odd_ones(calls: Calls, program: Program, offset_us: FloatArray, part: IntArray) -> IntArray:
+    """Groups whose messages do not end together although those of the others do: numbered differently."""
+    table, (source, target) = program.family.table, program.edges
+    nobody = np.empty(0, np.int64)
+    if (
+        len(table) < _ENOUGH_GROUPS
+        or not len(source)
+        or not calls.has_clock
+        or _counts_losses(program.family)
+    ):
+        return nobody
+    ended = _ended_us(calls, program.family, offset_us)
+    apart = ended[:, target] - ended[:, source]
+    with np.errstate(invalid="ignore"):
+        share = np.sum(np.abs(apart) < TOGETHER_US, axis=1) / np.maximum(np.isfinite(apart).sum(axis=1), 1)
+    usual = float(share.max())
+    ranks = program.family.ranks
+    is_connected = (part[ranks] == part[ranks.max(axis=1)][:, None]).all(axis=1)
+    return np.flatnonzero(is_connected & (share < _ODD * usual)) if usual > _LEAST_USUAL else nobody
+
+
+def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> Ends:
+    """Pair the calls of each group as their programs say.
+
+    Args:
+        programs: those of all groups.
+        calls: the step's calls.
+        topology: who are mates: they have the same partners' mates.
+    """
+    sender = np.full(len(calls), -1, np.int32)
+    receiver = np.full(len(calls), -1, np.int32)
+    for program in programs:
+        send, receive = (program.family.table[:, side].ravel() for side in program.edges)
+        both = (send >= 0) & (receive >= 0)
+        sender[receive[both]], receiver[send[both]] = send[both], receive[both]
+    borrow_from_mates(calls, sender, receiver, topology)
+    unpaired = calls.is_point_to_point & (sender < 0) & (receiver < 0)
+    return Ends(sender, receiver, int(unpaired.sum()))
+
+
+def pair_messages(
+    calls: Calls, offset_us: FloatArray, topology: Topology, peers: Peers = NONE_STATED
+) -> Ends:
+    """Pair the ends of all point-to-point calls; arguments as for `programs_of`."""
+    return ends_of(programs_of(calls, offset_us, topology, peers), calls, topology)
