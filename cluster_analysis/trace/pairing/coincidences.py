@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.pairing.slots import RECEIVE, SEND, Family
+from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
 #: How far ranks may leave a message apart: what is tried, from the exits of good networks to bad ones, µs.
 _WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
@@ -28,21 +28,36 @@ _LEAST_TOLERANCE_US = 100.0
 #: A call that lasts so many times as long as ends scatter tells half of what a longer one does.
 _LONG = 5.0
 _LEAST_TOLD = 0.1
+#: Share of messages that hiccups may let seem to be received before they are sent.
+_MOST_TOO_EARLY = 0.05
+#: Ends tell a little more than begins, so that of two that tell the same the ends are believed.
+_BEGUN = 0.9
 _MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How long targets end after their sources' end, and after their begin, and give or take what, in µs.
+
+    Each is two arrays (groups,); None where the sources' ends, or begins, tell nothing.
+    """
+
+    ended: tuple[FloatArray, FloatArray] | None
+    begun: tuple[FloatArray, FloatArray] | None
 
 
 @dataclass(frozen=True)
 class Votes:
     """How often two slots' calls end together, (E,) edges from slot `source` to slot `target`.
 
-    `weight` is 1 for each replica in which the ends agree perfectly. `shift_us` is by how much the targets'
-    clocks go after the sources' where there is evidence, by (source stage, target stage).
+    `weight` is up to 1 for each replica. `clocks` are by (source stage, target stage), where there is evidence.
     """
 
     source: IntArray
     target: IntArray
     weight: FloatArray
-    shift_us: dict[tuple[int, int], FloatArray]
+    clocks: dict[tuple[int, int], Clocks]
+    n_groups: int
 
 
 @dataclass(frozen=True)
@@ -84,34 +99,66 @@ def votes_of(sample: Sample, allowed: BoolArray) -> Votes:
         allowed: stages that each slot may talk with (slots, stages).
     """
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
-    shifts: dict[tuple[int, int], FloatArray] = {}
+    clocks: dict[tuple[int, int], Clocks] = {}
     for s, t in permutations(range(sample.family.n_stages), 2):
         seen = _between(sample, s, t, allowed)
         if seen is not None:
             found.append(seen[:3])
-            shifts[s, t] = seen[3]
+            clocks[s, t] = seen[3]
     if not found:
         nothing = np.empty(0, np.int64)
-        return Votes(nothing, nothing, np.empty(0), shifts)
+        return Votes(nothing, nothing, np.empty(0), clocks, len(sample.end_us))
     source, target, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Votes(source, target, weight, shifts)
+    return Votes(source, target, weight, clocks, len(sample.end_us))
 
 
 def _between(
     sample: Sample, s: int, t: int, allowed: BoolArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray] | None:
-    """Votes for messages from stage s to stage t, and the shift of their clocks in each group."""
+) -> tuple[IntArray, IntArray, FloatArray, Clocks] | None:
+    """Votes for messages from stage s to stage t, and what says so."""
     family = sample.family
     sources = np.flatnonzero((family.stage == s) & (family.kind != RECEIVE))
     targets = np.flatnonzero((family.stage == t) & (family.kind != SEND))
     sources, targets = sources[allowed[sources, t]], targets[allowed[targets, s]]
     if not len(sources) or not len(targets):
         return None
-    apart = sample.end_us[:, None, targets] - sample.end_us[:, sources, None]
-    # A message is not received before it is sent.
-    is_possible = sample.end_us[:, None, targets] - sample.start_us[:, sources, None]
-    shift = np.full(len(apart), np.nan)
-    tolerance = np.full(len(apart), np.nan)
+    ended = _meeting(sample, sample.end_us, sources, targets)
+    # What sends may go on waiting for something else that it receives: then its begin tells, not its end.
+    begun = None
+    if (family.kind[sources] == BATCH).any():
+        begun = _meeting(sample, sample.start_us, sources, targets)
+    weight = np.zeros((len(sources), len(targets)))
+    ends = sample.end_us[:, targets]
+    spacing_us = float(np.nanmax(ends) - np.nanmin(ends)) / len(targets)
+    elapse = sample.end_us - sample.start_us
+    for since_us, clock in ((sample.end_us, ended), (sample.start_us, begun)):
+        if clock is None:
+            continue
+        shift, tolerance = (one[:, None, None] for one in clock)
+        off = np.abs(sample.end_us[:, None, targets] - since_us[:, sources, None] - shift)
+        # A message is not received before it is sent.
+        lasts = sample.end_us[:, None, targets] - sample.start_us[:, sources, None] - shift
+        lasted = np.broadcast_to(elapse[:, None, targets], off.shape)
+        if clock is ended:
+            lasted = np.fmax(elapse[:, sources, None], lasted)
+        # Short calls may end together by chance: who has waited for long has waited for something.
+        told = _LEAST_TOLD + (1.0 - _LEAST_TOLD) * lasted / (lasted + _LONG * tolerance)
+        # And the closer ends lie together, compared with how far they usually are apart, the more that tells.
+        told = told * np.log1p(spacing_us / tolerance) / np.log1p(spacing_us / _LEAST_TOLERANCE_US)
+        with np.errstate(invalid="ignore"):
+            near = (off <= tolerance) & (lasts >= -tolerance)
+        own = np.where(near, told * (1.0 - 0.9 * off / tolerance), 0.0).sum(axis=0)
+        weight = np.maximum(weight, own if clock is ended else _BEGUN * own)
+    i, j = np.nonzero(weight)
+    return sources[i], targets[j], weight[i, j], Clocks(ended, begun)
+
+
+def _meeting(
+    sample: Sample, since_us: FloatArray, sources: IntArray, targets: IntArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """How long after its source's end, or begin, a target usually ends, and give or take what, by group."""
+    apart = sample.end_us[:, None, targets] - since_us[:, sources, None]
+    shift, tolerance = np.full(len(apart), np.nan), np.full(len(apart), np.nan)
     together = np.flatnonzero(sample.is_connected)
     lots = [together] if len(together) else []
     lots += [np.array([one]) for one in np.flatnonzero(~sample.is_connected)]
@@ -119,19 +166,7 @@ def _between(
         peak = _peak(apart[lot], is_connected=bool(sample.is_connected[lot[0]]))
         if peak is not None:
             shift[lot], tolerance[lot] = peak
-    if np.isnan(shift).all():
-        return None
-    off = np.abs(apart - shift[:, None, None])
-    with np.errstate(invalid="ignore"):
-        near = off <= tolerance[:, None, None]
-        near &= is_possible >= shift[:, None, None] - tolerance[:, None, None]
-    elapse = sample.end_us - sample.start_us
-    lasted = np.fmax(elapse[:, sources, None], elapse[:, None, targets])
-    # Short calls may end together by chance: who has waited for long has waited for something.
-    told = _LEAST_TOLD + (1.0 - _LEAST_TOLD) * lasted / (lasted + _LONG * tolerance[:, None, None])
-    weight = np.where(near, told * (1.0 - 0.9 * off / tolerance[:, None, None]), 0.0).sum(axis=0)
-    i, j = np.nonzero(weight)
-    return sources[i], targets[j], weight[i, j], shift
+    return None if np.isnan(shift).all() else (shift, tolerance)
 
 
 def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | None:
@@ -157,3 +192,51 @@ def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | Non
     middle = float(np.median(found))
     scatter = _MAD_TO_SIGMA * float(np.median(np.abs(found - middle)))
     return middle, max(_MOST_SIGMA * scatter, _LEAST_TOLERANCE_US)
+
+
+def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
+    """How much of the waiting in receives and exchanges ends just when their message's other end says.
+
+    Right messages explain all of it, but for hiccups. NaN where nothing waits.
+
+    Args:
+        sample: groups of one program.
+        votes: their clocks.
+        edges: source and target slots of messages.
+    """
+    family = sample.family
+    is_explained = np.zeros(sample.end_us.shape, bool)
+    is_lost = np.zeros(sample.end_us.shape, bool)
+    source, target = edges
+    is_lost[:, source] |= np.isnan(sample.end_us[:, target])
+    is_lost[:, target] |= np.isnan(sample.end_us[:, source])
+    for (s, t), clocks in votes.clocks.items():
+        here = (family.stage[source] == s) & (family.stage[target] == t)
+        a, b = source[here], target[here]
+        for clock, since_us in ((clocks.ended, sample.end_us), (clocks.begun, sample.start_us)):
+            if clock is None or not len(a):
+                continue
+            shift, tolerance = (one[:, None] for one in clock)
+            with np.errstate(invalid="ignore"):
+                near = np.abs(sample.end_us[:, b] - since_us[:, a] - shift) <= tolerance
+            is_explained[:, b] |= near
+            if clock is clocks.ended:
+                is_explained[:, a] |= near
+    if len(source) and _too_early(sample, votes, edges) > _MOST_TOO_EARLY:
+        return 0.0
+    elapse = sample.end_us - sample.start_us
+    waited = np.where(np.isfinite(elapse) & (family.kind != SEND) & ~is_lost, elapse, 0.0)
+    total = float(waited.sum())
+    return float(waited[is_explained].sum()) / total if total else float("nan")
+
+
+def _too_early(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
+    """Share of messages that are received before they are sent."""
+    stage, (source, target) = sample.family.stage, edges
+    shift = np.zeros((len(sample.end_us), len(source)))
+    for (s, t), clocks in votes.clocks.items():
+        if clocks.ended is not None:
+            shift[:, (stage[source] == s) & (stage[target] == t)] = clocks.ended[0][:, None]
+    took = sample.end_us[:, target] - sample.start_us[:, source] - np.nan_to_num(shift)
+    known = took[np.isfinite(took) & sample.is_connected[:, None]]
+    return float(np.mean(known < -_WIDTHS_US[-2])) if len(known) else 0.0

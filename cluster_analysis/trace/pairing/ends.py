@@ -17,8 +17,8 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.borrowed import borrow_from_mates
-from cluster_analysis.trace.pairing.coincidences import sample_of, votes_of
-from cluster_analysis.trace.pairing.hints import hinted
+from cluster_analysis.trace.pairing.coincidences import explained, sample_of, votes_of
+from cluster_analysis.trace.pairing.hints import completed, hinted, hints, in_order
 from cluster_analysis.trace.pairing.laid_beside import laid_beside
 from cluster_analysis.trace.pairing.peers import NONE_STATED, Peers, allowed_stages
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
@@ -113,12 +113,16 @@ def _ended_us(calls: Calls, family: Family, offset_us: FloatArray) -> FloatArray
 
 def _program(calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, peers: Peers) -> Program:
     allowed = allowed_stages(family, peers, len(calls))
-    votes = None
-    if calls.has_clock:
-        votes = votes_of(sample_of(calls, family, offset_us, part, _SAMPLED), allowed)
-    edges = hinted(family, votes, allowed)
+    if not calls.has_clock:
+        return Program(family, next(hints(family, allowed), NO_EDGES))
+    sample = sample_of(calls, family, offset_us, part, _SAMPLED)
+    votes = votes_of(sample, allowed)
+    edges = hinted(family, sample, votes, allowed)
     if edges is None:
-        edges = NO_EDGES if votes is None else edges_of(family, votes, allowed)
+        edges = completed(family, edges_of(family, votes, allowed), allowed)
+        stated = in_order(family, allowed)
+        if stated is not None and not explained(sample, votes, stated) < explained(sample, votes, edges):
+            edges = stated
     return Program(family, edges)
 
 

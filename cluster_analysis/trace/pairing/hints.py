@@ -13,8 +13,8 @@ from itertools import permutations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
-from cluster_analysis.trace.pairing.coincidences import Votes
-from cluster_analysis.trace.pairing.program import Edges, agreement
+from cluster_analysis.trace.pairing.coincidences import Sample, Votes, explained
+from cluster_analysis.trace.pairing.program import Edges
 from cluster_analysis.trace.pairing.schedules import (
     BatchCall,
     Message,
@@ -25,31 +25,46 @@ from cluster_analysis.trace.pairing.schedules import (
 )
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
-#: How much of what coincides must be in a schedule for it to be the one that was run.
-_LEAST_AGREEMENT = 0.9
+#: How much of the waiting a hint must explain to be believed.
+_LEAST_EXPLAINED = 0.9
+#: Share of the messages that times tell which a hint must agree with, for the rest to be taken from it.
+_LEAST_AGREEING = 0.8
 
 
-def hinted(family: Family, votes: Votes | None, allowed: BoolArray) -> Edges | None:
-    """Return the messages of the hint that times agree with best; None where there is none.
+def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> Edges | None:
+    """Return the messages of the hint that explains most; None where none explains enough.
 
     Args:
         family: groups of one program.
-        votes: what coincides; None without time stamps, where the first hint is taken.
+        sample: some of them, on one clock.
+        votes: what coincides in it.
         allowed: stages that each slot may talk with (slots, stages).
     """
-    best, least = None, _LEAST_AGREEMENT
-    for edges in _hints(family, allowed):
-        if votes is None:
-            return edges
-        agrees = agreement(family, votes, edges)
-        if np.isnan(agrees):
-            agrees = _LEAST_AGREEMENT
-        if agrees > least or (best is None and agrees >= least):
-            best, least = edges, agrees
+    best, most = None, 0.0
+    for edges in hints(family, allowed):
+        share = float(np.nan_to_num(explained(sample, votes, edges), nan=_LEAST_EXPLAINED))
+        if share >= _LEAST_EXPLAINED and (best is None or share > most):
+            best, most = edges, share
     return best
 
 
-def _hints(family: Family, allowed: BoolArray) -> Iterator[Edges]:
+def completed(family: Family, edges: Edges, allowed: BoolArray) -> Edges:
+    """Return messages with those of the hint that most of them agree with, as far as the others leave room."""
+    found = set(zip(*(side.tolist() for side in edges), strict=True))
+    best: Edges | None = None
+    most = _LEAST_AGREEING * len(found)
+    for hint in hints(family, allowed):
+        agreeing = len(found & set(zip(*(side.tolist() for side in hint), strict=True)))
+        if agreeing > most:
+            best, most = hint, float(agreeing)
+    if best is None:
+        return edges
+    source, target = best
+    free = ~np.isin(source, np.concatenate(edges)) & ~np.isin(target, np.concatenate(edges))
+    return np.concatenate([edges[0], source[free]]), np.concatenate([edges[1], target[free]])
+
+
+def hints(family: Family, allowed: BoolArray) -> Iterator[Edges]:
     """Messages of all slots, if the hint has as many as there are."""
     stated = in_order(family, allowed)
     if stated is not None:

@@ -19,6 +19,9 @@ from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
 #: A second partner that coincides less often than this share of the first one is an accident.
 _LEAST_SECOND = 0.5
+#: Two stages talk with each other if so much of what they do coincides, and this share of what coincides most.
+_LEAST_STRENGTH = 0.15
+_LEAST_SHARE = 0.25
 _ROUNDS = 40
 #: What a slot that is claimed twice costs more in the next round, as a share of the heaviest edge.
 _PRICE_STEP = 0.05
@@ -38,7 +41,9 @@ def edges_of(family: Family, votes: Votes, allowed: BoolArray) -> Edges:
         votes: what coincides.
         allowed: stages that each slot may talk with (slots, stages).
     """
-    weight = votes.weight * _strengths(family, votes)
+    strength = _strengths(family, votes)
+    is_heard = strength >= max(_LEAST_STRENGTH, _LEAST_SHARE * float(strength.max(initial=0.0)))
+    weight = np.where(is_heard, votes.weight * strength, 0.0)
     chosen = _one_each(family, votes, weight)
     chosen |= _seconds(family, votes, weight, chosen)
     chosen.update(dict.fromkeys(_between(family, chosen, allowed), 0.0))
@@ -50,7 +55,7 @@ def _one_each(family: Family, votes: Votes, weight: FloatArray) -> Chosen:
 
     Slots that several chains claim get dearer until one of them is left (dual ascent).
     """
-    channels = [np.flatnonzero(_is_of(family, votes, s, t)) for s, t in sorted(votes.shift_us)]
+    channels = [np.flatnonzero(_is_of(family, votes, s, t)) for s, t in sorted(votes.clocks)]
     price = np.zeros(len(family.stage))
     step = _PRICE_STEP * float(weight.max(initial=0.0))
     proposed: Chosen = {}
@@ -93,7 +98,11 @@ def _seconds(family: Family, votes: Votes, weight: FloatArray, chosen: Chosen) -
     is_batch = family.kind == BATCH
     least = _LEAST_SECOND * np.maximum(own[votes.source], own[votes.target])
     likely = (
-        is_batch[votes.source] & is_batch[votes.target] & (votes.source < votes.target) & (weight >= least)
+        is_batch[votes.source]
+        & is_batch[votes.target]
+        & (votes.source < votes.target)
+        & (weight >= least)
+        & (weight > 0)
     )
     found: Chosen = {}
     for edge in np.flatnonzero(likely)[np.argsort(-weight[likely], kind="stable")].tolist():
@@ -110,12 +119,12 @@ def _seconds(family: Family, votes: Votes, weight: FloatArray, chosen: Chosen) -
 def _strengths(family: Family, votes: Votes) -> FloatArray:
     """How much of what two stages do coincides, for each edge: who talks often is believed to talk again."""
     found = np.zeros((family.n_stages, family.n_stages))
-    for s, t in votes.shift_us:
+    for s, t in votes.clocks:
         here = np.flatnonzero(_is_of(family, votes, s, t))
         chain = here[heaviest_chain(votes.source[here], votes.target[here], votes.weight[here])]
         found[s, t] = votes.weight[chain].sum()
     n_calls = np.bincount(family.stage, minlength=family.n_stages)
-    found = (found + found.T) / np.minimum.outer(n_calls, n_calls)
+    found = (found + found.T) / np.maximum(np.minimum.outer(n_calls, n_calls), 1) / votes.n_groups
     strength: FloatArray = found[family.stage[votes.source], family.stage[votes.target]]
     return strength
 
@@ -199,23 +208,3 @@ def oriented(family: Family, edges: Iterable[tuple[int, int]]) -> Edges:
         else (np.empty(0, np.int64), np.empty(0, np.int64))
     )
     return source, target
-
-
-def agreement(family: Family, votes: Votes, edges: Edges) -> float:
-    """How much of what coincides is in these messages: 1 where no other partner coincides more often.
-
-    NaN where none of their slots coincide with any.
-    """
-    weight: Chosen = dict(zip(_pairs(votes), votes.weight.tolist(), strict=True))
-    most = np.zeros(len(family.stage))
-    for (a, b), w in weight.items():
-        most[a], most[b] = max(most[a], w), max(most[b], w)
-    own = np.zeros(len(family.stage))
-    for a, b in zip(*(side.tolist() for side in edges), strict=True):
-        w = max(
-            weight.get((a, b), 0.0),
-            weight.get((b, a), 0.0) if family.kind[a] == family.kind[b] == BATCH else 0.0,
-        )
-        own[a], own[b] = max(own[a], w), max(own[b], w)
-    total = float(most.sum())
-    return float(own.sum()) / total if total else float("nan")

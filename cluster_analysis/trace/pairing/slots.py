@@ -168,6 +168,21 @@ def _family(runs: _Runs, own: IntArray, groups: IntArray, n_stages: int) -> tupl
     ranks[row[own], runs.stage[own]] = runs.rank[own]
     stages = [stage for stage in range(n_stages) if (runs.stage[own] == stage).any()]
     kept = np.flatnonzero(is_regular)
+    family = Family(
+        table[kept],
+        np.repeat(np.array(stages, np.int64), width),
+        np.concatenate([usual for *_, usual in columns]) if columns else np.empty(0, np.int64),
+        ranks[kept],
+    )
+    return family, is_regular
+    width = [len(usual) for *_, usual in columns]
+    table = np.full((len(groups), sum(width)), -1, np.int64)
+    for before, (at, slot, entries, _) in zip(np.cumsum([0, *width]).tolist(), columns, strict=False):
+        table[at, before + slot] = runs.calls[entries]
+    ranks = np.full((len(groups), n_stages), -1, np.int64)
+    ranks[row[own], runs.stage[own]] = runs.rank[own]
+    stages = [stage for stage in range(n_stages) if (runs.stage[own] == stage).any()]
+    kept = np.flatnonzero(is_regular)
     used = (table[kept] >= 0).any(axis=0)
     family = Family(
         table[kept][:, used],
@@ -194,11 +209,16 @@ def _slots(
         for relative in (number, since):
             found, slot = np.unique(relative, return_inverse=True)
             if len(found) <= _MOST_NUMBERS * most + 1:
+                # Of one kind all: what all have lost keeps its slot.
+                if found[-1] - found[0] < _MOST_NUMBERS * most + 1 and np.ptp(runs.kind[entries]) == 0:
+                    return relative - found[0], everyone
                 return np.ravel(slot), everyone
     return place, counts == most
 
 
 def _majority(slot: IntArray, kind: IntArray) -> IntArray:
-    """The kind that most calls of each slot have."""
+    """The kind that most calls of each slot have; of slots that are empty, the kind of all."""
     n_slots = int(slot.max(initial=-1)) + 1
-    return np.bincount(slot * 3 + kind, minlength=3 * n_slots).reshape(n_slots, 3).argmax(axis=1)
+    counts = np.bincount(slot * 3 + kind, minlength=3 * n_slots).reshape(n_slots, 3)
+    usual: IntArray = np.where(counts.any(axis=1), counts.argmax(axis=1), counts.sum(axis=0).argmax())
+    return usual

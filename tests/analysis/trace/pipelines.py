@@ -120,7 +120,11 @@ def _play_one(
                     come.setdefault((message, False), now[stage])
                 if any((message, True) not in come for message in step.receives):
                     break
-                if step.receives and not eager and any((message, False) not in come for message in step.sends):
+                if (
+                    step.receives
+                    and not eager
+                    and any((message, False) not in come for message in step.sends)
+                ):
                     break
                 made.append((stage, number[stage], now[stage], step))
                 now[stage] = _end(step, now[stage], come, eager) if step.receives else now[stage] + 10.0
@@ -239,41 +243,34 @@ def interleaved(n_stages: int, n_batches: int, n_chunks: int) -> Program:
 
 
 def bidirectional(n_stages: int, n_batches: int) -> Program:
-    """Two pipelines through the same stages in opposite directions at once, in turn."""
-    down = one_f_one_b(n_stages, n_batches)
-    up = tuple(_turned(own, n_stages) for own in reversed(down))
-    return tuple(_in_turn(one, other) for one, other in zip(down, up, strict=True))
+    """Two pipelines through the same stages in opposite directions; a stage does what came first.
 
-
-def _turned(own: Sequence[Work | Exchange], n_stages: int) -> list[Work | Exchange]:
-    def turn(message: Message) -> Message:
-        return (f"up-{message[0]}", message[1], n_stages - 1 - message[2], n_stages - 1 - message[3])
-
-    return [
-        Exchange(tuple(map(turn, one.sends)), tuple(map(turn, one.receives)))
-        if isinstance(one, Exchange)
-        else one
-        for one in own
-    ]
-
-
-def _in_turn(one: Sequence[Work | Exchange], other: Sequence[Work | Exchange]) -> tuple[Work | Exchange, ...]:
-    """Passes of two programs in turn: what is received, worked on and sent belongs together."""
-    found: list[Work | Exchange] = []
-    passes = [_passes(one), _passes(other)]
-    while any(passes):
-        for own in passes:
-            if own:
-                found += own.pop(0)
-    return tuple(found)
-
-
-def _passes(own: Sequence[Work | Exchange]) -> list[list[Work | Exchange]]:
-    found: list[list[Work | Exchange]] = [[]]
-    for step in own:
-        if isinstance(step, Exchange) and step.receives and found[-1]:
-            found.append([])
-        if isinstance(step, Work) and any(isinstance(had, Work) for had in found[-1]):
-            found.append([])
-        found[-1].append(step)
-    return found
+    So the messages between two stages are worked on in the order in which they were sent.
+    """
+    made: list[list[Work | Exchange]] = [[] for _ in range(n_stages)]
+    # (when it came, a number to tell equals apart, kind, micro-batch, stages passed) by stage.
+    inbox: list[list[tuple[float, int, str, int, int]]] = [[] for _ in range(n_stages)]
+    for m in range(n_batches):
+        inbox[0].append((0.3 * m, m, "f", m, 0))
+        inbox[-1].append((0.3 * m, m, "up-f", m, 0))
+    free = [0.0] * n_stages
+    count = n_batches
+    while any(inbox):
+        ready = {s: max(free[s], min(own)[0]) for s, own in enumerate(inbox) if own}
+        stage = min(ready, key=lambda s: (ready[s], s))
+        one = min(inbox[stage])
+        inbox[stage].remove(one)
+        _, _, kind, m, passed = one
+        # Forward passes of the first pipeline and backward ones of the second go down.
+        step = 1 if kind in ("f", "up-b") else -1
+        if passed:
+            made[stage].append(Exchange(receives=((kind, m, stage - step, stage),)))
+        made[stage].append(Work(1.0 if kind.endswith("f") else 1.2))
+        free[stage] = ready[stage] + (1.0 if kind.endswith("f") else 1.2) + 0.001 * stage
+        count += 1
+        if passed < n_stages - 1:
+            made[stage].append(Exchange(sends=((kind, m, stage, stage + step),)))
+            inbox[stage + step].append((free[stage] + 0.01, count, kind, m, passed + 1))
+        elif kind.endswith("f"):
+            inbox[stage].append((free[stage], count, kind[:-1] + "b", m, 0))
+    return tuple(map(tuple, made))
