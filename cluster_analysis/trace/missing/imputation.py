@@ -20,6 +20,7 @@ from cluster_analysis.trace.missing.messages import lacking_messages
 from cluster_analysis.trace.missing.record import Lacking
 from cluster_analysis.trace.pairing.ends import Program
 from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_analysis.trace.streams.streams import among_others
 
 
 def with_missing_calls(
@@ -47,12 +48,27 @@ def with_missing_calls(
     """
     if not calls.has_clock:
         return calls, programs
-    found = lacking_collectives(calls, operator, offset_us, topology, local)
-    found += lacking_messages(calls, offset_us, programs)
+    messages = lacking_messages(calls, operator, offset_us, programs)
+    # A lost collective lies among all of its rank's calls, with the messages that are filled in.
+    among, order = _filled_in(calls, messages)
+    source = np.array([one.source for one in messages], np.int64)
+    together = lacking_collectives(
+        among, np.concatenate([operator, operator[source]])[order], offset_us, topology,
+        local if local is None or not messages else among_others(local, source, order),
+    )  # fmt: skip
+    found = [*messages, *(replace(one, source=int(order[one.source])) for one in together)]
     if not found:
         return calls, programs
     if exposed is not None and local is not None:
         found = as_totals_say(found, exposed, local.is_side)
+    whole, order = _filled_in(calls, found)
+    return whole, _moved(programs, order, found)
+
+
+def _filled_in(calls: Calls, found: Sequence[Lacking]) -> tuple[Calls, IntArray]:
+    """Return the calls with some more, and of each which it was: its place before, or behind those (V,)."""
+    if not found:
+        return calls, np.arange(len(calls))
     source = np.array([one.source for one in found])
     rank = np.concatenate([calls.rank, [one.rank for one in found]])
     start = np.concatenate([calls.start_us, [one.start_us for one in found]])
@@ -75,14 +91,14 @@ def with_missing_calls(
         size_bytes=others["size_bytes"],
         rows=others["rows"],
     )
+    return whole, order
+
+
+def _moved(programs: Sequence[Program], order: IntArray, found: Sequence[Lacking]) -> list[Program]:
+    """Return the programs with calls where they now lie, and with the messages that are filled in."""
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
-    return whole, _moved(programs, moved, found)
-
-
-def _moved(programs: Sequence[Program], moved: IntArray, found: Sequence[Lacking]) -> list[Program]:
-    """Return the programs with calls where they now lie, `moved` (V + filled,), and with the filled ones."""
-    n_before = len(moved) - len(found)
+    n_before = len(order) - len(found)
     tables = [np.where(one.family.table < 0, -1, moved[one.family.table]) for one in programs]
     for number, one in enumerate(found):
         if one.place is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import Lacking
@@ -22,24 +23,36 @@ from cluster_analysis.trace.pairing.slots import SEND
 #: A rank that lacks more of its messages than this did something else than its stage.
 _MAX_LACKING = 0.3
 #: Two ends leave together that do so in this share of the replicas.
-_MOSTLY = 0.5
+_MOSTLY = 0.9
+#: A call that lasts so many times as long as the shortest of its slot has waited.
+_WAITED = 3.0
 #: A rank works at most so much faster or slower than its replicas.
 _MOST_PACE = 10.0
+#: Replicas that are asked for the order of calls, and how many more calls than the rank has there are looked at.
+_ASKED = 5
+_FURTHER = 4
 
 
-def lacking_messages(calls: Calls, offset_us: FloatArray, programs: Sequence[Program]) -> list[Lacking]:
-    """Return the messages that most replicas have and some lack.
+def lacking_messages(
+    calls: Calls, operator: IntArray, offset_us: FloatArray, programs: Sequence[Program]
+) -> list[Lacking]:
+    """Return the messages that half of the replicas have and some lack.
 
     Args:
         calls: the step's calls.
+        operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         programs: what the groups run.
     """
     found: list[Lacking] = []
+    first = np.full(len(calls.groups), len(calls))
+    np.minimum.at(first, calls.group, operator)
+    # What replicas do at one place: kinds of calls by their place in a group.
+    _, same = combined(calls.kind, operator - first[calls.group])
     for number, program in enumerate(programs):
         lost = _lost(program)
         if lost.any():
-            slots = _Slots.of(calls, offset_us, program)
+            slots = _Slots.of(calls, same, offset_us, program)
             found += [slots.lacking(number, row, slot) for row, slot in np.argwhere(lost).tolist()]
     return found
 
@@ -60,40 +73,36 @@ def _lost(program: Program) -> BoolArray:
 class _Slots:
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
-    `before_us` and `after_us` are the local times around a call, `n_before` how many other calls its rank made
-    since its last message. `pace` (groups, slots) is how long the rank works compared with its replicas.
+    `same` (V,) has one number for what replicas do at one place. `before_us` and `after_us` are the local
+    times around a call, below 0 where it overlaps its neighbour. `pace` (groups, slots) is how long the rank works compared with its replicas.
     `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
     one time.
     """
 
     calls: Calls
+    same: IntArray
     offset_us: FloatArray
     program: Program
     before_us: FloatArray
     after_us: FloatArray
     elapse_us: FloatArray
-    n_before: FloatArray
     pace: FloatArray
     partner: IntArray
     leaves_together: BoolArray
 
     @classmethod
-    def of(cls, calls: Calls, offset_us: FloatArray, program: Program) -> _Slots:
+    def of(cls, calls: Calls, same: IntArray, offset_us: FloatArray, program: Program) -> _Slots:
         family, table = program.family, program.family.table
         is_lost = table < 0
         n = len(calls)
-        rank, last = calls.rank[table], np.maximum.accumulate(np.where(is_lost, -1, table), axis=1)
+        rank = calls.rank[table]
         earlier, later = np.maximum(table - 1, 0), np.minimum(table + 1, n - 1)
         has_earlier = ~is_lost & (table > 0) & (calls.rank[earlier] == rank)
         has_later = ~is_lost & (table < n - 1) & (calls.rank[later] == rank)
         start, end = calls.start_us, calls.end_us
-        before = np.where(has_earlier, np.maximum(start[table] - end[earlier], 0.0), np.nan)
-        after = np.where(has_later, np.maximum(start[later] - end[table], 0.0), np.nan)
+        before = np.where(has_earlier, start[table] - end[earlier], np.nan)
+        after = np.where(has_later, start[later] - end[table], np.nan)
         elapse = np.where(is_lost, np.nan, calls.elapse_us[table])
-        previous = np.c_[np.full(len(table), -1), last[:, :-1]]
-        follows = (previous >= 0) & (np.r_[-1, family.stage[:-1]] == family.stage)
-        adjacent = np.c_[np.zeros(len(table), bool), ~is_lost[:, :-1]]
-        n_before = np.where(~is_lost & follows & adjacent, table - previous - 1, np.nan)
         partner = np.full(len(family.stage), -1)
         partner[program.edges[1]] = program.edges[0]
         unmatched = partner[program.edges[0]] < 0
@@ -103,7 +112,7 @@ class _Slots:
         with np.errstate(invalid="ignore"):
             share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
         return cls(
-            calls, offset_us, program, before, after, elapse, n_before, _pace(family.stage, before),
+            calls, same, offset_us, program, before, after, elapse, _pace(family.stage, before),
             partner, (partner >= 0) & (share >= _MOSTLY),
         )  # fmt: skip
 
@@ -117,13 +126,20 @@ class _Slots:
             float(np.nanmin(self.elapse_us[:, slot])),
         )
         pace = float(self.pace[row, slot])
-        work_us = float(np.nan_to_num(median(self.before_us[:, slot]))) * pace
-        rest_us = float(np.nan_to_num(median(self.after_us[:, slot]))) * pace
+        before_us, after_us = (
+            float(np.nan_to_num(median(one[:, slot]))) for one in (self.before_us, self.after_us)
+        )
+        work_us, rest_us = max(before_us, 0.0) * pace, max(after_us, 0.0) * pace
         met_us = self._met_us(row, slot, rank)
-        begin_us, until_us = self._room(row, slot, rank, met_us)
+        is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
+        # Calls that begin later than this came after it, even if it overlaps them.
+        beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_met else np.nan
+        begin_us, until_us = self._room(row, slot, rank, beside_us)
+        # It may overlap its neighbours where the replicas' calls do.
+        begin_us, until_us = begin_us + min(before_us, 0.0), until_us - min(after_us, 0.0)
         length = until_us - begin_us
         shortest_us = min(shortest_us, length)
-        if np.isfinite(met_us) and self.leaves_together[slot]:
+        if is_met:
             end = min(max(met_us, begin_us + shortest_us), until_us)
         elif family.kind[slot] == SEND:
             usual_us = min(usual_us, length)
@@ -134,6 +150,8 @@ class _Slots:
         else:
             end = max(until_us - rest_us, begin_us + shortest_us)
         start = min(begin_us + work_us, end - shortest_us)
+        if family.kind[slot] == SEND and not self.leaves_together[slot]:  # it does not wait for its receiver
+            start = max(begin_us, end - usual_us)
         group = int(self.calls.group[_of_group(family.table[row], source)])
         return Lacking(
             rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
@@ -147,7 +165,15 @@ class _Slots:
             return float("nan")
         return float(self.calls.end_us[other] + self.offset_us[self.calls.rank[other]] - self.offset_us[rank])
 
-    def _room(self, row: int, slot: int, rank: int, met_us: float) -> tuple[float, float]:
+    def _was_awaited(self, row: int, slot: int) -> bool:
+        """Whether the other end waited for the message: then it left when that was there."""
+        partner = self.partner[slot]
+        if self.program.family.kind[partner] == SEND:
+            return False
+        lasted, shortest = self.elapse_us[row, partner], np.nanmin(self.elapse_us[:, partner])
+        return bool(lasted > _WAITED * shortest + TOGETHER_US)
+
+    def _room(self, row: int, slot: int, rank: int, beside_us: float) -> tuple[float, float]:
         """Between which of the rank's own calls it lay: the end of one, and the start of the next."""
         own = self.calls.of_rank(rank)
         table, family = self.program.family.table[row], self.program.family
@@ -156,11 +182,10 @@ class _Slots:
         last = int(table[inside[inside > slot]].min(initial=own.stop))
         if last <= first:  # starts on two streams: their numbers are not in the order of time
             last = min(first + 1, own.stop)
-        n_before = median(self.n_before[:, slot])
-        before = first + (int(n_before) if np.isfinite(n_before) else 0)
-        if np.isfinite(met_us) and self.leaves_together[slot]:
+        before = self._call_before(slot, first, last)
+        if np.isfinite(beside_us):
             begun = self.calls.start_us[first + 1 : last]
-            before = first + int(np.searchsorted(begun, met_us - 0.5 * TOGETHER_US))
+            before = first + int(np.searchsorted(begun, beside_us))
         before = min(max(before, first), last - 1)
         begin = float(self.calls.end_us[before]) if before >= own.start else -np.inf
         until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
@@ -169,10 +194,20 @@ class _Slots:
                 np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
             )
         if not np.isfinite(until):
-            until = (
-                max(begin, met_us) if np.isfinite(met_us) else begin + float(median(self.elapse_us[:, slot]))
-            )
+            until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
         return begin, max(begin, until)
+
+    def _call_before(self, slot: int, first: int, last: int) -> int:
+        """The last of a rank's calls between two that comes before a slot in the replicas' order."""
+        inside = self.same[first + 1 : last]
+        before = [first]
+        for call in self.program.family.table[:, slot][self.program.family.table[:, slot] >= 0][
+            :_ASKED
+        ].tolist():
+            near = self.same[max(call - len(inside) - _FURTHER, 0) : call]
+            at = np.flatnonzero(np.isin(inside, near))
+            before.append(first + 1 + int(at[-1]) if len(at) else first)
+        return int(np.median(before[1:])) if len(before) > 1 else first
 
 
 def _of_group(row: IntArray, source: int) -> int:
@@ -183,6 +218,7 @@ def _of_group(row: IntArray, source: int) -> int:
 
 def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
     """How long each rank works before its messages compared with its replicas, (groups, slots)."""
+    before_us = np.maximum(before_us, 0.0)
     usual = median(before_us, 0)
     pace = np.ones(before_us.shape)
     for one in np.unique(stage):
