@@ -23,9 +23,10 @@ from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed
-from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.missing.imputation import moved_to, with_missing_calls
+from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
-from cluster_analysis.trace.pairing.peers import stated_peers
+from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
@@ -61,7 +62,7 @@ def reduce_step(
     operator, place = match_calls(calls)
     offset_us = clock_offsets(calls, operator)
     names = own_collectives["op_name"]
-    programs = programs_of(calls, offset_us, topology, stated_peers(calls, names, all_links))
+    programs = programs_of(calls, offset_us, topology, Stated(names, all_links))
     seen = _matched(calls, (operator, place), programs, own_steps, own_links, topology)
     whole = seen
     filled, moved = with_missing_calls(
@@ -70,6 +71,7 @@ def reduce_step(
     )  # fmt: skip
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
+    whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
@@ -147,6 +149,27 @@ def _matched(
     exposed = _exposed(calls, local, steps, stage)
     waited = waited_us(calls, local, exposed.total_us - exposed.recorded_us)
     return _Matched(calls, operator, place, members, begin, transfer, wait, ends, local, waited, exposed)
+
+
+def _with_unseen_waits(
+    whole: _Matched,
+    programs: Sequence[Program],
+    offset_us: FloatArray,
+    steps: pa.Table,
+    links: pa.Table,
+    topology: Topology,
+) -> _Matched:
+    """Take waits that no record shows as collectives."""
+    calls = whole.calls
+    if not steps.num_rows or not calls.has_clock:
+        return whole
+    idle = _by_rank(steps, calls.ranks, numbers(steps["free_us"]))
+    totals = idle, _step_time(steps, calls.ranks), _head_us(calls, steps)
+    found = unseen_waits(calls, whole.local, offset_us, totals, topology)
+    if not found:
+        return whole
+    more, order = with_unseen_waits(calls, found)
+    return _matched(more, match_calls(more), moved_to(programs, order, ()), steps, links, topology)
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
@@ -270,16 +293,14 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
 def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
     calls, local, first = seen.calls, seen.local, seen.first
-    last_end = np.maximum(np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank))), 0.0)
-    total = _step_time(steps, calls.ranks)
-    head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
+    total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
     gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
     return StepOperators(
         ranks=calls.ranks,
-        step_us=np.where(np.isfinite(total), total, last_end),
+        step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
         visit_rank=calls.rank,
         visit_operator=seen.operator,
         visit_by_operator=seen.members.astype(np.int32),
@@ -302,6 +323,18 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         groups=calls.groups,
         types=calls.types,
     )
+
+
+def _last_end_us(calls: Calls) -> FloatArray:
+    """When each rank's last call ended, counted from its first one (ranks,)."""
+    ends: FloatArray = np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank)))
+    return np.maximum(ends, 0.0)
+
+
+def _head_us(calls: Calls, steps: pa.Table) -> FloatArray:
+    """What each rank's step has left over for the time before its first call (ranks,)."""
+    total, last_end = _step_time(steps, calls.ranks), _last_end_us(calls)
+    return np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
 
 
 def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> Exposed:

@@ -62,7 +62,7 @@ def with_missing_calls(
     if exposed is not None and local is not None:
         found = as_totals_say(found, exposed, local.is_side)
     whole, order = _filled_in(calls, found)
-    return whole, _moved(programs, order, found)
+    return whole, moved_to(programs, order, found)
 
 
 def _filled_in(calls: Calls, found: Sequence[Lacking]) -> tuple[Calls, IntArray]:
@@ -94,7 +94,7 @@ def _filled_in(calls: Calls, found: Sequence[Lacking]) -> tuple[Calls, IntArray]
     return whole, order
 
 
-def _moved(programs: Sequence[Program], order: IntArray, found: Sequence[Lacking]) -> list[Program]:
+def moved_to(programs: Sequence[Program], order: IntArray, found: Sequence[Lacking]) -> list[Program]:
     """Return the programs with calls where they now lie, and with the messages that are filled in."""
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))

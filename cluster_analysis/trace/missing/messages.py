@@ -44,13 +44,15 @@ def lacking_messages(
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         programs: what the groups run.
     """
+    lost_of = [_lost(program) for program in programs]
     found: list[Lacking] = []
+    if not any(lost.any() for lost in lost_of):
+        return found
     first = np.full(len(calls.groups), len(calls))
     np.minimum.at(first, calls.group, operator)
     # What replicas do at one place: kinds of calls by their place in a group.
     _, same = combined(calls.kind, operator - first[calls.group])
-    for number, program in enumerate(programs):
-        lost = _lost(program)
+    for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
             slots = _Slots.of(calls, same, offset_us, program)
             found += [slots.lacking(number, row, slot) for row, slot in np.argwhere(lost).tolist()]

@@ -70,17 +70,23 @@ class Sample:
     is_connected: BoolArray
 
 
-def sample_of(calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, n_groups: int) -> Sample:
-    """Take some groups, evenly over all.
+def some_groups(family: Family, n_groups: int) -> IntArray:
+    """Return groups of a family, so many at most, evenly over all."""
+    return np.unique(np.linspace(0, len(family.table) - 1, n_groups).astype(np.int64))
+
+
+def sample_of(
+    calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, chosen: IntArray
+) -> Sample:
+    """Lay some groups on one clock.
 
     Args:
         calls: the step's calls.
         family: groups of one program.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         part: ranks that collectives connect have the same number (ranks,).
-        n_groups: how many at most.
+        chosen: which groups.
     """
-    chosen = np.unique(np.linspace(0, len(family.table) - 1, n_groups).astype(np.int64))
     table = family.table[chosen]
     shift = offset_us[calls.rank[table]]
     is_lost = table < 0

@@ -17,10 +17,10 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.borrowed import borrow_from_mates
-from cluster_analysis.trace.pairing.coincidences import explained, sample_of, votes_of
+from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
 from cluster_analysis.trace.pairing.hints import completed, hinted, hints, in_order
 from cluster_analysis.trace.pairing.laid_beside import laid_beside
-from cluster_analysis.trace.pairing.peers import NONE_STATED, Peers, allowed_stages
+from cluster_analysis.trace.pairing.peers import Stated, allowed_stages
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
 from cluster_analysis.trace.pairing.slots import Family, alone, families, without
 
@@ -28,8 +28,8 @@ from cluster_analysis.trace.pairing.slots import Family, alone, families, withou
 _SAMPLED = 8
 #: Ends of a message that are less apart, µs, are together.
 TOGETHER_US = 1000.0
-#: Where that is so for less than this share of what is usual for other groups, a group runs something else.
-_ODD = 0.9
+#: Groups in which so many messages fewer do than in the best one run something else, if most do there.
+_ODD = 1.5
 _LEAST_USUAL = 0.5
 _ENOUGH_GROUPS = 2
 
@@ -52,7 +52,7 @@ class Program:
 
 
 def programs_of(
-    calls: Calls, offset_us: FloatArray, topology: Topology, peers: Peers = NONE_STATED
+    calls: Calls, offset_us: FloatArray, topology: Topology, stated: Stated | None = None
 ) -> list[Program]:
     """Find the programs of all groups that have messages.
 
@@ -60,17 +60,17 @@ def programs_of(
         calls: the step's calls.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: order of the stages in each group.
-        peers: whom calls talk with, as far as files say it.
+        stated: what files say of whom calls talk with.
     """
     if not calls.is_point_to_point.any():
         return []
     part = connected(calls)
     found: list[Program] = []
     for family in families(calls, topology):
-        program = _program(calls, family, offset_us, part, peers)
+        program = _program(calls, family, offset_us, part, stated)
         odd = _odd_ones(calls, program, offset_us, part)
         if len(odd):
-            program = _program(calls, without(family, odd), offset_us, part, peers)
+            program = _program(calls, without(family, odd), offset_us, part, stated)
         others = [alone(family, row) for row in odd.tolist()]
         first = next((at for at, one in enumerate(found) if one.family.n_stages == family.n_stages), None)
         if first is not None and calls.has_clock:  # what is not like most
@@ -83,7 +83,7 @@ def programs_of(
             if joined is not None:
                 found[first] = joined
             else:
-                found.append(_program(calls, other, offset_us, part, peers))
+                found.append(_program(calls, other, offset_us, part, stated))
     return found
 
 
@@ -111,11 +111,14 @@ def _ended_us(calls: Calls, family: Family, offset_us: FloatArray) -> FloatArray
     return np.where(table < 0, np.nan, calls.end_us[table] + offset_us[calls.rank[table]])
 
 
-def _program(calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, peers: Peers) -> Program:
-    allowed = allowed_stages(family, peers, len(calls))
+def _program(
+    calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, stated: Stated | None
+) -> Program:
+    chosen = some_groups(family, _SAMPLED)
+    allowed = allowed_stages(family, chosen, stated, calls)
     if not calls.has_clock:
         return Program(family, next(hints(family, allowed), NO_EDGES))
-    sample = sample_of(calls, family, offset_us, part, _SAMPLED)
+    sample = sample_of(calls, family, offset_us, part, chosen)
     votes = votes_of(sample, allowed)
     edges = hinted(family, sample, votes, allowed)
     if edges is None:
@@ -157,7 +160,11 @@ def _odd_ones(calls: Calls, program: Program, offset_us: FloatArray, part: IntAr
     usual = float(share.max())
     ranks = program.family.ranks
     is_connected = (part[ranks] == part[ranks.max(axis=1)][:, None]).all(axis=1)
-    return np.flatnonzero(is_connected & (share < _ODD * usual)) if usual > _LEAST_USUAL else nobody
+    return (
+        np.flatnonzero(is_connected & (share < usual - _ODD / len(source)))
+        if usual > _LEAST_USUAL
+        else nobody
+    )
 
 
 def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> Ends:
@@ -180,7 +187,7 @@ def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> En
 
 
 def pair_messages(
-    calls: Calls, offset_us: FloatArray, topology: Topology, peers: Peers = NONE_STATED
+    calls: Calls, offset_us: FloatArray, topology: Topology, stated: Stated | None = None
 ) -> Ends:
     """Pair the ends of all point-to-point calls; arguments as for `programs_of`."""
-    return ends_of(programs_of(calls, offset_us, topology, peers), calls, topology)
+    return ends_of(programs_of(calls, offset_us, topology, stated), calls, topology)

@@ -20,7 +20,7 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.pairing.ends import pair_messages
-from cluster_analysis.trace.pairing.peers import NONE_STATED, stated_peers
+from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
 from tests.analysis.real.captures import DATA
@@ -64,7 +64,7 @@ def accuracy(form: str, collectives: pa.Table, *, stated: bool) -> tuple[float, 
         own = collectives.filter(pc.equal(collectives["step"], step))
         links = tables["links"].filter(pc.equal(tables["links"]["step"], step))
         calls = calls_of(own)
-        peers = stated_peers(calls, own["op_name"], links) if stated else NONE_STATED
+        peers = Stated(own["op_name"], links) if stated else None
         ends = pair_messages(calls, clock_offsets(calls, match_calls(calls)[0]), where, peers)
         names = own["op_name"].to_pylist()
         call = [(int(calls.ranks[calls.rank[at]]), names[calls.rows[at]]) for at in range(len(calls))]

@@ -15,7 +15,7 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.pairing.ends import pair_messages
-from cluster_analysis.trace.pairing.peers import NONE_STATED, stated_peers
+from cluster_analysis.trace.pairing.peers import Stated
 from tests.analysis.jobs import Call, collectives_table
 from tests.analysis.trace.pipelines import (
     Played,
@@ -48,7 +48,7 @@ def found_pairs(
     table = collectives_table(calls_made, clock_offset_us=skew)
     calls = calls_of(table)
     operator, _ = match_calls(calls)
-    peers = NONE_STATED if links is None else stated_peers(calls, table["op_name"], links)
+    peers = None if links is None else Stated(table["op_name"], links)
     ends = pair_messages(calls, clock_offsets(calls, operator), where, peers)
     name = [
         (int(calls.ranks[rank]), int(number)) for rank, number in zip(calls.rank, calls.number, strict=True)
