@@ -28,7 +28,7 @@ _MOSTLY = 0.9
 _WAITED = 3.0
 #: A rank works at most so much faster or slower than its replicas.
 _MOST_PACE = 10.0
-#: Replicas that are asked for the order of calls, and how many more calls than the rank has there are looked at.
+#: Replicas that are asked for the order of calls, and how many more calls than the rank has there they show.
 _ASKED = 5
 _FURTHER = 4
 
@@ -60,7 +60,7 @@ def lacking_messages(
 
 
 def _lost(program: Program) -> BoolArray:
-    """Slots (groups, slots) that half of the groups fill, and one whose rank has most of its others does not."""
+    """Slots (groups, slots) that half of the groups fill, and a rank that has most of its others does not."""
     family = program.family
     is_there = family.table >= 0
     usual = 2 * is_there.sum(axis=0) >= len(is_there)
@@ -68,7 +68,7 @@ def _lost(program: Program) -> BoolArray:
     for stage in range(family.n_stages):
         own = family.stage == stage
         lost[np.ix_(lost[:, own].sum(axis=1) > _MAX_LACKING * (usual & own).sum(), own)] = False
-    return lost & (family.ranks[:, family.stage] >= 0)
+    return np.asarray(lost & (family.ranks[:, family.stage] >= 0))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class _Slots:
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
     `same` (V,) has one number for what replicas do at one place. `before_us` and `after_us` are the local
-    times around a call, below 0 where it overlaps its neighbour. `pace` (groups, slots) is how long the rank works compared with its replicas.
+    times around a call, below 0 where it overlaps its neighbour. `pace` (groups, slots) is how long the rank
+    works compared with its replicas.
     `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
     one time.
     """

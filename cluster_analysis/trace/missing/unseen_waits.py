@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ _TOGETHER_US = 100.0
 _INEXACT = 1.05
 _INEXACT_US = 1000.0
 #: Logarithm of the odds of a coincidence from which it is none, over all that are tried.
-_BY_CHANCE = float(np.log(1e-3))
+_BY_CHANCE = float(np.log(0.03))
 #: Share of the groups of one purpose in which the same wait must be found.
 _MOST_GROUPS = 0.75
 #: Groups of one purpose that are looked at first; if none of them shows anything, the others do not either.
@@ -52,7 +53,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class _Begun:
-    """The main streams' calls (M,), by rank and time: `came_us` is the end of what was before, on one clock."""
+    """The main streams' calls (M,), by rank; `came_us` is the end of the one before, on one clock."""
 
     call: IntArray
     rank: IntArray
@@ -88,18 +89,18 @@ def unseen_waits(
     went = calls.start_us[main] + offset_us[rank]
     bounds = np.searchsorted(rank, np.arange(len(calls.ranks) + 1))
     begun = _Begun(main, rank, went - np.nan_to_num(gap), went, bounds, idle, least)
-    found: list[Unseen] = []
+    found: list[IntArray] = []
     taken: set[int] = set()
     for sets in _candidates(calls, topology):
         for members in _waits(begun, sets):
             if taken.isdisjoint(members.tolist()):
                 taken.update(members.tolist())
-                found.append(_unseen(begun, members, offset_us))
-    return found
+                found.append(members)
+    return _told(begun, found, offset_us) if found else []
 
 
 def with_unseen_waits(calls: Calls, found: Sequence[Unseen]) -> tuple[Calls, IntArray]:
-    """Return the calls with one more for each member of each wait, and where they were: behind all if new (V,)."""
+    """Return the calls with one more for each member of each wait, and where they were: new ones behind."""
     before = np.concatenate([one.before for one in found])
     start, end = (np.concatenate([getattr(one, name) for one in found]) for name in ("begin_us", "end_us"))
     group = np.repeat(len(calls.groups) + np.arange(len(found)), [len(one.before) for one in found])
@@ -111,7 +112,7 @@ def with_unseen_waits(calls: Calls, found: Sequence[Unseen]) -> tuple[Calls, Int
         "number": np.full(len(before), -1), "start_us": start, "end_us": end, "elapse_us": end - start,
         "size_bytes": np.zeros(len(before)), "rows": calls.rows[before],
     }  # fmt: skip
-    changed = {
+    changed: dict[str, Any] = {
         name: np.concatenate([getattr(calls, name), values.astype(getattr(calls, name).dtype)])[order]
         for name, values in new.items()
     }
@@ -169,7 +170,7 @@ def _together(begun: _Begun, members: IntArray, at_us: float) -> IntArray | None
 
 
 def _odds(begun: _Begun, members: IntArray, together: IntArray) -> float:
-    """Logarithm of the odds that they went on together by chance; 0 where they did not wait for each other."""
+    """Logarithm of the odds that they went on together by chance; 0 where they waited for nobody."""
     came, went = begun.came_us[together], begun.went_us[together]
     late, spread = float(np.ptp(came)), max(float(np.ptp(went)), _TOGETHER_US)
     waited = came.max() - came
@@ -181,9 +182,28 @@ def _odds(begun: _Begun, members: IntArray, together: IntArray) -> float:
     return (n_apart - 1) * float(np.log(spread / late))
 
 
-def _unseen(begun: _Begun, together: IntArray, offset_us: FloatArray) -> Unseen:
-    """The wait itself: all work before it as long as the last one to come did, and then go on together."""
-    came, end = begun.came_us[together], float(begun.went_us[together].min())
-    begin = np.minimum(came + max(end - float(came.max()), 0.0), end)
-    own = offset_us[begun.rank[together]]
-    return Unseen(begun.call[together], begin - own, end - own)
+def _told(begun: _Begun, waits: Sequence[IntArray], offset_us: FloatArray) -> list[Unseen]:
+    """When each member began to wait.
+
+    It waited since the last one came, at least. Whoever idles longer in all than that one waited for longer:
+    it had less to do before than the last one had.
+    """
+    rank = np.concatenate([begun.rank[one] for one in waits])
+    least, most, usual = [], [], np.full(len(begun.idle_us), np.inf)
+    for one in waits:
+        came, went = begun.came_us[one], float(begun.went_us[one].min())
+        least.append(np.minimum(came.max() - came, went - came))
+        most.append(went - came)
+        np.minimum.at(usual, begun.rank[one], begun.idle_us[begun.rank[one[np.argmax(came)]]])
+    n_ranks = len(begun.idle_us)
+    surely = np.bincount(rank, np.concatenate(least), n_ranks)
+    room = np.bincount(rank, np.concatenate(most), n_ranks) - surely
+    idle = np.where(np.isfinite(usual), begun.idle_us - usual, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip(np.nan_to_num((idle - surely) / room), 0.0, 1.0)
+    found = []
+    for one, low, high in zip(waits, least, most, strict=True):
+        own = begun.rank[one]
+        end = float(begun.went_us[one].min()) - offset_us[own]
+        found.append(Unseen(begun.call[one], end - low - share[own] * (high - low), end))
+    return found

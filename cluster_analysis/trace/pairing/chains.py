@@ -1,4 +1,4 @@
-"""The messages between two stages are received in the order in which they are sent: the heaviest such chain."""
+"""The messages between two stages are received in the order in which they are sent: the heaviest chain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 
 
 def heaviest_chain(source: IntArray, target: IntArray, weight: FloatArray) -> IntArray:
-    """Return which edges (E,) form the heaviest chain in which sources and targets both increase, in order."""
+    """Return which edges (E,) form the heaviest chain in which sources and targets increase, in order."""
     if not len(source):
         return np.empty(0, np.int64)
     order = np.lexsort((-target, source))

@@ -22,7 +22,7 @@ _WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
 _CONNECTED_US = 5000.0
 #: Logarithm of the odds that differences lie so close together by chance, from which they do not.
 _EVIDENT = 8.0
-#: Ends apart by more than so many times their usual scatter, or by more than this at all, µs, do not coincide.
+#: Ends apart by more than so many times their usual scatter, and by more than this, µs, do not coincide.
 _MOST_SIGMA = 5.0
 _LEAST_TOLERANCE_US = 100.0
 #: A call that lasts so many times as long as ends scatter tells half of what a longer one does.
@@ -50,7 +50,7 @@ class Clocks:
 class Votes:
     """How often two slots' calls end together, (E,) edges from slot `source` to slot `target`.
 
-    `weight` is up to 1 for each replica. `clocks` are by (source stage, target stage), where there is evidence.
+    `weight` is up to 1 for each replica. `clocks` are by (source stage, target stage) where they tell.
     """
 
     source: IntArray

@@ -88,7 +88,7 @@ def programs_of(
 
 
 def _joined(calls: Calls, program: Program, other: Family, offset_us: FloatArray) -> Program | None:
-    """Return the program with one more group, whose calls are laid beside the others'; None: they do not fit."""
+    """Return the program with one more group, its calls laid beside the others'; None where they do not fit."""
     family = program.family
     ended = _ended_us(calls, family, offset_us)
     row = other.table[0]
@@ -123,9 +123,9 @@ def _program(
     edges = hinted(family, sample, votes, allowed)
     if edges is None:
         edges = completed(family, edges_of(family, votes, allowed), allowed)
-        stated = in_order(family, allowed)
-        if stated is not None and not explained(sample, votes, stated) < explained(sample, votes, edges):
-            edges = stated
+        plain = in_order(family, allowed)
+        if plain is not None and not explained(sample, votes, plain) < explained(sample, votes, edges):
+            edges = plain
     return Program(family, edges)
 
 

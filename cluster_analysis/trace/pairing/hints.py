@@ -49,7 +49,7 @@ def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> 
 
 
 def completed(family: Family, edges: Edges, allowed: BoolArray) -> Edges:
-    """Return messages with those of the hint that most of them agree with, as far as the others leave room."""
+    """Return messages with those of the hint that most of them agree with, where the others leave room."""
     found = set(zip(*(side.tolist() for side in edges), strict=True))
     best: Edges | None = None
     most = _LEAST_AGREEING * len(found)

@@ -15,7 +15,7 @@ from cluster_analysis.trace.pairing.slots import Family
 
 @dataclass(frozen=True)
 class Stated:
-    """What files say of a step's messages: names of operators by row of COLLECTIVES, and LINKS with global ranks."""
+    """What files say of messages: the operators' names by row of COLLECTIVES, and LINKS with global ranks."""
 
     names: pa.ChunkedArray
     links: pa.Table

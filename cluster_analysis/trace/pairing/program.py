@@ -1,4 +1,4 @@
-"""Which slots of a family exchange messages: what coincides, in the order of sending, and what is left between.
+"""Which slots of a family exchange messages: what coincides, in the order of sending, and what is between.
 
 A slot that only sends or receives has one partner; one that does both has one or two, of different stages.
 Of messages between two stages the first that is sent is the first that is received.
@@ -19,7 +19,7 @@ from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
 #: A second partner that coincides less often than this share of the first one is an accident.
 _LEAST_SECOND = 0.5
-#: Two stages talk with each other if so much of what they do coincides, and this share of what coincides most.
+#: Two stages talk with each other if so much of what they do coincides, and this share of the most.
 _LEAST_STRENGTH = 0.15
 _LEAST_SHARE = 0.25
 _ROUNDS = 40

@@ -49,7 +49,7 @@ class Family:
 
 @dataclass(frozen=True)
 class _Runs:
-    """The messages of each rank in each group: run `r` is `calls[begin[r]:begin[r + 1]]`, in program order."""
+    """The messages of each rank in each group: run `r` is `calls[begin[r]:begin[r + 1]]`, in order."""
 
     calls: IntArray
     begin: IntArray
@@ -84,7 +84,7 @@ def families(calls: Calls, topology: Topology) -> Iterator[Family]:
 
 
 def alone(family: Family, row: int) -> Family:
-    """Return the family of one group, by the order of its own calls: its slots are not those of the others."""
+    """Return the family of one group, by the order of its calls: its slots are not those of the others."""
     kept = family.table[row] >= 0
     return Family(
         family.table[row : row + 1, kept], family.stage[kept], family.kind[kept], family.ranks[row : row + 1]
@@ -160,37 +160,6 @@ def _family(runs: _Runs, own: IntArray, groups: IntArray, n_stages: int) -> tupl
             own = own[runs.group[own] == groups[0]]
             family, _ = _family(runs, own, groups[:1], n_stages)
             return family, is_regular
-    width = [len(usual) for *_, usual in columns]
-    table = np.full((len(groups), sum(width)), -1, np.int64)
-    for before, (at, slot, entries, _) in zip(np.cumsum([0, *width]).tolist(), columns, strict=False):
-        table[at, before + slot] = runs.calls[entries]
-    ranks = np.full((len(groups), n_stages), -1, np.int64)
-    ranks[row[own], runs.stage[own]] = runs.rank[own]
-    stages = [stage for stage in range(n_stages) if (runs.stage[own] == stage).any()]
-    kept = np.flatnonzero(is_regular)
-    family = Family(
-        table[kept],
-        np.repeat(np.array(stages, np.int64), width),
-        np.concatenate([usual for *_, usual in columns]) if columns else np.empty(0, np.int64),
-        ranks[kept],
-    )
-    return family, is_regular
-    width = [len(usual) for *_, usual in columns]
-    table = np.full((len(groups), sum(width)), -1, np.int64)
-    for before, (at, slot, entries, _) in zip(np.cumsum([0, *width]).tolist(), columns, strict=False):
-        table[at, before + slot] = runs.calls[entries]
-    ranks = np.full((len(groups), n_stages), -1, np.int64)
-    ranks[row[own], runs.stage[own]] = runs.rank[own]
-    stages = [stage for stage in range(n_stages) if (runs.stage[own] == stage).any()]
-    kept = np.flatnonzero(is_regular)
-    used = (table[kept] >= 0).any(axis=0)
-    family = Family(
-        table[kept][:, used],
-        np.repeat(np.array(stages, np.int64), width)[used],
-        np.concatenate([usual for *_, usual in columns])[used] if columns else np.empty(0, np.int64),
-        ranks[kept],
-    )
-    return family, is_regular
 
 
 def _slots(

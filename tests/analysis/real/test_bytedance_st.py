@@ -1,4 +1,4 @@
-"""A production job with a published cause, in two forms: whom its calls met, and what its last stage costs."""
+"""A production job with a published cause, in two forms: whom calls met, and what the last stage costs."""
 
 from __future__ import annotations
 

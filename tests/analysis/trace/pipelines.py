@@ -83,7 +83,7 @@ def play(
     groups = {f"p{r}": tuple(s * n_replicas + r for s in range(n_stages)) for r in range(n_replicas)}
     groups["all"] = tuple(range(n_stages * n_replicas))
     played = Played([], small_topology(groups, stages={r: r // n_replicas for r in groups["all"]}))
-    left = {rank: 0.0 for rank in groups["all"]}
+    left = dict.fromkeys(groups["all"], 0.0)
     for replica in range(n_replicas):
         ranks = groups[f"p{replica}"]
         now = _play_one(program, played, ranks, f"p{replica}", eager, as_batches, rng, scatter, pace or {})
