@@ -16,11 +16,12 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
+from cluster_analysis.trace.links import usable_links
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import moved_to, with_missing_calls
@@ -54,7 +55,7 @@ def reduce_step(
     """
     own_steps = _of_step(steps, step)
     all_links = _of_step(links, step)
-    own_links = _usable_links(all_links, topology)
+    own_links = usable_links(all_links, topology)
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives)
     if not len(calls):
@@ -212,32 +213,6 @@ def _data_is_free(
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
     return overlapped - of_sends > _FREE_DATA * float(shortest_us[is_data].sum())
-
-
-def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
-    """Rows with two different known ends, a size and a time; group-local ends are made global."""
-    if not links.num_rows:
-        return links
-    source, target = (links[name].to_numpy(zero_copy_only=False) for name in ("src_rank", "dst_rank"))
-    source, target = np.asarray(source, np.float64).copy(), np.asarray(target, np.float64).copy()
-    unknown = np.flatnonzero(np.isnan(source) | np.isnan(target))
-    if len(unknown):
-        rows = links.take(pa.array(unknown)).select(["group", "src_local", "dst_local"]).to_pylist()
-        for here, row in zip(unknown.tolist(), rows, strict=True):
-            group = topology.groups.get(row["group"] or "")
-            ends = (row["src_local"], row["dst_local"])
-            if group is None or any(end is None or not 0 <= end < len(group.ranks) for end in ends):
-                continue
-            source[here], target[here] = (group.ranks[end] for end in ends)
-    size, time = numbers(links["size_bytes"]), numbers(links["time_us"])
-    with np.errstate(invalid="ignore"):
-        usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
-    kept = pa.array(np.flatnonzero(usable))
-    table = links.take(kept)
-    for name, values in (("src_rank", source), ("dst_rank", target)):
-        column = pa.array(values[usable].astype(np.int32), pa.int32())
-        table = table.set_column(LINKS.get_field_index(name), LINKS.field(name), column)
-    return table
 
 
 def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:

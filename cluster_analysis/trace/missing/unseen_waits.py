@@ -82,6 +82,9 @@ def unseen_waits(
     least = max(_LEAST_US, _LEAST_SHARE * float(np.nan_to_num(np.nanmax(step, initial=0.0))))
     if not calls.has_clock or np.isnan(idle).any() or np.ptp(idle) < least:
         return []
+    # Where collectives run beside computing, gaps hold waiting for them: nothing else can be told from it.
+    if (local.is_side & ~calls.is_send).any():
+        return []
     main = np.flatnonzero(~local.is_side)
     rank = calls.rank[main]
     first = (local.after[main] < 0) & ~local.is_queued[main]

@@ -88,7 +88,7 @@ def programs_of(
 
 
 def _joined(calls: Calls, program: Program, other: Family, offset_us: FloatArray) -> Program | None:
-    """Return the program with one more group, its calls laid beside the others'; None where they do not fit."""
+    """Return the program with one more group, its calls laid beside the others'; None if they do not fit."""
     family = program.family
     ended = _ended_us(calls, family, offset_us)
     row = other.table[0]

@@ -160,6 +160,21 @@ def _family(runs: _Runs, own: IntArray, groups: IntArray, n_stages: int) -> tupl
             own = own[runs.group[own] == groups[0]]
             family, _ = _family(runs, own, groups[:1], n_stages)
             return family, is_regular
+    width = [len(usual) for *_, usual in columns]
+    table = np.full((len(groups), sum(width)), -1, np.int64)
+    for before, (at, slot, entries, _) in zip(np.cumsum([0, *width]).tolist(), columns, strict=False):
+        table[at, before + slot] = runs.calls[entries]
+    ranks = np.full((len(groups), n_stages), -1, np.int64)
+    ranks[row[own], runs.stage[own]] = runs.rank[own]
+    stages = [stage for stage in range(n_stages) if (runs.stage[own] == stage).any()]
+    kept = np.flatnonzero(is_regular)
+    family = Family(
+        table[kept],
+        np.repeat(np.array(stages, np.int64), width),
+        np.concatenate([usual for *_, usual in columns]),
+        ranks[kept],
+    )
+    return family, is_regular
 
 
 def _slots(

@@ -100,8 +100,8 @@ def test_numbers_without_holes_hide_few_messages() -> None:
         for pair in found_pairs([new for _, new in again], played.topology)
     }
     wanted = played.pairs(kept)
-    assert len(found - wanted) <= 0.06 * len(wanted)
-    assert len(found & wanted) >= 0.94 * len(wanted)
+    assert len(found - wanted) <= 0.15 * len(wanted)
+    assert len(found & wanted) >= 0.85 * len(wanted)
 
 
 def test_stages_that_no_collective_connects_may_have_any_clocks() -> None:
