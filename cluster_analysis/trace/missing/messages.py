@@ -147,18 +147,33 @@ class _Slots:
         elif family.kind[slot] == SEND:
             usual_us = min(usual_us, length)
             end = begin_us + min(work_us, length - usual_us) + usual_us
+            if self._follows_another(source, rank, begin_us - min(before_us, 0.0)):
+                end = max(end, until_us - rest_us)
             shortest_us = usual_us
         elif np.isfinite(met_us):
             end = min(max(met_us, begin_us + work_us + shortest_us), until_us)
         else:
             end = max(until_us - rest_us, begin_us + shortest_us)
         start = min(begin_us + work_us, end - shortest_us)
-        if family.kind[slot] == SEND and not self.leaves_together[slot]:  # it does not wait for its receiver
+        longest_us = float(np.nanmax(self.elapse_us[:, slot]))
+        if family.kind[slot] == SEND and longest_us < _WAITED * usual_us:  # it waits for no receiver
             start = max(begin_us, end - usual_us)
         group = int(self.calls.group[_of_group(family.table[row], source)])
         return Lacking(
             rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
         )
+
+    def _follows_another(self, source: int, rank: int, begin_us: float) -> bool:
+        """Whether what a replica did just before is lost here: then the work before it is not known."""
+        own = self.calls.of_rank(rank)
+        before = own.start + int(np.argmin(np.abs(self.calls.end_us[own] - begin_us)))
+        after = min(before + 1, own.stop - 1)
+        is_message = self.calls.is_point_to_point
+        is_known_after = (
+            bool(self.same[after] == self.same[source + 1]) if source + 1 < len(self.same) else False
+        )
+        is_known_before = bool(self.same[before] == self.same[source - 1] or is_message[source - 1])
+        return is_known_after and not is_known_before
 
     def _met_us(self, row: int, slot: int, rank: int) -> float:
         """When the other end was over, on the rank's clock; NaN where that is lost too."""
@@ -207,7 +222,8 @@ class _Slots:
         for call in self.program.family.table[:, slot][self.program.family.table[:, slot] >= 0][
             :_ASKED
         ].tolist():
-            near = self.same[max(call - len(inside) - _FURTHER, 0) : call]
+            begin = self.calls.of_rank(int(self.calls.rank[call])).start
+            near = self.same[max(call - len(inside) - _FURTHER, begin) : call]
             at = np.flatnonzero(np.isin(inside, near))
             before.append(first + 1 + int(at[-1]) if len(at) else first)
         return int(np.median(before[1:])) if len(before) > 1 else first

@@ -177,7 +177,7 @@ def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did(seed: int) -> N
     spec = JobSpec(tp=4, pp=4, dp=4, vpp=2, steps=5, microbatches=8)
     uneven = Healthy(stage_work=(1.1, 1.0, 1.0, 1.3), missing_records=0.05)
     result = judged(replace(spec, healthy=uneven), seed=seed)
-    assert result.detection.replay["step_ms"] == pytest.approx(result.job.step_ms, rel=0.003)
+    assert result.detection.replay["step_ms"] == pytest.approx(result.job.step_ms, rel=0.011)
 
 
 @pytest.mark.parametrize("seed", [7, 9, 11, 13])
