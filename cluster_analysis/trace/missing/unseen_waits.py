@@ -37,6 +37,8 @@ _BY_CHANCE = float(np.log(0.03))
 _MOST_GROUPS = 0.75
 #: Groups of one purpose that are looked at first; if none of them shows anything, the others do not either.
 _TRIED_FIRST = 8
+#: So many that idle most, and that idle least, are looked at before all of a group are.
+_EXTREMES = 3
 
 
 @dataclass(frozen=True)
@@ -146,9 +148,14 @@ def _waits(begun: _Begun, sets: Sequence[IntArray]) -> list[IntArray]:
         idlest = members[np.argmax(begun.idle_us[members])]
         if begun.idle_us[idlest] - begun.idle_us[members].min() < begun.least_us:
             continue
+        by_idle = members[np.argsort(begun.idle_us[members], kind="stable")]
+        extremes = np.unique(np.r_[by_idle[:_EXTREMES], by_idle[-_EXTREMES:]])
         own = np.arange(begun.begin[idlest], begun.begin[idlest + 1])
         for anchor in own[begun.went_us[own] - begun.came_us[own] >= begun.least_us].tolist():
             n_tried += 1
+            few = _together(begun, extremes, float(begun.went_us[anchor]))
+            if few is None or _odds(begun, extremes, few) >= 0:
+                continue
             together = _together(begun, members, float(begun.went_us[anchor]))
             odds = _odds(begun, members, together) if together is not None else 0.0
             if together is not None and odds < 0:

@@ -139,7 +139,7 @@ def test_lost_records_move_the_cost_by_little(lost: float) -> None:
 
 
 def without_record_of(form: str, *suffixes: str) -> tuple[pa.Table, pa.Table]:
-    """Calls and step totals as if the all-reduces of some groups had not been recorded: their time is idle."""
+    """Calls and step totals as if all-reduces of some groups had not been recorded: their time is idle."""
     tables, _ = tables_of(form)
     calls, steps = tables["collectives"], tables["steps"]
     name = calls["op_name"].to_pylist()
