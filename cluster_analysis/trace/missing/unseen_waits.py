@@ -23,7 +23,7 @@ from cluster_analysis.trace.streams.streams import Sequence as Streams
 
 #: Less waiting than this, µs, and than this share of the step, is not looked for.
 _LEAST_US = 2000.0
-_LEAST_SHARE = 0.005
+_LEAST_SHARE = 0.02
 #: They go on within this share of the time in which they came.
 _MOST_SPREAD = 0.2
 #: Ends of one collective, and clocks, scatter by less than this, µs.
