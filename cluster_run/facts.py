@@ -185,6 +185,7 @@ ReasonKind = Literal[
     "two_of_one_local_rank",
     "several_jobs",
     "links_not_mapped",
+    "no_common_step",
 ]
 #: What to do about a problem.
 AdviceKind = Literal[

@@ -84,7 +84,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.trace": (
             "cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
-        "cluster_analysis.trace.messages": f"{_STEP}",
+        "cluster_analysis.trace.pairing": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
         "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",
@@ -265,7 +265,7 @@ def is_in(name: str, part: str) -> bool:
 #: Numbers that decide nothing wherever they stand: counting, halves as exponents, units, digits of a text.
 HARMLESS_NUMBERS = frozenset({0, 1, 2, 3, 0.5, 10, 12.0, 100, 1e3, 1e6, 1e-3, 1e-9})
 #: Numbers in the rooms that decide nothing: sizes of memory, how long a text may be, rounds of a loop.
-NO_DECISIONS = frozenset({"_BATCH", "_N_LISTED", "_PASS_BYTES", "_CARRY_ROUNDS", "_SETTLED_US"})
+NO_DECISIONS = frozenset({"_BATCH", "_N_LISTED", "_PASS_BYTES", "_ROUNDS", "_SAMPLED", "_TRIED_FIRST"})
 
 
 def numbers_that_decide(path: Path) -> set[tuple[int, float]]:

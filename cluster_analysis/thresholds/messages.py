@@ -1,13 +1,61 @@
-"""Who sent what to whom: the numbers that decide, each with its reason."""
+"""Who sent what to whom, told from times: the numbers that decide, each with its reason."""
 
 from __future__ import annotations
 
-# Plans.
-#: Clocks aligned at the ends of collectives agree to about this.
-CLOCK_TOLERANCE_US = 1000.0
-#: Share of messages that may contradict a schedule (lost records, hiccups of the clocks).
-MAX_CONTRADICTED = 0.1
-GROUPS_TRIED = 4
+# Ends.
+#: Ends of a message that are less apart, µs, are together.
+TOGETHER_US = 1000.0
+#: Groups in which so many messages fewer do than in the best one run something else, if most do there.
+ODD_FACTOR = 1.5
+LEAST_USUAL_SHARE = 0.5
+ENOUGH_GROUPS = 2
+
+# Slots.
+#: Numbers of all replicas together are at most so many times as many as one replica's calls.
+MOST_NUMBERS_FACTOR = 1.15
+
+# Laid beside.
+#: What a call scores for ending about when its replicas do, for ending together with another one: 1.
+ALIKE_SHARE = 0.5
+#: What it costs to lay a call on a slot of another kind: more than any call can score.
+OTHER_KIND = -10.0
+#: Score a call from which its group is taken to run the program.
+LEAST_SCORE = 0.6
+
+# Coincidences.
+#: Clocks that collectives connect agree to about this, and messages arrive about so much later, µs.
+CONNECTED_US = 5000.0
+#: Logarithm of the odds that differences lie so close together by chance, from which they do not.
+EVIDENT_ODDS = 8.0
+#: Ends apart by more than so many times their usual scatter, and by more than this, µs, do not coincide.
+MOST_SIGMA = 5.0
+LEAST_TOLERANCE_US = 100.0
+#: A call that lasts so many times as long as ends scatter tells half of what a longer one does.
+LONG_FACTOR = 5.0
+LEAST_TOLD_SHARE = 0.1
+#: Share of messages that hiccups may let seem to be received before they are sent.
+MOST_TOO_EARLY_SHARE = 0.05
+#: Ends tell a little more than begins, so that of two that tell the same the ends are believed.
+BEGUN_SHARE = 0.9
+#: What an end at the edge of the tolerance tells less than one in its middle.
+EDGE_LOSS_SHARE = 0.9
+#: Widths of the windows in which differences of clocks may gather, µs.
+WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
+
+# Program.
+#: A second partner that coincides less often than this share of the first one is an accident.
+LEAST_SECOND_SHARE = 0.5
+#: Two stages talk with each other if so much of what they do coincides, and this share of the most.
+LEAST_STRENGTH = 0.15
+LEAST_SHARE = 0.25
+#: What a slot that is claimed twice costs more in the next round, as a share of the heaviest edge.
+PRICE_STEP = 0.05
+
+# Hints.
+#: How much of the waiting a hint must explain to be believed.
+LEAST_EXPLAINED_SHARE = 0.9
+#: Share of the messages that times tell which a hint must agree with, for the rest to be taken from it.
+LEAST_AGREEING_SHARE = 0.8
 
 # Schedules.
 #: Model chunks of a stage in an interleaved pipeline, at most.

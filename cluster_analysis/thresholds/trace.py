@@ -14,10 +14,6 @@ OTHER_CALLS_SHARE = 0.5
 #: Times its usual transfer from which the shortest elapse of an operator holds waiting for a missing rank.
 WAITED_FACTOR = 3.0
 
-# Messages.
-#: A rank that lacks more of its messages than this did something else than its stage.
-MAX_MISSING_SHARE = 0.3
-
 # Durations.
 #: Ranks with all records that it takes to say how records and totals agree.
 ENOUGH_RANKS = FEWEST_PEERS

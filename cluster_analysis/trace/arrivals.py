@@ -7,7 +7,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.messages.pairs import Ends
+from cluster_analysis.trace.pairing.ends import Ends
 
 
 def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray, IntArray], ends: Ends) -> IntArray:
@@ -34,7 +34,7 @@ def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray, IntArray],
     least = np.full(len(own), np.inf)
     for end in (ends.sender, ends.receiver):
         other = end[own]
-        # A partner borrowed from a mate is of another group: who it was in this one is not known.
+        # A partner borrowed from a peer is of another group: who it was in this one is not known.
         known = (other >= 0) & (calls.group[other] == calls.group[own])
         shorter = known & (calls.elapse_us[other] < least)
         least[shorter] = calls.elapse_us[other[shorter]]

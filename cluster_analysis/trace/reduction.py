@@ -7,6 +7,7 @@ milliseconds; neither is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import COLLECTIVES, LINKS, MATCHED, RANK_TIMES, empty
+from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import moved_us, without_absent
@@ -23,11 +24,15 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
+from cluster_analysis.trace.links import usable_links
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.messages.pairs import Ends, pair_messages
 from cluster_analysis.trace.missing.durations import Exposed
-from cluster_analysis.trace.missing.imputation import with_missing_calls
-from cluster_analysis.trace.streams.streams import Sequence, sequence
+from cluster_analysis.trace.missing.imputation import moved_to, with_missing_calls
+from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
+from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
+from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step
@@ -49,22 +54,25 @@ def reduce_step(
         topology: groups with their global members.
     """
     own_steps = _of_step(steps, step)
-    own_links = _usable_links(_of_step(links, step), topology)
+    all_links = _of_step(links, step)
+    own_links = usable_links(all_links, topology)
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives)
     if not len(calls):
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)
     offset_us = clock_offsets(calls, operator)
-    seen = _matched(calls, (operator, place), offset_us, own_steps, own_links, topology)
+    names = own_collectives["op_name"]
+    programs = programs_of(calls, offset_us, topology, Stated(names, all_links))
+    seen = _matched(calls, (operator, place), programs, own_steps, own_links, topology)
     whole = seen
-    filled = with_missing_calls(
-        calls, operator, offset_us, topology,
+    filled, moved = with_missing_calls(
+        calls, operator, offset_us, topology, programs,
         exposed=seen.exposed, local=seen.local,
     )  # fmt: skip
     if filled is not calls:
-        whole = _matched(filled, match_calls(filled), offset_us, own_steps, own_links, topology)
-    names = own_collectives["op_name"]
+        whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
+    whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
@@ -95,7 +103,7 @@ class _Matched:
     moved_us: FloatArray
     wait_us: FloatArray
     ends: Ends
-    local: Sequence
+    local: Streams
     waited_us: FloatArray
     exposed: Exposed
 
@@ -120,13 +128,13 @@ def _of_step(table: pa.Table, step: Step) -> pa.Table:
 def _matched(
     calls: Calls,
     matches: tuple[IntArray, IntArray],
-    offset_us: FloatArray,
+    programs: Sequence[Program],
     steps: pa.Table,
     links: pa.Table,
     topology: Topology,
 ) -> _Matched:
     operator, place = matches
-    ends = pair_messages(calls, offset_us, topology)
+    ends = ends_of(programs, calls, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
     members = stable_order(operator)
@@ -147,6 +155,27 @@ def _matched(
     return _Matched(
         calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
     )
+
+
+def _with_unseen_waits(
+    whole: _Matched,
+    programs: Sequence[Program],
+    offset_us: FloatArray,
+    steps: pa.Table,
+    links: pa.Table,
+    topology: Topology,
+) -> _Matched:
+    """Take waits that no record shows as collectives."""
+    calls = whole.calls
+    if not steps.num_rows or not calls.has_clock:
+        return whole
+    idle = _by_rank(steps, calls.ranks, numbers(steps["free_us"]))
+    totals = idle, _step_time(steps, calls.ranks), _head_us(calls, steps)
+    found = unseen_waits(calls, whole.local, offset_us, totals, topology)
+    if not found:
+        return whole
+    more, order = with_unseen_waits(calls, found)
+    return _matched(more, match_calls(more), moved_to(programs, order, ()), steps, links, topology)
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:
@@ -189,32 +218,6 @@ def _data_is_free(
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
     return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
-
-
-def _usable_links(links: pa.Table, topology: Topology) -> pa.Table:
-    """Rows with two different known ends, a size and a time; group-local ends are made global."""
-    if not links.num_rows:
-        return links
-    source, target = (links[name].to_numpy(zero_copy_only=False) for name in ("src_rank", "dst_rank"))
-    source, target = np.asarray(source, np.float64).copy(), np.asarray(target, np.float64).copy()
-    unknown = np.flatnonzero(np.isnan(source) | np.isnan(target))
-    if len(unknown):
-        rows = links.take(pa.array(unknown)).select(["group", "src_local", "dst_local"]).to_pylist()
-        for here, row in zip(unknown.tolist(), rows, strict=True):
-            group = topology.groups.get(row["group"] or "")
-            ends = (row["src_local"], row["dst_local"])
-            if group is None or any(end is None or not 0 <= end < len(group.ranks) for end in ends):
-                continue
-            source[here], target[here] = (group.ranks[end] for end in ends)
-    size, time = numbers(links["size_bytes"]), numbers(links["time_us"])
-    with np.errstate(invalid="ignore"):
-        usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
-    kept = pa.array(np.flatnonzero(usable))
-    table = links.take(kept)
-    for name, values in (("src_rank", source), ("dst_rank", target)):
-        column = pa.array(values[usable].astype(np.int32), pa.int32())
-        table = table.set_column(LINKS.get_field_index(name), LINKS.field(name), column)
-    return table
 
 
 def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
@@ -268,16 +271,14 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
 def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
     calls, local, first = seen.calls, seen.local, seen.first
-    last_end = np.maximum(np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank))), 0.0)
-    total = _step_time(steps, calls.ranks)
-    head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
+    total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
     gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
     return StepOperators(
         ranks=calls.ranks,
-        step_us=np.where(np.isfinite(total), total, last_end),
+        step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
         instance_rank=calls.rank,
         instance_operator=seen.operator,
         instance_by_operator=seen.members.astype(np.int32),
@@ -302,7 +303,19 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     )
 
 
-def _exposed(calls: Calls, local: Sequence, steps: pa.Table, stage: IntArray) -> Exposed:
+def _last_end_us(calls: Calls) -> FloatArray:
+    """When each rank's last call ended, counted from its first one (ranks,)."""
+    ends: FloatArray = np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank)))
+    return np.maximum(ends, 0.0)
+
+
+def _head_us(calls: Calls, steps: pa.Table) -> FloatArray:
+    """What each rank's step has left over for the time before its first call (ranks,)."""
+    total, last_end = _step_time(steps, calls.ranks), _last_end_us(calls)
+    return np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
+
+
+def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> Exposed:
     """Communication that computing does not cover, by the totals and by the records of the main streams."""
     elapse = np.where(local.is_side, 0.0, calls.elapse_us)
     total = np.full(len(calls.ranks), np.nan)

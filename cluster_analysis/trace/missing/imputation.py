@@ -6,6 +6,7 @@ for work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,10 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.collectives import missing_collectives
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.messages import missing_messages
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.missing.record import MissingCall
+from cluster_analysis.trace.pairing.ends import Program
+from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_analysis.trace.streams.streams import among_others
 
 
 def with_missing_calls(
@@ -24,28 +28,47 @@ def with_missing_calls(
     operator: IntArray,
     offset_us: FloatArray,
     topology: Topology,
+    programs: Sequence[Program] = (),
     *,
     exposed: Exposed | None = None,
-    local: Sequence | None = None,
-) -> Calls:
-    """Return the calls with the missing ones filled in; the same object when none is missing.
+    local: Streams | None = None,
+) -> tuple[Calls, Sequence[Program]]:
+    """Return the calls with the missing ones filled in, and the programs with them in their places.
+
+    The same objects when none is missing.
 
     Args:
         calls: the step's calls.
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, stages and replicas.
+        programs: what groups that send messages run.
         exposed: what the ranks' communication must add up to, if that is known.
         local: the streams of the calls; those of a second one do not count in it.
     """
     if not calls.has_clock:
-        return calls
-    found = missing_collectives(calls, operator, offset_us, topology, local)
-    found += missing_messages(calls, operator, found, topology)
+        return calls, programs
+    messages = missing_messages(calls, operator, offset_us, programs)
+    # A lost collective lies among all of its rank's calls, with the messages that are filled in.
+    among, order = _filled_in(calls, messages)
+    source = np.array([one.source for one in messages], np.int64)
+    together = missing_collectives(
+        among, np.concatenate([operator, operator[source]])[order], offset_us, topology,
+        local if local is None or not messages else among_others(local, source, order),
+    )  # fmt: skip
+    found = [*messages, *(replace(one, source=int(order[one.source])) for one in together)]
     if not found:
-        return calls
+        return calls, programs
     if exposed is not None and local is not None:
         found = as_totals_say(found, exposed, local.is_side)
+    whole, order = _filled_in(calls, found)
+    return whole, moved_to(programs, order, found)
+
+
+def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntArray]:
+    """Return the calls with some more, and of each which it was: its place before, or behind those (V,)."""
+    if not found:
+        return calls, np.arange(len(calls))
     source = np.array([one.source for one in found])
     rank = np.concatenate([calls.rank, [one.rank for one in found]])
     start = np.concatenate([calls.start_us, [one.start_us for one in found]])
@@ -56,7 +79,7 @@ def with_missing_calls(
         name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
         for name in ("kind", "number", "size_bytes", "busy_us", "rows")
     }
-    return replace(
+    whole = replace(
         calls,
         rank=rank[order],
         group=group[order],
@@ -69,3 +92,20 @@ def with_missing_calls(
         busy_us=others["busy_us"],
         rows=others["rows"],
     )
+    return whole, order
+
+
+def moved_to(programs: Sequence[Program], order: IntArray, found: Sequence[MissingCall]) -> list[Program]:
+    """Return the programs with calls where they now lie, and with the messages that are filled in."""
+    moved = np.empty(len(order), np.int64)
+    moved[order] = np.arange(len(order))
+    n_before = len(order) - len(found)
+    tables = [np.where(one.family.table < 0, -1, moved[one.family.table]) for one in programs]
+    for number, one in enumerate(found):
+        if one.place is not None:
+            program, row, slot = one.place
+            tables[program][row, slot] = moved[n_before + number]
+    return [
+        replace(one, family=replace(one.family, table=table))
+        for one, table in zip(programs, tables, strict=True)
+    ]

@@ -1,113 +1,248 @@
-"""Sends and receives that a rank's files lack, by its TP/CP peers.
+"""Sends and receives that a rank's files lack, by the program that its pipeline runs.
 
-Ranks of one pipeline stage send and receive alike. A missing send or receive (its running number is
-not there) is put where a TP/CP peer has it, counted from a call that both have.
+Replicas run one program: a slot that most of them fill and one does not was lost there. The call lay between
+the rank's own calls around it. When it ended the other end of the message tells, where both leave together;
+when it began the work before it does, as long as the replicas' at this rank's pace.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import IntArray
-from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.trace import MAX_MISSING_SHARE
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.lost_messages import (
+    MAX_MISSING_SHARE,
+    MOST_PACE_FACTOR,
+    MOSTLY_SHARE,
+    N_ASKED,
+    N_FURTHER,
+    WAITED_FACTOR,
+)
+from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
-from cluster_run.ids import Rank
+from cluster_analysis.trace.pairing.ends import Program
+from cluster_analysis.trace.pairing.slots import SEND
 
 
 def missing_messages(
-    calls: Calls, operator: IntArray, filled: Sequence[MissingCall], topology: Topology
+    calls: Calls, operator: IntArray, offset_us: FloatArray, programs: Sequence[Program]
 ) -> list[MissingCall]:
-    """Return the messages that most ranks of a stage have and some lack.
+    """Return the messages that half of the replicas have and some lack.
 
     Args:
         calls: the step's calls.
         operator: the operator of each call (V,).
-        filled: collectives that are filled in.
-        topology: stages and replicas.
+        offset_us: what to add to each rank's clock to compare it with others (ranks,).
+        programs: what the groups run.
     """
-    n_messages = np.bincount(calls.rank[calls.is_point_to_point], minlength=len(calls.ranks))
-    stages = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
-    found = []
-    for stage in np.unique(stages[stages >= 0]):
-        ranks = np.flatnonzero((stages == stage) & (n_messages > 0))
-        if len(np.unique(n_messages[ranks])) > 1:
-            found += _missing_in_stage(calls, operator, filled, ranks, topology)
+    lost_of = [_lost(program) for program in programs]
+    found: list[MissingCall] = []
+    if not any(lost.any() for lost in lost_of):
+        return found
+    first = np.full(len(calls.groups), len(calls))
+    np.minimum.at(first, calls.group, operator)
+    # What replicas do at one place: kinds of calls by their place in a group.
+    _, same = combined(calls.kind, operator - first[calls.group])
+    for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
+        if lost.any():
+            slots = _Slots.of(calls, same, offset_us, program)
+            found += [slots.missing(number, row, slot) for row, slot in np.argwhere(lost).tolist()]
     return found
 
 
-def _missing_in_stage(
-    calls: Calls, operator: IntArray, filled: Sequence[MissingCall], ranks: IntArray, topology: Topology
-) -> list[MissingCall]:
-    by_rank: dict[int, dict[int, int]] = {}
-    for rank in ranks.tolist():
-        inside = calls.of_rank(rank)
-        own = inside.start + np.flatnonzero(calls.is_point_to_point[inside])
-        if len(np.unique(calls.group[own])) == 1 and (calls.number[own] >= 0).all():
-            by_rank[rank] = dict(zip(calls.number[own].tolist(), own.tolist(), strict=True))
-    counts = Counter(number for numbers in by_rank.values() for number in numbers)
-    wanted = [number for number, count in counts.items() if 2 * count > len(by_rank)]
-    replica = {rank: topology.dp_index.get(Rank(int(calls.ranks[rank])), -1) for rank in by_rank}
-    found = []
-    for rank, own_calls in by_rank.items():
-        missing = [number for number in wanted if number not in own_calls]
-        if not missing or len(missing) > MAX_MISSING_SHARE * len(wanted):
-            continue
-        others = sorted(by_rank, key=lambda other, rank=rank: (replica[other] != replica[rank], other))  # type: ignore[misc]
-        group = int(calls.group[next(iter(own_calls.values()))])
-        inside = calls.of_rank(rank)
-        together = inside.start + np.flatnonzero(~calls.is_point_to_point[inside])
-        left_us = dict(zip(operator[together].tolist(), calls.end_us[together].tolist(), strict=True))
-        left_us.update({int(operator[one.source]): one.end_us for one in filled if one.rank == rank})
-        for number in sorted(missing):
-            peer = next(other for other in others if number in by_rank[other])
-            source = by_rank[peer][number]
-            shift_us = _since_they_met(calls, operator, source, left_us)
-            if shift_us is None:
-                shift_us = _since_a_message(calls, number, own_calls, by_rank[peer])
-            alike = [by_rank[other][number] for other in others if number in by_rank[other]]
-            usual_us = float(np.median(calls.elapse_us[alike]))
-            found.append(_like_peer(calls, rank, group, source, shift_us=shift_us, usual_us=usual_us))
-    return found
+def _lost(program: Program) -> BoolArray:
+    """Slots (groups, slots) that half of the groups fill, and a rank that has most of its others does not."""
+    family = program.family
+    is_there = family.table >= 0
+    usual = 2 * is_there.sum(axis=0) >= len(is_there)
+    lost = ~is_there & usual
+    for stage in range(family.n_stages):
+        own = family.stage == stage
+        lost[np.ix_(lost[:, own].sum(axis=1) > MAX_MISSING_SHARE * (usual & own).sum(), own)] = False
+    return np.asarray(lost & (family.ranks[:, family.stage] >= 0))
 
 
-def _since_they_met(calls: Calls, operator: IntArray, source: int, left_us: dict[int, float]) -> float | None:
-    """What to add to the time of a peer's call by the last collective that both left before it; None: none.
+@dataclass(frozen=True)
+class _Slots:
+    """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
-    Args:
-        calls: the step's calls.
-        operator: the operator of each call (V,).
-        source: the peer's call.
-        left_us: when the rank left each of its collectives, by operator.
+    `same` (V,) has one number for what replicas do at one place. `before_us` and `after_us` are the local
+    times around a call, below 0 where it overlaps its neighbour. `pace` (groups, slots) is how long the rank
+    works compared with its replicas.
+    `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
+    one time.
     """
-    before = source - 1
-    while before >= 0 and calls.rank[before] == calls.rank[source]:
-        is_over = calls.end_us[before] <= calls.start_us[source]
-        if is_over and int(operator[before]) in left_us:
-            return left_us[int(operator[before])] - float(calls.end_us[before])
-        before -= 1
-    return None
+
+    calls: Calls
+    same: IntArray
+    offset_us: FloatArray
+    program: Program
+    before_us: FloatArray
+    after_us: FloatArray
+    elapse_us: FloatArray
+    pace: FloatArray
+    partner: IntArray
+    leaves_together: BoolArray
+
+    @classmethod
+    def of(cls, calls: Calls, same: IntArray, offset_us: FloatArray, program: Program) -> _Slots:
+        family, table = program.family, program.family.table
+        is_lost = table < 0
+        n = len(calls)
+        rank = calls.rank[table]
+        earlier, later = np.maximum(table - 1, 0), np.minimum(table + 1, n - 1)
+        has_earlier = ~is_lost & (table > 0) & (calls.rank[earlier] == rank)
+        has_later = ~is_lost & (table < n - 1) & (calls.rank[later] == rank)
+        start, end = calls.start_us, calls.end_us
+        before = np.where(has_earlier, start[table] - end[earlier], np.nan)
+        after = np.where(has_later, start[later] - end[table], np.nan)
+        elapse = np.where(is_lost, np.nan, calls.elapse_us[table])
+        partner = np.full(len(family.stage), -1)
+        partner[program.edges[1]] = program.edges[0]
+        unmatched = partner[program.edges[0]] < 0
+        partner[program.edges[0][unmatched]] = program.edges[1][unmatched]
+        aligned = np.where(is_lost, np.nan, end[table] + offset_us[rank])
+        apart = np.abs(aligned - aligned[:, partner])
+        with np.errstate(invalid="ignore"):
+            share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
+        return cls(
+            calls, same, offset_us, program, before, after, elapse, _pace(family.stage, before),
+            partner, (partner >= 0) & (share >= MOSTLY_SHARE),
+        )  # fmt: skip
+
+    def missing(self, number: int, row: int, slot: int) -> MissingCall:
+        """Make up the call of a slot in a group."""
+        family = self.program.family
+        rank = int(family.ranks[row, family.stage[slot]])
+        source = int(family.table[np.flatnonzero(family.table[:, slot] >= 0)[0], slot])
+        usual_us, shortest_us = (
+            float(median(self.elapse_us[:, slot])),
+            float(np.nanmin(self.elapse_us[:, slot])),
+        )
+        pace = float(self.pace[row, slot])
+        before_us, after_us = (
+            float(np.nan_to_num(median(one[:, slot]))) for one in (self.before_us, self.after_us)
+        )
+        work_us, rest_us = max(before_us, 0.0) * pace, max(after_us, 0.0) * pace
+        met_us = self._met_us(row, slot, rank)
+        is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
+        # Calls that begin later than this came after it, even if it overlaps them.
+        beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_met else np.nan
+        begin_us, until_us = self._room(row, slot, rank, beside_us)
+        # It may overlap its neighbours where the replicas' calls do.
+        begin_us, until_us = begin_us + min(before_us, 0.0), until_us - min(after_us, 0.0)
+        length = until_us - begin_us
+        shortest_us = min(shortest_us, length)
+        if is_met:
+            end = min(max(met_us, begin_us + shortest_us), until_us)
+        elif family.kind[slot] == SEND:
+            usual_us = min(usual_us, length)
+            end = begin_us + min(work_us, length - usual_us) + usual_us
+            if self._follows_another(source, rank, begin_us - min(before_us, 0.0)):
+                end = max(end, until_us - rest_us)
+            shortest_us = usual_us
+        elif np.isfinite(met_us):
+            end = min(max(met_us, begin_us + work_us + shortest_us), until_us)
+        else:
+            end = max(until_us - rest_us, begin_us + shortest_us)
+        start = min(begin_us + work_us, end - shortest_us)
+        longest_us = float(np.nanmax(self.elapse_us[:, slot]))
+        if family.kind[slot] == SEND and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver
+            start = max(begin_us, end - usual_us)
+        group = int(self.calls.group[_of_group(family.table[row], source)])
+        return MissingCall(
+            rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
+        )
+
+    def _follows_another(self, source: int, rank: int, begin_us: float) -> bool:
+        """Whether what a replica did just before is lost here: then the work before it is not known."""
+        own = self.calls.of_rank(rank)
+        before = own.start + int(np.argmin(np.abs(self.calls.end_us[own] - begin_us)))
+        after = min(before + 1, own.stop - 1)
+        is_message = self.calls.is_point_to_point
+        is_known_after = (
+            bool(self.same[after] == self.same[source + 1]) if source + 1 < len(self.same) else False
+        )
+        is_known_before = bool(self.same[before] == self.same[source - 1] or is_message[source - 1])
+        return is_known_after and not is_known_before
+
+    def _met_us(self, row: int, slot: int, rank: int) -> float:
+        """When the other end was over, on the rank's clock; NaN where that is lost too."""
+        partner = self.partner[slot]
+        other = int(self.program.family.table[row, partner]) if partner >= 0 else -1
+        if other < 0:
+            return float("nan")
+        return float(self.calls.end_us[other] + self.offset_us[self.calls.rank[other]] - self.offset_us[rank])
+
+    def _was_awaited(self, row: int, slot: int) -> bool:
+        """Whether the other end waited for the message: then it left when that was there."""
+        partner = self.partner[slot]
+        if self.program.family.kind[partner] == SEND:
+            return False
+        lasted, shortest = self.elapse_us[row, partner], np.nanmin(self.elapse_us[:, partner])
+        return bool(lasted > WAITED_FACTOR * shortest + TOGETHER_US)
+
+    def _room(self, row: int, slot: int, rank: int, beside_us: float) -> tuple[float, float]:
+        """Between which of the rank's own calls it lay: the end of one, and the start of the next."""
+        own = self.calls.of_rank(rank)
+        table, family = self.program.family.table[row], self.program.family
+        inside = np.flatnonzero((family.stage == family.stage[slot]) & (table >= 0))
+        first = int(table[inside[inside < slot]].max(initial=own.start - 1))
+        last = int(table[inside[inside > slot]].min(initial=own.stop))
+        if last <= first:  # starts on two streams: their numbers are not in the order of time
+            last = min(first + 1, own.stop)
+        before = self._call_before(slot, first, last)
+        if np.isfinite(beside_us):
+            begun = self.calls.start_us[first + 1 : last]
+            before = first + int(np.searchsorted(begun, beside_us))
+        before = min(max(before, first), last - 1)
+        begin = float(self.calls.end_us[before]) if before >= own.start else -np.inf
+        until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
+        if not np.isfinite(begin):
+            begin = until - float(
+                np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
+            )
+        if not np.isfinite(until):
+            until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
+        return begin, max(begin, until)
+
+    def _call_before(self, slot: int, first: int, last: int) -> int:
+        """The last of a rank's calls between two that comes before a slot in the replicas' order."""
+        inside = self.same[first + 1 : last]
+        before = [first]
+        for call in self.program.family.table[:, slot][self.program.family.table[:, slot] >= 0][
+            :N_ASKED
+        ].tolist():
+            begin = self.calls.of_rank(int(self.calls.rank[call])).start
+            near = self.same[max(call - len(inside) - N_FURTHER, begin) : call]
+            at = np.flatnonzero(np.isin(inside, near))
+            before.append(first + 1 + int(at[-1]) if len(at) else first)
+        return int(np.median(before[1:])) if len(before) > 1 else first
 
 
-def _since_a_message(calls: Calls, number: int, own: dict[int, int], tp_cp_peers: dict[int, int]) -> float:
-    """What to add to the time of a TP/CP peer's message by the nearest one that both have."""
-    shared = [other for other in own if other in tp_cp_peers]
-    anchor = min(shared, key=lambda other: (abs(other - number), other)) if shared else next(iter(own))
-    return float(calls.start_us[own[anchor]] - calls.start_us[tp_cp_peers.get(anchor, tp_cp_peers[number])])
+def _of_group(row: IntArray, source: int) -> int:
+    """Return a call of the group whose row this is; one that is elsewhere where it has none."""
+    present = row[row >= 0]
+    return int(present[0]) if len(present) else source
 
 
-def _like_peer(
-    calls: Calls, rank: int, group: int, source: int, *, shift_us: float, usual_us: float
-) -> MissingCall:
-    start = float(calls.start_us[source] + shift_us)
-    end = start + (usual_us if calls.is_send[source] else float(calls.elapse_us[source]))
-    if not calls.is_send[source]:
-        own = calls.of_rank(rank)
-        begun, ended = calls.start_us[own], calls.end_us[own]
-        end = min(end, float(begun[begun > start].min(initial=np.inf)))
-        start = min(max(start, float(ended[ended <= end].max(initial=-np.inf))), end)
-    return MissingCall(rank, group, source, start, end, start, start)
+def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
+    """How long each rank works before its messages compared with its replicas, (groups, slots)."""
+    before_us = np.maximum(before_us, 0.0)
+    usual = median(before_us, 0)
+    pace = np.ones(before_us.shape)
+    for one in np.unique(stage):
+        own = np.flatnonzero(stage == one)
+        both = np.isfinite(before_us[:, own]) & np.isfinite(usual[own])
+        worked = np.where(both, before_us[:, own], 0.0).sum(axis=1)
+        expected = np.where(both, usual[own], 0.0).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where((expected > 0) & (worked > 0), worked / expected, 1.0)
+        pace[:, own] = np.clip(ratio, 1.0 / MOST_PACE_FACTOR, MOST_PACE_FACTOR)[:, None]
+    return pace

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class MissingCall:
     """One call to fill in: like `source` (a call of another rank), on this rank's clock, in µs.
 
-    `earliest_us` and `latest_us` are between which times it may have begun instead.
+    `earliest_us` and `latest_us` are between which times it may have begun instead. A message has a place in
+    a program: its number among the programs, the row of its group there, and its slot.
     """
 
     rank: int
@@ -19,3 +20,4 @@ class MissingCall:
     end_us: float
     earliest_us: float
     latest_us: float
+    place: tuple[int, int, int] | None = None

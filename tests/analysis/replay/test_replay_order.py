@@ -131,7 +131,7 @@ def test_a_blocks_instances_lie_member_by_member(happened: list[Event]) -> None:
 
 @UNHURRIED
 @given(events)
-def test_a_visit_counts_from_its_ranks_instance_before_or_from_the_begin_of_its_step(
+def test_a_instance_counts_from_its_ranks_instance_before_or_from_the_begin_of_its_step(
     happened: list[Event],
 ) -> None:
     instances, order = ordered(happened)

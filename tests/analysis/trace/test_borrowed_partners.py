@@ -10,7 +10,7 @@ import pytest
 
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls, calls_of
-from cluster_analysis.trace.messages.pairs import Ends, pair_messages
+from cluster_analysis.trace.pairing.ends import Ends, pair_messages
 from cluster_run.ids import Rank
 from tests.analysis.jobs import Call, collectives_table, small_topology
 

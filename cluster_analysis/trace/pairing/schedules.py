@@ -58,7 +58,17 @@ def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, 
         yield _ring(n_stages, n_first_sends, distance)
 
 
-def batched(calls: StageCalls, *, same_peer: bool) -> tuple[BatchCall, ...]:
+def batched_with_any(calls: StageCalls) -> tuple[BatchCall, ...]:
+    """Merge a send with the receive right after it."""
+    return _batched(calls, same_peer=False)
+
+
+def batched_with_one(calls: StageCalls) -> tuple[BatchCall, ...]:
+    """Merge a send with the receive right after it where both are with one peer."""
+    return _batched(calls, same_peer=True)
+
+
+def _batched(calls: StageCalls, *, same_peer: bool) -> tuple[BatchCall, ...]:
     """Merge a send with the receive right after it, always or only when both are with one peer."""
     merged: list[BatchCall] = []
     pending: Message | None = None

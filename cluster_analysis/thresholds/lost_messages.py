@@ -1,0 +1,16 @@
+"""Sends and receives that a rank's files lack: the numbers that decide, each with its reason."""
+
+from __future__ import annotations
+
+# Messages.
+#: A rank that lacks more of its messages than this did something else than its stage.
+MAX_MISSING_SHARE = 0.3
+#: Two ends leave together that do so in this share of the replicas.
+MOSTLY_SHARE = 0.9
+#: A call that lasts so many times as long as the shortest of its slot has waited.
+WAITED_FACTOR = 3.0
+#: A rank works at most so much faster or slower than its replicas.
+MOST_PACE_FACTOR = 10.0
+#: Replicas that are asked for the order of calls, and how many more calls than the rank has there they show.
+N_ASKED = 5
+N_FURTHER = 4

@@ -1,0 +1,36 @@
+"""The links of a step that can be judged: with both ends known as global ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.trace.calls import numbers
+
+
+def usable_links(links: pa.Table, topology: Topology) -> pa.Table:
+    """Rows with two different known ends, a size and a time; group-local ends are made global."""
+    if not links.num_rows:
+        return links
+    source, target = (links[name].to_numpy(zero_copy_only=False) for name in ("src_rank", "dst_rank"))
+    source, target = np.asarray(source, np.float64).copy(), np.asarray(target, np.float64).copy()
+    unknown = np.flatnonzero(np.isnan(source) | np.isnan(target))
+    if len(unknown):
+        rows = links.take(pa.array(unknown)).select(["group", "src_local", "dst_local"]).to_pylist()
+        for here, row in zip(unknown.tolist(), rows, strict=True):
+            group = topology.groups.get(row["group"] or "")
+            ends = (row["src_local"], row["dst_local"])
+            if group is None or any(end is None or not 0 <= end < len(group.ranks) for end in ends):
+                continue
+            source[here], target[here] = (group.ranks[end] for end in ends)
+    size, time = numbers(links["size_bytes"]), numbers(links["time_us"])
+    with np.errstate(invalid="ignore"):
+        usable = np.isfinite(source) & np.isfinite(target) & (source != target) & (size > 0) & (time > 0)
+    kept = pa.array(np.flatnonzero(usable))
+    table = links.take(kept)
+    for name, values in (("src_rank", source), ("dst_rank", target)):
+        column = pa.array(values[usable].astype(np.int32), pa.int32())
+        table = table.set_column(LINKS.get_field_index(name), LINKS.field(name), column)
+    return table

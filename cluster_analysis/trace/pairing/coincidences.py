@@ -1,0 +1,243 @@
+"""Which calls of two stages end together, up to one shift of their clocks: the trace that a message leaves.
+
+Nobody leaves an exchange before the other has come, and who waits for a message leaves when it is there. So
+the ends of a message mostly coincide, and the difference of two clocks is where most differences of ends
+lie close together. What coincides in several replicas is the program; once may be an accident.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import MAD_TO_SIGMA
+from cluster_analysis.thresholds.messages import (
+    BEGUN_SHARE,
+    CONNECTED_US,
+    EDGE_LOSS_SHARE,
+    EVIDENT_ODDS,
+    LEAST_TOLD_SHARE,
+    LEAST_TOLERANCE_US,
+    LONG_FACTOR,
+    MOST_SIGMA,
+    MOST_TOO_EARLY_SHARE,
+    WIDTHS_US,
+)
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How long targets end after their sources' end, and after their begin, and give or take what, in µs.
+
+    Each is two arrays (groups,); None where the sources' ends, or begins, tell nothing.
+    """
+
+    ended: tuple[FloatArray, FloatArray] | None
+    begun: tuple[FloatArray, FloatArray] | None
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How often two slots' calls end together, (E,) edges from slot `source` to slot `target`.
+
+    `weight` is up to 1 for each replica. `clocks` are by (source stage, target stage) where they tell.
+    """
+
+    source: IntArray
+    target: IntArray
+    weight: FloatArray
+    clocks: dict[tuple[int, int], Clocks]
+    n_groups: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost."""
+
+    family: Family
+    start_us: FloatArray
+    end_us: FloatArray
+    is_connected: BoolArray
+
+
+def some_groups(family: Family, n_groups: int) -> IntArray:
+    """Return groups of a family, so many at most, evenly over all."""
+    return np.unique(np.linspace(0, len(family.table) - 1, n_groups).astype(np.int64))
+
+
+def sample_of(
+    calls: Calls, family: Family, offset_us: FloatArray, part: IntArray, chosen: IntArray
+) -> Sample:
+    """Lay some groups on one clock.
+
+    Args:
+        calls: the step's calls.
+        family: groups of one program.
+        offset_us: what to add to each rank's clock to compare it with others (ranks,).
+        part: ranks that collectives connect have the same number (ranks,).
+        chosen: which groups.
+    """
+    table = family.table[chosen]
+    shift = offset_us[calls.rank[table]]
+    is_lost = table < 0
+    start = np.where(is_lost, np.nan, calls.start_us[table] + shift)
+    end = np.where(is_lost, np.nan, calls.end_us[table] + shift)
+    ranks = family.ranks[chosen]
+    is_connected = ((ranks < 0) | (part[ranks] == part[ranks.max(axis=1)][:, None])).all(axis=1)
+    return Sample(Family(table, family.stage, family.kind, ranks), start, end, is_connected)
+
+
+def votes_of(sample: Sample, allowed: BoolArray) -> Votes:
+    """Find which slots' ends coincide, over all pairs of stages.
+
+    Args:
+        sample: groups of one program.
+        allowed: stages that each slot may talk with (slots, stages).
+    """
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    clocks: dict[tuple[int, int], Clocks] = {}
+    for s, t in permutations(range(sample.family.n_stages), 2):
+        seen = _between(sample, s, t, allowed)
+        if seen is not None:
+            found.append(seen[:3])
+            clocks[s, t] = seen[3]
+    if not found:
+        nothing = np.empty(0, np.int64)
+        return Votes(nothing, nothing, np.empty(0), clocks, len(sample.end_us))
+    source, target, weight = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Votes(source, target, weight, clocks, len(sample.end_us))
+
+
+def _between(
+    sample: Sample, s: int, t: int, allowed: BoolArray
+) -> tuple[IntArray, IntArray, FloatArray, Clocks] | None:
+    """Votes for messages from stage s to stage t, and what says so."""
+    family = sample.family
+    sources = np.flatnonzero((family.stage == s) & (family.kind != RECEIVE))
+    targets = np.flatnonzero((family.stage == t) & (family.kind != SEND))
+    sources, targets = sources[allowed[sources, t]], targets[allowed[targets, s]]
+    if not len(sources) or not len(targets):
+        return None
+    ended = _meeting(sample, sample.end_us, sources, targets)
+    # What sends may go on waiting for something else that it receives: then its begin tells, not its end.
+    begun = None
+    if (family.kind[sources] == BATCH).any():
+        begun = _meeting(sample, sample.start_us, sources, targets)
+    weight = np.zeros((len(sources), len(targets)))
+    ends = sample.end_us[:, targets]
+    spacing_us = float(np.nanmax(ends) - np.nanmin(ends)) / len(targets)
+    elapse = sample.end_us - sample.start_us
+    for since_us, clock in ((sample.end_us, ended), (sample.start_us, begun)):
+        if clock is None:
+            continue
+        shift, tolerance = (one[:, None, None] for one in clock)
+        off = np.abs(sample.end_us[:, None, targets] - since_us[:, sources, None] - shift)
+        # A message is not received before it is sent.
+        lasts = sample.end_us[:, None, targets] - sample.start_us[:, sources, None] - shift
+        lasted = np.broadcast_to(elapse[:, None, targets], off.shape)
+        if clock is ended:
+            lasted = np.fmax(elapse[:, sources, None], lasted)
+        # Short calls may end together by chance: who has waited for long has waited for something.
+        told = LEAST_TOLD_SHARE + (1.0 - LEAST_TOLD_SHARE) * lasted / (lasted + LONG_FACTOR * tolerance)
+        # And the closer ends lie together, compared with how far they usually are apart, the more that tells.
+        told = told * np.log1p(spacing_us / tolerance) / np.log1p(spacing_us / LEAST_TOLERANCE_US)
+        with np.errstate(invalid="ignore"):
+            near = (off <= tolerance) & (lasts >= -tolerance)
+        own = np.where(near, told * (1.0 - EDGE_LOSS_SHARE * off / tolerance), 0.0).sum(axis=0)
+        weight = np.maximum(weight, own if clock is ended else BEGUN_SHARE * own)
+    i, j = np.nonzero(weight)
+    return sources[i], targets[j], weight[i, j], Clocks(ended, begun)
+
+
+def _meeting(
+    sample: Sample, since_us: FloatArray, sources: IntArray, targets: IntArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """How long after its source's end, or begin, a target usually ends, and give or take what, by group."""
+    apart = sample.end_us[:, None, targets] - since_us[:, sources, None]
+    shift, tolerance = np.full(len(apart), np.nan), np.full(len(apart), np.nan)
+    together = np.flatnonzero(sample.is_connected)
+    lots = [together] if len(together) else []
+    lots += [np.array([one]) for one in np.flatnonzero(~sample.is_connected)]
+    for lot in lots:
+        peak = _peak(apart[lot], is_connected=bool(sample.is_connected[lot[0]]))
+        if peak is not None:
+            shift[lot], tolerance[lot] = peak
+    return None if np.isnan(shift).all() else (shift, tolerance)
+
+
+def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | None:
+    """Where differences (groups, sources, targets) lie closest together, and how close; None: nowhere."""
+    values = apart[np.isfinite(apart)]
+    if is_connected:
+        values = values[np.abs(values) <= CONNECTED_US]
+    if not len(values):
+        return None
+    values = np.sort(values)
+    span = 2.0 * CONNECTED_US if is_connected else float(values[-1] - values[0]) + WIDTHS_US[-1]
+    best, found = EVIDENT_ODDS, None
+    for width in WIDTHS_US:
+        count = np.searchsorted(values, values + width, side="right") - np.arange(len(values))
+        expected = max(len(values) * width / span, 1e-9)
+        at = int(np.argmax(count))
+        n = float(count[at])
+        odds = n * np.log(n / expected) - (n - expected) if n > expected else 0.0
+        if odds > best:
+            best, found = odds, values[at : at + int(n)]
+    if found is None:
+        return None
+    middle = float(np.median(found))
+    scatter = MAD_TO_SIGMA * float(np.median(np.abs(found - middle)))
+    return middle, max(MOST_SIGMA * scatter, LEAST_TOLERANCE_US)
+
+
+def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
+    """How much of the waiting in receives and exchanges ends just when their message's other end says.
+
+    Right messages explain all of it, but for hiccups. NaN where nothing waits.
+
+    Args:
+        sample: groups of one program.
+        votes: their clocks.
+        edges: source and target slots of messages.
+    """
+    family = sample.family
+    is_explained = np.zeros(sample.end_us.shape, bool)
+    is_lost = np.zeros(sample.end_us.shape, bool)
+    source, target = edges
+    is_lost[:, source] |= np.isnan(sample.end_us[:, target])
+    is_lost[:, target] |= np.isnan(sample.end_us[:, source])
+    for (s, t), clocks in votes.clocks.items():
+        here = (family.stage[source] == s) & (family.stage[target] == t)
+        a, b = source[here], target[here]
+        for clock, since_us in ((clocks.ended, sample.end_us), (clocks.begun, sample.start_us)):
+            if clock is None or not len(a):
+                continue
+            shift, tolerance = (one[:, None] for one in clock)
+            with np.errstate(invalid="ignore"):
+                near = np.abs(sample.end_us[:, b] - since_us[:, a] - shift) <= tolerance
+            is_explained[:, b] |= near
+            if clock is clocks.ended:
+                is_explained[:, a] |= near
+    if len(source) and _too_early(sample, votes, edges) > MOST_TOO_EARLY_SHARE:
+        return 0.0
+    elapse = sample.end_us - sample.start_us
+    waited = np.where(np.isfinite(elapse) & (family.kind != SEND) & ~is_lost, elapse, 0.0)
+    total = float(waited.sum())
+    return float(waited[is_explained].sum()) / total if total else float("nan")
+
+
+def _too_early(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
+    """Share of messages that are received before they are sent."""
+    stage, (source, target) = sample.family.stage, edges
+    shift = np.zeros((len(sample.end_us), len(source)))
+    for (s, t), clocks in votes.clocks.items():
+        if clocks.ended is not None:
+            shift[:, (stage[source] == s) & (stage[target] == t)] = clocks.ended[0][:, None]
+    took = sample.end_us[:, target] - sample.start_us[:, source] - np.nan_to_num(shift)
+    known = took[np.isfinite(took) & sample.is_connected[:, None]]
+    return float(np.mean(known < -WIDTHS_US[-2])) if len(known) else 0.0

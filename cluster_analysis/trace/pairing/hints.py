@@ -1,0 +1,128 @@
+"""What is known beforehand of which call meets which: a hint, taken where the calls' times agree with it.
+
+The order of messages between two ranks is the same at both ends. Whom each call of a stage talks with may be
+in the files, is plain in a group of two, and follows from the schedule where a pipeline has as many calls as
+a known one. Each is believed only where no other partners coincide more often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.thresholds.messages import LEAST_AGREEING_SHARE, LEAST_EXPLAINED_SHARE
+from cluster_analysis.trace.pairing.coincidences import Sample, Votes, explained
+from cluster_analysis.trace.pairing.program import Edges
+from cluster_analysis.trace.pairing.schedules import (
+    BatchCall,
+    Message,
+    batched_with_any,
+    batched_with_one,
+    candidates,
+    single,
+)
+from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
+
+
+def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> Edges | None:
+    """Return the messages of the hint that explains most; None where none explains enough.
+
+    Args:
+        family: groups of one program.
+        sample: some of them, on one clock.
+        votes: what coincides in it.
+        allowed: stages that each slot may talk with (slots, stages).
+    """
+    best, most = None, 0.0
+    for edges in hints(family, allowed):
+        share = float(np.nan_to_num(explained(sample, votes, edges), nan=LEAST_EXPLAINED_SHARE))
+        if share >= LEAST_EXPLAINED_SHARE and (best is None or share > most):
+            best, most = edges, share
+    return best
+
+
+def completed(family: Family, edges: Edges, allowed: BoolArray) -> Edges:
+    """Return messages with those of the hint that most of them agree with, where the others leave room."""
+    found = set(zip(*(side.tolist() for side in edges), strict=True))
+    best: Edges | None = None
+    most = LEAST_AGREEING_SHARE * len(found)
+    for hint in hints(family, allowed):
+        agreeing = len(found & set(zip(*(side.tolist() for side in hint), strict=True)))
+        if agreeing > most:
+            best, most = hint, float(agreeing)
+    if best is None:
+        return edges
+    source, target = best
+    free = ~np.isin(source, np.concatenate(edges)) & ~np.isin(target, np.concatenate(edges))
+    return np.concatenate([edges[0], source[free]]), np.concatenate([edges[1], target[free]])
+
+
+def hints(family: Family, allowed: BoolArray) -> Iterator[Edges]:
+    """Messages of all slots, if the hint has as many as there are."""
+    stated = in_order(family, allowed)
+    if stated is not None:
+        yield stated
+    if family.n_stages > 2:
+        yield from _scheduled(family)
+
+
+def in_order(family: Family, allowed: BoolArray) -> Edges | None:
+    """Pair calls by their order where each slot's one partner is known; None unless all of them fit."""
+    if not (allowed.sum(axis=1) - allowed[np.arange(len(allowed)), family.stage] == 1).all():
+        return None
+    sources: list[IntArray] = []
+    targets: list[IntArray] = []
+    for s, t in permutations(range(family.n_stages), 2):
+        for sends, receives in ((SEND, RECEIVE), (BATCH, BATCH)):
+            own = np.flatnonzero((family.stage == s) & (family.kind == sends) & allowed[:, t])
+            other = np.flatnonzero((family.stage == t) & (family.kind == receives) & allowed[:, s])
+            if len(own) != len(other):
+                return None
+            sources.append(own)
+            targets.append(other)
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def _scheduled(family: Family) -> Iterator[Edges]:
+    """The messages of every known schedule that has as many calls at each stage as there are."""
+    is_batch = family.kind == BATCH
+    if is_batch.any() and not is_batch.all():
+        return
+    by_stage = [family.slots_of(stage) for stage in range(family.n_stages)]
+    if is_batch.any():
+        for microbatches in range(1, len(by_stage[0]) + 1):
+            for schedule in candidates(family.n_stages, microbatches):
+                for merge in (batched_with_any, batched_with_one, single):
+                    contents = [merge(stage) for stage in schedule]
+                    if [len(calls) for calls in contents] == [len(own) for own in by_stage]:
+                        yield _edges(zip(by_stage, contents, strict=True))
+        return
+    sends = [own[family.kind[own] == SEND] for own in by_stage]
+    receives = [own[family.kind[own] == RECEIVE] for own in by_stage]
+    wanted = [(len(a), len(b)) for a, b in zip(sends, receives, strict=True)]
+    for schedule in candidates(family.n_stages, len(sends[0])):
+        if [(len(stage.sends), len(stage.receives)) for stage in schedule] == wanted:
+            yield _edges(
+                (slots, [BatchCall((m,), ()) if is_send else BatchCall((), (m,)) for m in messages])
+                for is_send, side in ((True, sends), (False, receives))
+                for slots, messages in zip(
+                    side, [stage.sends if is_send else stage.receives for stage in schedule], strict=True
+                )
+            )
+
+
+def _edges(contents: Iterable[tuple[IntArray, Sequence[BatchCall]]]) -> Edges:
+    sent: dict[Message, int] = {}
+    received: dict[Message, int] = {}
+    for slots, calls in contents:
+        for slot, call in zip(slots.tolist(), calls, strict=True):
+            sent.update(dict.fromkeys(call.sends, slot))
+            received.update(dict.fromkeys(call.receives, slot))
+    both = [message for message in sent if message in received]
+    return (
+        np.array([sent[message] for message in both], np.int64),
+        np.array([received[message] for message in both], np.int64),
+    )

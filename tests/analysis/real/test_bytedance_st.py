@@ -1,0 +1,163 @@
+"""A production job with a published cause, in two forms: whom calls met, and what the last stage costs."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import Selection, Topology
+from cluster_analysis.topology.build import build_topology, group_use, map_links
+from cluster_analysis.trace.alignment import clock_offsets
+from cluster_analysis.trace.calls import calls_of
+from cluster_analysis.trace.matching import match_calls
+from cluster_analysis.trace.pairing.ends import pair_messages
+from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.reduction import reduce_step
+from cluster_run.ids import Step
+from tests.analysis.real.captures import DATA
+
+FOLDER = DATA / "bytedance-ST"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"the production trace is not at {FOLDER}")
+
+FORMS = ("batch", "mixed")
+Tables = dict[str, pa.Table]
+
+
+@cache
+def tables_of(form: str) -> tuple[Tables, Topology]:
+    capture = discover(FOLDER / form, None)
+    ranks = [read_rank(source, Selection()) for source in capture.sources]
+    tables = {
+        name: pa.concat_tables([getattr(one, name) for one in ranks]).unify_dictionaries().combine_chunks()
+        for name in ("steps", "collectives", "links", "operators", "packets")
+    }
+    uses = group_use(tables["collectives"], tables["links"])
+    where, _ = build_topology(capture, {one.rank: one.metadata for one in ranks}, uses)
+    tables["links"], _ = map_links(tables["links"], where)
+    return tables, where
+
+
+def changed(collectives: pa.Table, *, lost: float = 0.0, skew_ms: float = 0.0, seed: int = 1) -> pa.Table:
+    """The calls with a share of them lost, and the clocks of the ranks shifted."""
+    rng = np.random.default_rng(seed)
+    kept = collectives.filter(pa.array(rng.random(collectives.num_rows) >= lost))
+    skew_ns = rng.normal(0.0, 1e6 * skew_ms, 64).astype(np.int64)
+    start = kept["start_ns"].to_numpy() + skew_ns[kept["rank"].to_numpy()]
+    return kept.set_column(kept.schema.get_field_index("start_ns"), "start_ns", pa.array(start))
+
+
+def accuracy(form: str, collectives: pa.Table, *, stated: bool) -> tuple[float, float]:
+    """Shares of the true pairs that are found, and of the found ones that are wrong."""
+    tables, where = tables_of(form)
+    truth = json.loads((FOLDER / f"truth-{form}.json").read_text())
+    right = wrong = wanted = 0
+    for step in pc.unique(collectives["step"]).to_pylist():
+        own = collectives.filter(pc.equal(collectives["step"], step))
+        links = tables["links"].filter(pc.equal(tables["links"]["step"], step))
+        calls = calls_of(own)
+        peers = Stated(own["op_name"], links) if stated else None
+        ends = pair_messages(calls, clock_offsets(calls, match_calls(calls)[0]), where, peers)
+        names = own["op_name"].to_pylist()
+        call = [(int(calls.ranks[calls.rank[at]]), names[calls.rows[at]]) for at in range(len(calls))]
+        found = {
+            frozenset((call[at], call[other]))
+            for side in (ends.sender, ends.receiver)
+            for at, other in enumerate(side.tolist())
+            if other >= 0
+        }
+        true = true_pairs(truth[str(step)], set(call))
+        right, wrong, wanted = right + len(found & true), wrong + len(found - true), wanted + len(true)
+    return right / wanted, wrong / (right + wrong)
+
+
+def true_pairs(
+    truth: dict[str, dict[str, list[str]]], present: set[tuple[int, str]]
+) -> set[frozenset[tuple[int, str]]]:
+    sent: dict[str, tuple[int, str]] = {}
+    received: dict[str, tuple[int, str]] = {}
+    for rank, operators in truth.items():
+        for name, messages in operators.items():
+            for message in messages:
+                source = message.split("/")[2]
+                (sent if source == rank else received)[message] = (int(rank), name)
+    return {
+        frozenset((sent[one], received[one]))
+        for one in sent.keys() & received.keys()
+        if sent[one] in present and received[one] in present
+    }
+
+
+@pytest.mark.parametrize("stated", [False, True], ids=["by times alone", "with stated peers"])
+@pytest.mark.parametrize("form", FORMS)
+def test_all_messages_are_found_and_none_is_wrong(form: str, stated: bool) -> None:
+    tables, _ = tables_of(form)
+    assert accuracy(form, tables["collectives"], stated=stated) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("lost", [0.002, 0.005, 0.02])
+@pytest.mark.parametrize("form", FORMS)
+def test_lost_records_and_skewed_clocks_hide_no_message(form: str, lost: float) -> None:
+    collectives = changed(tables_of(form)[0]["collectives"], lost=lost, skew_ms=5.0)
+    found, wrong = accuracy(form, collectives, stated=False)
+    assert found >= 0.995
+    assert wrong <= 0.005
+
+
+def cost_of_the_last_stage_ms(form: str, collectives: pa.Table, totals: pa.Table | None = None) -> float:
+    tables, where = tables_of(form)
+    totals = tables["steps"] if totals is None else totals
+    steps = [
+        reduce_step(Step(step), totals, collectives, tables["links"], where)
+        for step in sorted(pc.unique(tables["steps"]["step"]).to_pylist())
+    ]
+    evidence = merge_steps(steps, where, tables["operators"], tables["packets"])
+    costs = [
+        one.cost_ms_per_step for one in detect(evidence, where).findings if one.kind == "stage_imbalance"
+    ]
+    return costs[0] or 0.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_last_stage_costs_what_was_published(form: str) -> None:
+    assert 260.0 <= cost_of_the_last_stage_ms(form, tables_of(form)[0]["collectives"]) <= 320.0
+
+
+@pytest.mark.parametrize("lost", [0.002, 0.005, 0.02])
+def test_lost_records_move_the_cost_by_little(lost: float) -> None:
+    whole = tables_of("mixed")[0]["collectives"]
+    cost = cost_of_the_last_stage_ms("mixed", changed(whole, lost=lost, skew_ms=5.0, seed=3))
+    assert cost == pytest.approx(cost_of_the_last_stage_ms("mixed", whole), rel=0.05)
+
+
+def without_record_of(form: str, *suffixes: str) -> tuple[pa.Table, pa.Table]:
+    """Calls and step totals as if all-reduces of some groups had not been recorded: their time is idle."""
+    tables, _ = tables_of(form)
+    calls, steps = tables["collectives"], tables["steps"]
+    name = calls["op_name"].to_pylist()
+    gone = np.array([one.startswith(tuple(f"hcom_allReduce__{it}_" for it in suffixes)) for one in name])
+    lost_us: dict[tuple[int, int], float] = {}
+    for row in calls.filter(pa.array(gone)).select(["rank", "step", "elapse_us"]).to_pylist():
+        key = row["rank"], row["step"]
+        lost_us[key] = lost_us.get(key, 0.0) + row["elapse_us"]
+    keys = zip(steps["rank"].to_pylist(), steps["step"].to_pylist(), strict=True)
+    moved = pa.array([lost_us.get(key, 0.0) for key in keys])
+    for column, change in (("free_us", pc.add), ("communication_not_overlapped_us", pc.subtract)):
+        steps = steps.set_column(steps.schema.get_field_index(column), column, change(steps[column], moved))
+    return calls.filter(pa.array(~gone)), steps
+
+
+@pytest.mark.parametrize("unseen", [("988",), ("097", "691"), ("988", "097", "691")], ids="+".join)
+def test_waits_that_no_record_shows_hide_no_cost(unseen: tuple[str, ...]) -> None:
+    calls, steps = without_record_of("mixed", *unseen)
+    assert cost_of_the_last_stage_ms("mixed", calls, steps) == pytest.approx(
+        cost_of_the_last_stage_ms("mixed", tables_of("mixed")[0]["collectives"]), rel=0.06
+    )
