@@ -5,7 +5,7 @@ COPY dist/cluster_profiler-*.whl /wheels/
 # One wheel only: with two versions in dist/ the build stops here instead of choosing one.
 RUN set -eu; \
     set -- /wheels/*.whl; [ "$#" -eq 1 ]; \
-    pip install --no-cache-dir --root-user-action=ignore "${1}[collect,analysis]"; \
+    pip install --no-cache-dir --root-user-action=ignore "$1"; \
     rm -r /wheels
 
 # Any user will do; the manifests run it as this one. Nothing is written outside of /tmp and the volumes.

@@ -2,14 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-report bench-scale gold picture clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-report bench-scale gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
 
 setup: .venv/.stamp
 
-.venv/.stamp: pyproject.toml tools/setup.sh
+.venv/.stamp: pyproject.toml requirements/collect.txt requirements/analysis.txt tools/setup.sh
 	@PYTHON=$(PYTHON) bash tools/setup.sh
 	@touch $@
 
@@ -46,6 +46,9 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 picture: setup   ## take the README's picture anew, from the demo's job
 	@bash tools/system_packages.sh browser
 	$(BIN)/python -m tools.renew_picture
+
+bundle: setup    ## dist/bundle-VERSION: all wheels for clusters without network (x86_64 and aarch64, Python 3.10 to 3.13)
+	@$(BIN)/python -m tools.bundle dist
 
 bench: setup     ## the whole analysis against the peer's script, at 64 and 256 ranks
 	@$(BIN)/python -m benchmarks.engine

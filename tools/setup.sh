@@ -30,4 +30,4 @@ fi
 if [ "${#alone[@]}" -gt 0 ]; then
   "${install[@]}" --no-deps "${alone[@]}"
 fi
-.venv/bin/python -m compileall -q cluster_run cluster_collect cluster_analysis cluster_hook
+.venv/bin/python -m compileall -q cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook

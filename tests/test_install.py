@@ -1,0 +1,134 @@
+"""A bundle installs without network into an empty environment, and the four commands work from there."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.bundle import ROOT, Target, make_bundle, missing_requirements
+
+HERE = Target(platform.machine(), f"{sys.version_info.major}.{sys.version_info.minor}")
+COMMANDS = ("cluster-collect", "cluster-analyse", "cluster-simulate", "cluster-hook")
+JOB = ("--tp", "2", "--pp", "2", "--dp", "2", "--steps", "3", "--ranks-per-host", "8")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+
+
+def a_wheel(directory: Path, name: str, *requires: str) -> None:
+    """Write a wheel that says what it needs: `name` as in `six-1.0-py3-none-any`."""
+    distribution, version = name.split("-")[:2]
+    lines = [f"Name: {distribution}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+    with zipfile.ZipFile(directory / f"{name}.whl", "w") as archive:
+        archive.writestr(f"{distribution}-{version}.dist-info/METADATA", "\n".join(lines) + "\n")
+
+
+def test_what_only_an_older_python_or_an_extra_needs_is_missed_there_alone(tmp_path: Path) -> None:
+    a_wheel(tmp_path, "cluster_profiler-1.0-py3-none-any", "dask>=2", 'six; extra == "slurm"')
+    a_wheel(tmp_path, "dask-2.5-py3-none-any", 'zipp>=3; python_version < "3.12"')
+    a_wheel(tmp_path, "zipp-2.0-py3-none-any")
+    assert missing_requirements(tmp_path, Target("x86_64", "3.10")) == {"zipp>=3"}
+    assert missing_requirements(tmp_path, Target("x86_64", "3.12")) == set()
+    assert missing_requirements(tmp_path, Target("x86_64", "3.12"), "slurm") == {"six"}
+
+
+def test_a_wheel_for_another_machine_or_python_does_not_count(tmp_path: Path) -> None:
+    a_wheel(tmp_path, "cluster_profiler-1.0-py3-none-any", "numpy")
+    a_wheel(tmp_path, "numpy-2.0-cp310-cp310-manylinux_2_17_aarch64.manylinux2014_aarch64")
+    assert missing_requirements(tmp_path, Target("aarch64", "3.10")) == set()
+    assert missing_requirements(tmp_path, Target("aarch64", "3.11")) == {"numpy"}
+    assert missing_requirements(tmp_path, Target("x86_64", "3.10")) == {"numpy"}
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    probe = [
+        *PIP,
+        "download",
+        "--no-deps",
+        "--no-cache-dir",
+        "--dest",
+        tmp_path_factory.mktemp("probe"),
+        "six",
+    ]
+    asked = subprocess.run(probe, capture_output=True, text=True, timeout=30, check=False)
+    if asked.returncode:
+        pytest.skip(f"pip reaches no package index here: {asked.stderr.strip().splitlines()[-1]}")
+    return make_bundle(tmp_path_factory.mktemp("dist"), [HERE], extras="")
+
+
+def an_environment(directory: Path, bundle: Path, *lines: str) -> Path:
+    """Make an empty virtual environment, run these lines of `pip install` in the bundle, return its `bin`."""
+    venv.create(directory, with_pip=False)
+    offline = ("install", "--no-compile", "--no-index", "--find-links", "wheels")
+    for line in lines:
+        subprocess.run(
+            [*PIP, "--python", directory / "bin" / "python", *offline, *line.split()],
+            cwd=bundle, timeout=55, check=True,
+        )  # fmt: skip
+    return directory / "bin"
+
+
+def run(directory: Path, *argv: Path | str) -> str:
+    """Run a command of the environment in `directory`, far from the checkout, and return its stdout."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(directory), "LANG": "C.UTF-8"}
+    ended = subprocess.run(
+        argv, cwd=directory, env=environment, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def n_files_to_collect(programs: Path, directory: Path) -> int:
+    """Ask cluster-collect what it would fetch from `run1`, read as a shared file system."""
+    inventory = "version: 1\nhosts:\n  - {local: run1, server_id: node0}\n"
+    (directory / "hosts.yaml").write_text(inventory)
+    argv = ("--inventory", "hosts.yaml", "--output", "new", "--dry-run", "--json")
+    planned = json.loads(run(directory, programs / "cluster-collect", *argv))
+    assert planned["schema"] == "cluster-collect/1"
+    return int(planned["hosts"][0]["n_files"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_the_bundle_installs_four_working_commands_into_an_empty_environment(
+    bundle: Path, tmp_path: Path
+) -> None:
+    programs = an_environment(tmp_path / "venv", bundle, "cluster-profiler")
+    assert str(ROOT) not in run(tmp_path, programs / "python", "-c", "import sys; print(sys.path)")
+    for command in COMMANDS:
+        assert "usage:" in run(tmp_path, programs / command, "--help")
+
+    run(tmp_path, programs / "cluster-simulate", "run1", *JOB)
+    run(tmp_path, programs / "cluster-analyse", "run1", "--output", "out")
+    assert json.loads((tmp_path / "out" / "findings.json").read_text())["schema"] == "cluster-findings/1"
+    assert (tmp_path / "out" / "report.html").stat().st_size
+
+    assert n_files_to_collect(programs, tmp_path) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_login_node_collects_without_dask(bundle: Path, tmp_path: Path) -> None:
+    lines = ("-r requirements/collect.txt", "--no-deps cluster-profiler")
+    programs = an_environment(tmp_path / "venv", bundle, *lines)
+    assert not list(tmp_path.glob("venv/lib/*/site-packages/dask"))
+    simulate = [sys.executable, "-m", "cluster_simulate", tmp_path / "run1", *JOB]
+    subprocess.run(simulate, cwd=ROOT, capture_output=True, timeout=30, check=True)
+    assert n_files_to_collect(programs, tmp_path) > 0
+    assert "usage:" in run(tmp_path, programs / "cluster-hook", "--help")
+
+
+@pytest.mark.slow
+def test_the_install_lines_of_the_bundle_are_those_that_were_run(bundle: Path) -> None:
+    text = (bundle / "INSTALL.txt").read_text()
+    assert "pip install --no-index --find-links wheels cluster-profiler\n" in text
+    assert "pip install --no-index --find-links wheels --no-deps cluster-profiler\n" in text
+    assert "pip install --no-index --find-links wheels -r requirements/collect.txt\n" in text
+    assert HERE.machine in text
+    assert HERE.python in text

@@ -1,0 +1,210 @@
+"""Gathers the wheels of the project and of what it needs, for clusters without network.
+
+python -m tools.bundle DIRECTORY [--machine x86_64]… [--python 3.11]… [--extras paramiko,slurm]
+
+Makes DIRECTORY/bundle-VERSION with `wheels/`, `requirements/collect.txt` and `INSTALL.txt`. One folder serves
+all machines: pip on the target takes the wheels that fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email.parser
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from cluster_run.version import VERSION
+
+ROOT = Path(__file__).parent.parent
+MACHINES = ("x86_64", "aarch64")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+EXTRAS = "paramiko,slurm"
+# Minor versions of glibc 2 that wheels name. Newer Arrow needs 2.28 (openEuler 20.03, Debian 10, RHEL 8).
+_GLIBC_MINORS = (28, 27, 26, 24, 17)
+_PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+
+_INSTALL = """\
+cluster-profiler {version}, with all that it needs.
+For Linux on {machines}, CPython {pythons}, glibc 2.28 or newer.
+Run these lines in this directory, in an environment of its own (python3 -m venv ~/cluster-profiler).
+
+All four commands:
+    pip install --no-index --find-links wheels cluster-profiler
+
+With what is extra here ({extras}):
+    pip install --no-index --find-links wheels 'cluster-profiler[EXTRA]'
+
+cluster-collect alone, for a login node:
+    pip install --no-index --find-links wheels -r requirements/collect.txt
+    pip install --no-index --find-links wheels --no-deps cluster-profiler
+"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of machine that the bundle is for, such as aarch64 with CPython 3.10."""
+
+    machine: str
+    python: str
+
+    @property
+    def platforms(self) -> list[str]:
+        """The platform tags of wheels that run there, the preferred first."""
+        return [
+            *(f"manylinux_2_{minor}_{self.machine}" for minor in _GLIBC_MINORS),
+            f"manylinux2014_{self.machine}",
+            f"linux_{self.machine}",
+        ]
+
+    @property
+    def tags(self) -> frozenset[Tag]:
+        """All tags of wheels that run there."""
+        major, minor = map(int, self.python.split("."))
+        interpreter = f"cp{major}{minor}"
+        return frozenset(
+            [
+                *cpython_tags((major, minor), platforms=self.platforms),
+                *compatible_tags((major, minor), interpreter, self.platforms),
+            ]
+        )
+
+    @property
+    def markers(self) -> dict[str, str]:
+        """What the markers of requirements (PEP 508) are evaluated with."""
+        return {
+            "python_version": self.python,
+            "python_full_version": f"{self.python}.0",
+            "platform_machine": self.machine,
+            "platform_system": "Linux",
+            "sys_platform": "linux",
+            "os_name": "posix",
+            "implementation_name": "cpython",
+            "platform_python_implementation": "CPython",
+        }
+
+
+def make_bundle(directory: Path, targets: list[Target], extras: str = EXTRAS) -> Path:
+    """Make the bundle anew and return its directory. CalledProcessError: pip failed, and said why."""
+    bundle = directory / f"bundle-{VERSION}"
+    shutil.rmtree(bundle, ignore_errors=True)
+    wheels = bundle / "wheels"
+    wheels.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        own = build_wheel(Path(temporary))
+        shutil.copy(own, wheels)
+        for target in targets:
+            _download(target, f"{own}[{extras}]" if extras else str(own), wheels, extras)
+    (bundle / "requirements").mkdir()
+    shutil.copy(ROOT / "requirements" / "collect.txt", bundle / "requirements")
+    text = _INSTALL.format(
+        version=VERSION,
+        machines=" and ".join(dict.fromkeys(target.machine for target in targets)),
+        pythons=", ".join(dict.fromkeys(target.python for target in targets)),
+        extras=extras.replace(",", ", ") or "(none)",
+    )
+    (bundle / "INSTALL.txt").write_text(text)
+    return bundle
+
+
+def build_wheel(directory: Path) -> Path:
+    """Build the project's own wheel into `directory`, from a copy: the checkout may hold an old `build/`."""
+    source = directory / "source"
+    ignored = shutil.ignore_patterns(
+        "__pycache__", ".*", "build", "dist", "*.egg-info", "tests", "docs", "*-out"
+    )
+    shutil.copytree(ROOT, source, ignore=ignored)
+    _pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(source))
+    return next(directory.glob("*.whl"))
+
+
+def _download(target: Target, own: str, wheels: Path, extras: str) -> None:
+    """Download until nothing is missing: pip takes markers as of the Python that runs it, not of the target."""
+    wanted: set[str] = set()
+    while True:
+        platforms = [word for tag in target.platforms for word in ("--platform", tag)]
+        _pip(
+            *("download", "--only-binary=:all:", "--implementation=cp", f"--python-version={target.python}"),
+            *(*platforms, "--dest", str(wheels), own, *sorted(wanted)),
+        )
+        missing = missing_requirements(wheels, target, extras)
+        if not missing:
+            return
+        if missing <= wanted:
+            raise SystemExit(f"bundle: no wheel for {target} of: {', '.join(sorted(missing))}")
+        wanted |= missing
+
+
+def missing_requirements(wheels: Path, target: Target, extras: str = "") -> set[str]:
+    """Return what the project needs on `target` and the folder does not hold, such as `{"zipp>=3.20"}`."""
+    fitting: dict[str, list[Path]] = {}
+    for wheel in sorted(wheels.glob("*.whl")):
+        name, _, _, tags = parse_wheel_filename(wheel.name)
+        if tags & target.tags:
+            fitting.setdefault(name, []).append(wheel)
+    missing: set[str] = set()
+    seen: set[tuple[Path, str]] = set()
+    todo = [(wheel, extra) for wheel in fitting["cluster-profiler"] for extra in ("", *extras.split(","))]
+    while todo:
+        wheel, extra = todo.pop()
+        if (wheel, extra) in seen:
+            continue
+        seen.add((wheel, extra))
+        for text in _requirements(wheel):
+            requirement = Requirement(text)
+            if requirement.marker and not requirement.marker.evaluate({**target.markers, "extra": extra}):
+                continue
+            found = [
+                candidate
+                for candidate in fitting.get(canonicalize_name(requirement.name), [])
+                if requirement.specifier.contains(parse_wheel_filename(candidate.name)[1])
+            ]
+            if not found:
+                requirement.marker = None
+                missing.add(str(requirement))
+            todo.extend((one, part) for one in found for part in ("", *requirement.extras))
+    return missing
+
+
+def _requirements(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.parser.BytesParser().parsebytes(archive.read(name), headersonly=True)
+    return metadata.get_all("Requires-Dist") or []
+
+
+def _pip(*arguments: str) -> None:
+    subprocess.run([*_PIP, *arguments], check=True)  # noqa: S603
+
+
+def main() -> None:
+    """Make the bundle and print its size."""
+    parser = argparse.ArgumentParser(description="Gather wheels for clusters without network.")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--machine", action="append", choices=MACHINES)
+    parser.add_argument("--python", action="append", choices=PYTHONS)
+    parser.add_argument("--extras", default=EXTRAS)
+    options = parser.parse_args()
+    targets = [
+        Target(machine, python)
+        for machine in options.machine or MACHINES
+        for python in options.python or PYTHONS
+    ]
+    try:
+        bundle = make_bundle(options.directory, targets, options.extras)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"bundle: pip failed ({error.returncode}); what it said is above")
+    sizes = [wheel.stat().st_size for wheel in bundle.glob("wheels/*.whl")]
+    print(f"{bundle}: {len(sizes)} wheels, {sum(sizes) / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
