@@ -118,16 +118,14 @@ def make_bundle(directory: Path, targets: list[Target], extras: str = EXTRAS) ->
 def build_wheel(directory: Path) -> Path:
     """Build the project's own wheel into `directory`, from a copy: the checkout may hold an old `build/`."""
     source = directory / "source"
-    ignored = shutil.ignore_patterns(
-        "__pycache__", ".*", "build", "dist", "*.egg-info", "tests", "docs", "*-out"
-    )
+    ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "dist", "*.egg-info", "tests", "docs")
     shutil.copytree(ROOT, source, ignore=ignored)
     _pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(source))
     return next(directory.glob("*.whl"))
 
 
 def _download(target: Target, own: str, wheels: Path, extras: str) -> None:
-    """Download until nothing is missing: pip takes markers as of the Python that runs it, not of the target."""
+    """Download until nothing is missing: pip reads markers for the Python it runs on, not for the target."""
     wanted: set[str] = set()
     while True:
         platforms = [word for tag in target.platforms for word in ("--platform", tag)]
