@@ -27,6 +27,7 @@ from cluster_run.findings import (
     Finding,
     FindingsDocument,
     Link,
+    LostPart,
     ParallelSizes,
     Place,
     RunInfo,
@@ -69,7 +70,13 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
         run = _tuples(plain["run"])
         return FindingsDocument(
             tool_version=plain["tool"]["version"],
-            run=RunInfo(**{**run, "parallel": ParallelSizes(**run["parallel"])}),
+            run=RunInfo(
+                **{
+                    **run,
+                    "parallel": ParallelSizes(**run["parallel"]),
+                    "lost": tuple(LostPart(**one) for one in plain["run"].get("lost", ())),
+                }
+            ),
             verdict=plain["verdict"],
             findings=tuple(_finding(one) for one in plain["findings"]),
             problems=tuple(_problem(one) for one in plain["problems"]),

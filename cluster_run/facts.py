@@ -51,6 +51,7 @@ FindingFact = Literal[
     "transfer_took_long",
     "more_links",
     "packets_lost",
+    "stood_still_together",
     "host_link_stopped",
     # Pauses.
     "rank_pauses",
@@ -68,6 +69,8 @@ FindingFact = Literal[
     "exposed",
     "exposed_of_some_ranks",
     "devices_idle",
+    "host_alone_late",
+    "host_alone_idle",
     "small_operators",
     # What is to be known of the cost.
     "cost_is_bound",
@@ -86,6 +89,7 @@ NoteFact = Literal[
     "few_steps",
     "few_peers",
     "costly_moments",
+    "costly_unexplained",
     "waits_for_absent",
     "long_step",
     "ranks_without_step_times",

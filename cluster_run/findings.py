@@ -117,6 +117,9 @@ class Finding:
     facts: tuple[Fact, ...] = ()
     chain: tuple[Wait, ...] = ()
     separable: bool = True
+    #: Between what it saves alone, and once all other faults are repaired; None where that is not known.
+    cost_low_ms: float | None = None
+    cost_high_ms: float | None = None
     #: The ranks that it names, then both ends of its links.
     places: tuple[Place, ...] = ()
 
@@ -135,6 +138,19 @@ class ParallelSizes:
     dp: int = 0
     cp: int = 0
     ep: int = 0
+
+
+#: What a step may lose time to.
+Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
+
+
+@dataclass(frozen=True)
+class LostPart:
+    """One part of what a step loses: in ms a step, and as a share of all that is lost."""
+
+    part: Part
+    ms: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -156,6 +172,11 @@ class RunInfo:
     analysed: str | None = None
     #: The command that finds the same again.
     command: str = ""
+    #: The mean step if all ranks did what their peers do on average, how many times as long the real one is,
+    #: and what the difference is lost to; None and empty where the job cannot be replayed.
+    ideal_step_ms: float | None = None
+    slowdown: float | None = None
+    lost: tuple[LostPart, ...] = ()
 
 
 @dataclass(frozen=True)

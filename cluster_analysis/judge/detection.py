@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.judge.case import build_case
+from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf
 from cluster_analysis.judge.detectors.kernels import with_kernels
 from cluster_analysis.judge.detectors.registry import DETECTORS
@@ -24,7 +25,7 @@ from cluster_analysis.tables.schema import LINK_SUMMARY, empty
 from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import FAULT_KINDS, Finding, Verdict
+from cluster_run.findings import FAULT_KINDS, Finding, LostPart, Verdict
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Detection:
     matched: pa.Table
     rank_times: pa.Table
     links: pa.Table
+    ideal: Ideal | None = None
+    lost: tuple[LostPart, ...] = ()
 
 
 def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | None = None) -> Detection:
@@ -92,10 +95,12 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
     notes += questions
+    ideal = what_if.ideal(suspects)
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,
         evidence.matched, evidence.rank_times, link_summary(case.links),
+        ideal, () if ideal is None else lost_parts(ideal, findings),
     )  # fmt: skip
 
 

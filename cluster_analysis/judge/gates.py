@@ -8,10 +8,17 @@ from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.thresholds.cost import HIDDEN_FACTOR
+from cluster_analysis.thresholds.cost import HIDDEN_FACTOR, SURE_INTERVAL_FACTOR
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
-from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Finding, Severity, severity_of
+from cluster_run.findings import (
+    CRITICAL_COST_SHARE,
+    WARNING_COST_SHARE,
+    Confidence,
+    Finding,
+    Severity,
+    severity_of,
+)
 
 
 def finding_of(
@@ -48,6 +55,7 @@ def finding_of(
     ):
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
+    low, high = _interval(cost, saving)
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
@@ -73,11 +81,29 @@ def finding_of(
         cost_ms_per_step=None if cost is None else round(cost / 1e3, 3),
         cost_share=None if share is None else round(share, 6),
         cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),
-        confidence=suspect.confidence,
+        confidence=_confidence(suspect.confidence, low, high, step_us),
         evidence=suspect.evidence,
         facts=tuple(facts),
+        cost_low_ms=None if low is None else round(low / 1e3, 3),
+        cost_high_ms=None if high is None else round(high / 1e3, 3),
         separable=suspect.separable,
     )
+
+
+def _interval(cost_us: float | None, saving: Saving) -> tuple[float | None, float | None]:
+    """Between what a repair saves alone and once all other faults are repaired; else the bound."""
+    known = [us for us in (cost_us, saving.after_others_us or None) if us is not None]
+    if cost_us is None:
+        return None, saving.bound_us
+    return min(known), max(known)
+
+
+def _confidence(told: Confidence, low: float | None, high: float | None, step_us: float) -> Confidence:
+    """Less than high where the two ends of the interval lie far apart, and that matters."""
+    if told != "high" or low is None or high is None:
+        return told
+    is_wide = high > SURE_INTERVAL_FACTOR * low and high - low >= WARNING_COST_SHARE * step_us
+    return "medium" if is_wide else told
 
 
 def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thresholds) -> bool:

@@ -66,6 +66,7 @@ def open_questions(
     """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
     if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
+        questions = questions or _unexplained(view, findings, limits)
         questions += _waits_for_absent(view, evidence, limits) or _long_steps(view, limits)
     return questions
 
@@ -79,6 +80,32 @@ def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step
     if not dear:
         return []
     return [fact("costly_moments", findings=tuple(dear))]
+
+
+def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
+    """What may cost much and may be a fault, though it is no alarm: healthy is a promise."""
+    step_ms = view.mean_step_us / 1e3
+    unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
+    costs = {one.id: max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0) for one in unsure}
+    dear = {name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms}
+    if not dear or not step_ms > 0:
+        return []
+    return [fact("costly_unexplained", findings=tuple(dear), step_share=max(dear.values()) / step_ms)]
+
+
+def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
+    """Whether a host could be the reason: work that is uneven from stage to stage or replica to replica looks
+    like slow hosts where each of them lies in one.
+    """
+    if finding.kind == "stage_imbalance":
+        return _lies_in_one_host(view, np.isin(view.ranks, finding.ranks))
+    if finding.kind == "data_imbalance":
+        return all(_lies_in_one_host(view, view.replica == one) for one in np.unique(view.replica))
+    return finding.kind in FAULT_KINDS
+
+
+def _lies_in_one_host(view: JobView, inside: BoolArray) -> bool:
+    return bool((view.host[inside] >= 0).all() and len(np.unique(view.host[inside])) == 1)
 
 
 def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[Fact]:

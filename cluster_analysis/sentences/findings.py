@@ -151,6 +151,10 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "Without communication_matrix.json the link itself cannot be told.",
         "没有 communication_matrix.json，无法定位到具体链路。",
     ),
+    "stood_still_together": (
+        "In the same steps {n_groups} groups stood still for as long: one event, so they are fixed together.",
+        "同样的步中有 {n_groups} 个通信域停顿同样长的时间：属于同一事件，一并计算。",
+    ),
     "operators_took_long": (
         f"{{n_operators}} {{op_type}} among ranks {{first}} to {{last}} {_TOOK[0]} {{when}}.",
         f"卡 {{first}} 至 {{last}} 之间的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
@@ -237,6 +241,18 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "{n_ranks:on the one rank that was read|on all ranks alike}: the host is too slow.",
         "设备每步在算子之间空闲 {idle_us:ms}，占每步的 {step_share:percent}"
         "（{n_ranks:仅读取的一张卡|所有卡都如此}）：主机下发过慢。",
+    ),
+    "host_alone_late": (
+        "Host {host} begins every step {own_us:ms} late, all others {others_us:ms}. All ranks of its "
+        "stage are on it: it may be the host's input, or what this stage prepares.",
+        "主机 {host} 每步开始前有 {own_us:ms}，其他主机为 {others_us:ms}。该 stage 的所有卡都在这台主机上："
+        "可能是该主机的输入慢，也可能是该 stage 自身的准备工作。",
+    ),
+    "host_alone_idle": (
+        "Devices of host {host} idle {own_us:ms} a step between operators, all others {others_us:ms}. All "
+        "ranks of its stage are on it: it may be the host, or how this stage's operators are dispatched.",
+        "主机 {host} 的设备每步在算子之间空闲 {own_us:ms}，其他主机为 {others_us:ms}。该 stage 的所有卡都在"
+        "这台主机上：可能是该主机慢，也可能是该 stage 的算子下发方式。",
     ),
     "exposed": (
         f"{_EXPOSED[0]} waits for each other. Most data moves in each {{role:term}}.",

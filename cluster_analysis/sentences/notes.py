@@ -47,6 +47,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{findings:names}: {findings:a fault|faults} or a moment, and dear: profile again",
         "{findings:names}：是故障还是偶发无法确定，且损失较大：请重新采集",
     ),
+    "costly_unexplained": (
+        "{findings:names} may cost {step_share:percent} of the step and cannot be told from chance, or from "
+        "the work itself: this job is not called healthy; profile 10 steps or more",
+        "{findings:names} 可能占每步的 {step_share:percent}，无法与偶然或工作负载本身区分：不能判定为健康；"
+        "请采集 10 步以上",
+    ),
     "waits_for_absent": (
         "{step_share:percent} of the mean step went into waiting for ranks without files, or for the "
         "network: "

@@ -28,6 +28,8 @@ N_LINKS_OF_CHAIN = 4
 # Gates.
 #: A suspect that costs this many times more once costlier ones are repaired is hidden behind them.
 HIDDEN_FACTOR = 2.0
+#: Costs whose highest reading is more than this many times the lowest are not known well.
+SURE_INTERVAL_FACTOR = 1.5
 
 # Detection.
 #: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to

@@ -58,3 +58,5 @@ STANDS_OUT_FACTOR = 10.0
 MOST_AT_ONCE = 2
 #: Links that alone show their events, as many as are named one by one.
 MOST_LINKS = 8
+#: Groups that stood still in the same steps, and for this share of the longest time: one event.
+AS_LONG_SHARE = 0.8

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_analysis.judge.cost.attribution import blame
+from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
 from cluster_analysis.judge.cost.placement import repair_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -77,6 +78,18 @@ class WhatIf:
             else Saving(found[i], cumulative[i], added[i])
             for i, one in enumerate(suspects)
         ]
+
+    def ideal(self, suspects: Sequence[Suspect]) -> Ideal | None:
+        """Return the mean step if all ranks were as their peers, stages even, and the network healthy."""
+        graph = self._graph
+        if graph is None or self.replay is None or self.replay.error_share > GOOD_ERROR:
+            return None
+        even = evened(graph, self._view)
+        repair = repair_of(self._view, even, beyond_peers(suspects))
+        good = self.replay.is_good
+        real = float(self.replay.step_us[good].mean())
+        ideal = float(np.asarray(even.replay([repair], self._lead))[0][good].mean())
+        return Ideal(real, min(real, ideal)) if ideal > 0 else None
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.

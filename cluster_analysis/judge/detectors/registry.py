@@ -6,6 +6,7 @@ from cluster_analysis.judge.case import Detector
 from cluster_analysis.judge.detectors import (
     exposed,
     group_transfers,
+    host_alone,
     pauses,
     retransmission,
     slow_host,
@@ -17,6 +18,7 @@ from cluster_analysis.judge.detectors import (
 
 DETECTORS: tuple[Detector, ...] = (
     slow_host.detect,
+    host_alone.detect,
     pauses.detect,
     slow_rank.detect,
     workload.detect,

@@ -23,7 +23,13 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import wait_for_each_other
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import ENOUGH_OTHERS, MOST_AT_ONCE, MOST_LINKS, STANDS_OUT_FACTOR
+from cluster_analysis.thresholds.network import (
+    AS_LONG_SHARE,
+    ENOUGH_OTHERS,
+    MOST_AT_ONCE,
+    MOST_LINKS,
+    STANDS_OUT_FACTOR,
+)
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Link
@@ -48,7 +54,41 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
         if keys & events.keys() or not steps <= eventful:
             found.append(one)
             covered |= keys
-    return found + _by_links(view, [event for key, event in events.items() if key not in covered])
+    return together(found) + _by_links(view, [event for key, event in events.items() if key not in covered])
+
+
+def together(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """One suspect for groups that stood still in the same steps, and were last as long: one event.
+
+    Fixed one by one they save nothing, as each waits for the other.
+    """
+    by_steps: dict[tuple[int, ...], list[Suspect]] = {}
+    for one in suspects:
+        by_steps.setdefault(one.step_positions, []).append(one)
+    return [one for same in by_steps.values() for alike in _alike(same) for one in [_merged(alike)]]
+
+
+def _alike(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
+    """Suspects whose operators lasted about as long as the longest of them, and each of the rest alone."""
+    longest = max(one.evidence[0].value for one in suspects)
+    alike = [one for one in suspects if one.evidence[0].value >= AS_LONG_SHARE * longest]
+    return [alike, *([one] for one in suspects if one not in alike)]
+
+
+def _merged(suspects: Sequence[Suspect]) -> Suspect:
+    first = max(suspects, key=lambda one: (one.evidence[0].value, one.key))
+    if len(suspects) < 2:
+        return first
+    factors = [one.link_factor for one in suspects if one.link_factor is not None]
+    ranks = tuple(sorted({rank for one in suspects for rank in one.ranks}))
+    return replace(
+        first,
+        key=f"retransmission-{ranks[0]}-{ranks[-1]}",
+        ranks=ranks,
+        links=tuple(dict.fromkeys(link for one in suspects for link in one.links)),
+        link_factor=np.minimum.reduce(factors) if factors else None,
+        facts=(*first.facts, fact("stood_still_together", n_groups=len(suspects))),
+    )
 
 
 def _by_links(view: JobView, events: Sequence[LinkEvent]) -> list[Suspect]:

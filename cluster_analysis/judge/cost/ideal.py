@@ -1,0 +1,108 @@
+"""The price of unevenness: the step that would be if every rank did what its peers do on average.
+
+After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25): work is dealt anew
+as its mean over peers, and the job is replayed. What that saves is divided by what the findings cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.replay.replay import Graph
+from cluster_run.findings import Finding, LostPart, Part
+
+#: Which part of the loss a kind of finding belongs to.
+PART_OF_KIND: Mapping[str, Part] = {
+    "slow_rank": "slow_devices",
+    "slow_host": "slow_devices",
+    "stage_imbalance": "stages",
+    "data_imbalance": "samples",
+    "expert_imbalance": "experts",
+    "slow_link": "communication",
+    "slow_nic": "communication",
+    "slow_host_pair": "communication",
+    "slow_uplink": "communication",
+    "retransmission": "communication",
+    "periodic_pause": "pauses",
+}
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """The mean step as replayed, and as it would be, in µs."""
+
+    step_us: float
+    ideal_us: float
+
+    @property
+    def slowdown(self) -> float:
+        """How many times as long as the ideal step the real one is."""
+        return self.step_us / self.ideal_us
+
+
+def evened(graph: Graph, view: JobView) -> Graph:
+    """Return the graph with each gap as long as its peers' mean in the same place of the same step.
+
+    Peers are ranks of one role that make as many calls in the step; a rank without any keeps its own.
+    """
+    role = _roles(graph, view)
+    cell = graph.rank.astype(np.int64) * graph.n_steps + graph.step
+    order = stable_order(cell)
+    count = np.bincount(cell, minlength=len(graph.ranks) * graph.n_steps)
+    begin = np.cumsum(count) - count
+    cells = np.arange(len(count))
+    gap: FloatArray = graph.gap_us.copy()
+    key = np.stack([role[cells // graph.n_steps], cells % graph.n_steps, count])
+    _, alike = np.unique(key, axis=1, return_inverse=True)
+    for one in range(int(alike.max(initial=-1)) + 1):
+        same = np.flatnonzero(np.ravel(alike) == one)
+        if len(same) < 2 or not count[same[0]]:
+            continue
+        instances = order[begin[same][:, None] + np.arange(count[same[0]])]
+        gap[instances] = gap[instances].mean(axis=0)
+    return replace(graph, gap_us=gap)
+
+
+def _roles(graph: Graph, view: JobView) -> IntArray:
+    known = np.isin(graph.ranks, view.ranks)
+    role = np.full(len(graph.ranks), -1)
+    role[known] = view.role[np.searchsorted(view.ranks, graph.ranks[known])]
+    return role
+
+
+def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return what remains uneven when all peers are alike: stages, and the network."""
+    kinds = ("stage_imbalance", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink", "retransmission")
+    return [one for one in suspects if one.kind in kinds]
+
+
+def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
+    """Divide what the step loses by what the findings cost; `other` is what none of them explains.
+
+    Costs of findings that hide each other may add up to more than is lost: they are scaled to it.
+    """
+    lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
+    sums: dict[Part, float] = {}
+    for one in findings:
+        part = PART_OF_KIND.get(one.kind)
+        cost = one.cost_high_ms if one.cost_high_ms is not None else one.cost_ms_per_step
+        if part is not None and cost:
+            sums[part] = sums.get(part, 0.0) + cost
+    explained = sum(sums.values())
+    scale = min(1.0, lost_ms / explained) if explained > 0 else 0.0
+    parts = [(part, cost * scale) for part, cost in sums.items()]
+    other = max(0.0, lost_ms - sum(cost for _, cost in parts))
+    parts.append(("other", other))
+    parts.sort(key=lambda one: (-one[1], one[0]))
+    return tuple(
+        LostPart(part, round(cost, 3), round(cost / lost_ms, 4) if lost_ms > 0 else 0.0)
+        for part, cost in parts
+        if round(cost, 3) > 0
+    )
