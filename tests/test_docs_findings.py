@@ -21,9 +21,7 @@ from cluster_run.findings import (
 )
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "findings.md").read_text("utf-8")
-ENTRIES = {
-    title: text for title, text in re.findall(r"^## (\w+)\n(.*?)(?=^#|\Z)", DOCUMENT, re.MULTILINE | re.DOTALL)
-}
+ENTRIES = dict(re.findall(r"^## (\w+)\n(.*?)(?=^#|\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
 KINDS = (*get_args(FaultKind), *get_args(WorkloadKind))
 
 
