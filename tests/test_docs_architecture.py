@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md name every room of the project, and only files and names that are there."""
+"""ARCHITECTURE.md and CONTRIBUTING.md name every package, and only files and names that are there."""
 
 from __future__ import annotations
 
