@@ -9,7 +9,7 @@ from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Defaults measured on real captures and on the benchmark; see docs/detection.md."""
+    """Defaults measured on real captures and on the benchmark; see docs/how-it-decides.md."""
 
     #: False-discovery rate inside each family of tests.
     false_discovery_rate: float = 0.01

@@ -1,0 +1,112 @@
+"""ARCHITECTURE.md and CONTRIBUTING.md name every package, and only files and names that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.layers import ALLOWED, ROOT, modules, room_of
+
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+MAX_TERMS = 60
+
+
+def section(text: str, title: str) -> str:
+    """A section of a document up to the next one of its rank."""
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of the tables in a text, without their headings."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [cells for cells in lines if not set(cells[0]) <= {"-", " "}][1:]
+
+
+def defines(path: Path, symbol: str) -> bool:
+    """Whether a module gives a meaning to a name: as a definition, or a value."""
+    return bool(
+        re.search(
+            rf"^\s*(?:async )?(?:def|class) {symbol}\b|^\s*{symbol}\s*[:=]",
+            path.read_text("utf-8"),
+            re.MULTILINE,
+        )
+        or re.search(rf"\b{symbol}: ", path.read_text("utf-8"))
+    )
+
+
+PACKAGES = {
+    path: cells
+    for cells in rows(section(ARCHITECTURE, "Packages"))
+    for path in re.findall(r"`([\w/]+)/`", cells[0])
+}
+PLACES = re.findall(r"`([\w/]+\.py)` \(`(\w+)`\)", CONTRIBUTING)
+TERMS = rows(section(ARCHITECTURE, "Glossary"))
+
+
+def test_every_package_with_modules_has_a_row() -> None:
+    with_modules = {
+        str(path.parent.relative_to(ROOT)) for path in modules().values() if path.name != "__init__.py"
+    }
+    assert sorted(with_modules - set(PACKAGES)) == []
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGES))
+def test_every_row_is_a_directory_that_is_there(path: str) -> None:
+    assert (ROOT / path).is_dir()
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(
+        one
+        for one in PACKAGES
+        if one.split("/")[0]
+        in ("cluster_analysis", "cluster_collect", "cluster_run", "cluster_simulate", "cluster_hook")
+    ),
+)
+def test_what_a_package_may_import_is_what_the_layers_allow(path: str) -> None:
+    said = {one.replace("/", ".") for one in re.findall(r"`([\w/.]+)`", PACKAGES[path][2])}
+    name = path.replace("/", ".")
+    root = name.partition(".")[0]
+    rooms = set(ALLOWED[room_of(name)])
+    wrong = {
+        one
+        for one in said
+        if not any(
+            full in rooms or any(full.startswith(f"{room}.") for room in rooms)
+            for full in (one, f"{root}.{one}")
+        )
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize(("path", "symbol"), sorted(set(PLACES)))
+def test_what_is_to_be_changed_is_where_the_table_says(path: str, symbol: str) -> None:
+    assert defines(ROOT / path, symbol)
+
+
+def test_a_change_needs_two_files_at_most_but_for_a_simulated_fault() -> None:
+    changes = rows(section(CONTRIBUTING, "To change X"))
+    assert len(changes) >= 10
+    for what, *files in changes:
+        named = re.findall(r"\.py`", " ".join(files))
+        assert 1 <= len(named) <= (4 if what == "a simulated fault" else 2), what
+
+
+def test_the_glossary_has_sixty_terms_at_most_each_with_a_module_that_is_there() -> None:
+    assert 30 <= len(TERMS) <= MAX_TERMS
+    names = [cells[0] for cells in TERMS]
+    assert sorted(set(names)) == sorted(names)
+    for name, _meaning, place in TERMS:
+        for path in re.findall(r"`([\w/]+\.py)`", place):
+            assert (ROOT / path).is_file(), name
+        assert "`" in place, name
+
+
+def test_every_file_that_the_documents_name_is_there() -> None:
+    for text in (ARCHITECTURE, CONTRIBUTING):
+        named = re.findall(r"`((?:cluster_\w+|tests|benchmarks|docs|tools|demo)/[\w/]+\.\w+)`", text)
+        assert [path for path in named if not (ROOT / path).exists()] == []
