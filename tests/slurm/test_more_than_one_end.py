@@ -46,7 +46,9 @@ def requeue(lab: SlurmLab, work: Path, job: str) -> None:
     lab.run("scontrol", "requeue", job)
     # Not while its first run is still being ended on the node.
     lab.wait_until(lambda: is_over(lab.job_fields(job)))
-    lab.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    # Nor in the second in which it was: the nodes revoked the job's credentials up to this whole second,
+    # and one issued within it is refused ("Killing non-startable batch JobId=…: Job credential revoked").
+    lab.run("scontrol", "update", f"JobId={job}", "StartTime=now+1")
 
 
 def drain(lab: SlurmLab) -> str:
