@@ -77,6 +77,7 @@ FindingFact = Literal[
     "cost_not_replayable",
     "cost_not_explained",
     "hidden",
+    "could_be_covered",
 ]
 #: What could not be judged, and why.
 NoteFact = Literal[

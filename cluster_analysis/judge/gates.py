@@ -56,6 +56,10 @@ def finding_of(
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
     low, high = _interval(cost, saving)
+    if suspect.kind == "exposed_communication" and cost is not None:
+        # No peer does without it: what covering it would save is no loss to anything that misbehaves.
+        facts.append(fact("could_be_covered", cost_us=cost))
+        cost, low = None, None
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.

@@ -242,6 +242,10 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "设备每步在算子之间空闲 {idle_us:ms}，占每步的 {step_share:percent}"
         "（{n_ranks:仅读取的一张卡|所有卡都如此}）：主机下发过慢。",
     ),
+    "could_be_covered": (
+        "Covered by computing, it would save {cost_us:ms} a step.",
+        "若被计算掩盖，每步可节省 {cost_us:ms}。",
+    ),
     "host_alone_late": (
         "Host {host} begins every step {own_us:ms} late, all others {others_us:ms}. All ranks of its "
         "stage are on it: it may be the host's input, or what this stage prepares.",

@@ -112,7 +112,8 @@ def with_unseen_waits(calls: Calls, found: Sequence[Unseen]) -> tuple[Calls, Int
     new = {
         "rank": calls.rank[before], "group": group, "kind": np.full(len(before), len(calls.types)),
         "number": np.full(len(before), -1), "start_us": start, "end_us": end, "elapse_us": end - start,
-        "size_bytes": np.zeros(len(before)), "rows": calls.rows[before],
+        "size_bytes": np.zeros(len(before)), "busy_us": np.full(len(before), np.nan),
+        "rows": calls.rows[before],
     }  # fmt: skip
     changed: dict[str, Any] = {
         name: np.concatenate([getattr(calls, name), values.astype(getattr(calls, name).dtype)])[order]

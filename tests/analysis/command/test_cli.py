@@ -118,7 +118,7 @@ def test_a_corrupt_file_of_one_rank_is_named_and_the_others_are_analysed(run: Pa
     (problem,) = problems
     half = len(content) // 2
     assert problem["reason"] == (
-        f"truncated at byte {half}: it says nothing of step11 and what followed; "
+        f"truncated at byte {half}; it says nothing of step11 and what followed; "
         f"{half} bytes, but {len(content)} when it was collected"
     )
     assert document["run"]["ranks"] == 8
