@@ -15,7 +15,7 @@ from benchmarks.models.paths.samples import residuals
 from benchmarks.models.paths.scripts import Hand, Meet, Work
 from benchmarks.models.paths.shape import Shape, Trouble
 
-#: GB/s and ms of one message: RoCE of 200 GE and HCCS, as measured (detection.md, section 5.3).
+#: GB/s and ms of one message: RoCE of 200 GE and HCCS, as measured in real captures.
 _NEAR_GBPS, _FAR_GBPS, _NEAR_MS, _FAR_MS = 19.1, 24.3, 0.002, 0.0095
 #: A message that has come already still takes this: receives of the real trace take 0.4 ms at least.
 _COPY_MS = 0.4

@@ -12,7 +12,7 @@ Way = Literal["1f1b", "gpipe", "bidirectional"]
 
 @dataclass(frozen=True)
 class Spread:
-    """What differs in a healthy job. Sources: detection.md, sections 2, 4.3 and 5.3."""
+    """What differs in a healthy job. Sources: real captures and published figures."""
 
     #: Multiplies the scatter of the real trace's blocks (2.1 % without it: 1.5 to 2.1 % are published).
     blocks: float = 0.5

@@ -17,7 +17,7 @@ from benchmarks.models.streams.ops import BLOCKS, COLLECTIVE, EXCHANGE, KERNELS,
 from benchmarks.models.streams.program import Program
 
 _START, _END = 0, 1
-#: A message that has come already: one small HCCS task (detection.md, section 2, 7).
+#: A message that has come already: one small HCCS task.
 _COPY_US = 2.0
 
 

@@ -12,7 +12,7 @@ Data = Literal["at_end", "bucketed", "zero1", "zero3"]
 
 @dataclass(frozen=True)
 class Varying:
-    """What differs in a healthy job. The numbers are those of detection.md, sections 2 and 4.3."""
+    """What differs in a healthy job. The numbers are those of real captures."""
 
     #: A block of kernels from one call to the next: 0.3 to 1 % on Ascend samples.
     kernel_sigma: float = 0.005

@@ -1,6 +1,6 @@
 """The network: which links a call uses, how long each takes, and what a call takes by that.
 
-Bandwidths and latencies are measured ones (detection.md, section 5.3): HCCS 19 GB/s a link and 2 us, RDMA
+Bandwidths and latencies are those of real captures: HCCS 19 GB/s a link and 2 us, RDMA
 24 GB/s and 9.5 us. Inside a host all ranks reach each other; a group over several hosts is a ring.
 """
 
