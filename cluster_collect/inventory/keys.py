@@ -51,9 +51,7 @@ HOST_KEYS: Mapping[str, HostKey] = {
         HostKey(
             "passphrase_env", "text", "environment variable that holds the passphrase of the private key"
         ),
-        HostKey(
-            "become", "become", "sudo: work as another user of the host, without a password"
-        ),
+        HostKey("become", "become", "sudo: work as another user of the host, without a password"),
         HostKey("become_user", "text", "that user, where it is not root"),
         HostKey("prepare", "text", "command to run on the host before its files are listed"),
         HostKey(

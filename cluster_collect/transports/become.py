@@ -102,7 +102,7 @@ class _Command:
             whom = self._spec.become_user or "root"
             raise BecomeError(
                 f"{why}: nothing can be run as {whom}",
-                f"sudo is given no password: for the login user write a rule LOGIN ALL=({whom}) NOPASSWD: ALL",
+                f"sudo is given no password: give the login user a rule LOGIN ALL=({whom}) NOPASSWD: ALL",
             )
         return result
 
