@@ -29,6 +29,7 @@ _CONNECTIONS = (
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
+_HOOK = "cluster_hook.job cluster_hook.knownjob cluster_hook.processes"
 _STEP = (
     "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
     "cluster_run"
@@ -150,8 +151,28 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_simulate": "cluster_run",
         "cluster_simulate.job": "cluster_analysis.tables cluster_run",
         "cluster_simulate.files": "cluster_simulate.job cluster_analysis.tables cluster_run",
-        "cluster_hook": "cluster_run cluster_collect cluster_analysis",
-        "cluster_hook.kubernetes": "cluster_hook cluster_run",
+        # Of both commands the hook knows a few values: it runs them as processes.
+        **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
+        "cluster_hook.telling": (
+            "cluster_analysis.findings_json cluster_analysis.reports cluster_analysis.result "
+            "cluster_analysis.tables cluster_run"
+        ),
+        "cluster_hook.follow": (
+            "cluster_hook.telling cluster_analysis.discovery cluster_analysis.engine.clusters "
+            f"{_HOOK} cluster_run"
+        ),
+        "cluster_hook.slurm": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.spool": f"cluster_hook.slurm cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
+        "cluster_hook.checks": (
+            f"cluster_hook.follow cluster_analysis.options cluster_collect.inventory.keys {_HOOK} cluster_run"
+        ),
+        "cluster_hook.subcommands": (
+            "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
+            f"cluster_hook.slurm cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run"
+        ),
+        "cluster_hook": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
         "benchmarks.models": "benchmarks.models.streams benchmarks.models.paths cluster_run.findings",
         # A model shares no code with the simulator, with the analysis, or with another model.
@@ -172,11 +193,11 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collect_driver"),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
-    "distributed": ("cluster_analysis.engine", "cluster_hook.dask_allocation"),
+    "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.html",),
     "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
-    "ClusterShell": ("cluster_collect", "cluster_hook"),
+    "ClusterShell": ("cluster_collect",),
 }
 #: Libraries that one module alone may import: their errors are made ours there.
 IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell")
