@@ -26,6 +26,7 @@ _COLLECTOR = (
     "cluster_collect.wording"
 )
 _CONNECTIONS = (
+    "cluster_collect.transports.become "
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
