@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ _COLLECTOR = (
     "cluster_collect.wording"
 )
 _CONNECTIONS = (
+    "cluster_collect.transports.become "
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
@@ -119,7 +121,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
             f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
-        "cluster_analysis.result": "cluster_analysis.tables cluster_run",
+        "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
         "cluster_analysis.describe": (
             "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
@@ -130,7 +132,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.run_header "
             f"cluster_analysis.judge {_JUDGED}"
         ),
-        "cluster_analysis.findings_json": "cluster_analysis.sentences cluster_run",
+        "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
             "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
         ),
@@ -152,7 +154,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
             "cluster_analysis.judge.baseline cluster_analysis.judge.told_before "
-            "cluster_analysis.run_header cluster_run"
+            "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         "cluster_simulate": "cluster_run",
@@ -193,6 +195,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 MAX_MODULES = 15
 #: With more lines than this a module has.
 MAX_LINES = 350
+#: The full name of a module of ours.
+_DOTTED = re.compile(r"(?:cluster_\w+|demo|benchmarks)(?:\.\w+)+")
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
@@ -221,8 +225,16 @@ def modules() -> dict[str, Path]:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return the dotted names a module imports when it runs, those inside its functions too."""
-    return _named(path, (node for node in ast.walk(_tree(path)) if node not in _for_types(path)))
+    """Return the dotted names a module imports when it runs, those inside its functions too.
+
+    A text that is the name of a module counts: registries name modules that are imported late.
+    """
+    running = [node for node in ast.walk(_tree(path)) if node not in _for_types(path)]
+    return _named(path, running) | {
+        node.value
+        for node in running
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOTTED.fullmatch(node.value)
+    }
 
 
 def imports_for_types(path: Path) -> set[str]:
