@@ -63,11 +63,14 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Parse a command line; ends the program with code 2 when it cannot be meant."""
     parser = make_parser()
     given = parser.parse_args(argv)
-    if not given.print_reader and given.inventory is None and given.hosts is None and given.rank_table is None:
+    has_hosts = not given.inventory is given.hosts is given.rank_table is None
+    if not (has_hosts or given.print_reader):
         parser.error("no hosts: give --inventory FILE, --hosts NODESET or --rank-table FILE")
     what = tuple(part for text in given.what or _DEFAULTS.what for part in text.split(",") if part)
     if len({"analysis", "columns", "full"} & set(what)) > 1 or not what:
-        parser.error("--what takes 'analysis', 'columns' or 'full', globs, or one of them and globs that narrow it")
+        parser.error(
+            "--what takes 'analysis', 'columns' or 'full', globs, or one of them and globs that narrow it"
+        )
     options = CollectOptions(
         what=what,
         exclude=tuple(given.exclude),
@@ -188,8 +191,9 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
         nargs="+",
         action="extend",
         metavar="WHAT",
-        help="'analysis' (what cluster-analyse reads, the default), 'columns' (the same, large files reduced "
-        "on their hosts), 'full', or globs of paths; globs after one of the three narrow it: analysis 'job-101/*'",
+        help="'analysis' (what cluster-analyse reads, the default), 'columns' (the same, large files "
+        "reduced on their hosts), 'full', or globs of paths; globs after one of the three narrow it: "
+        "analysis 'job-101/*'",
     )
     group.add_argument(
         "--exclude",

@@ -1,1 +1,1 @@
-"""The reader that `cluster-collect --what columns` runs on hosts: the standard library of Python 3.7, nothing else."""
+"""The reader that `cluster-collect --what columns` runs on hosts: Python 3.7 and its standard library."""

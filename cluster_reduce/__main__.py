@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, BinaryIO, Dict, List
+from typing import Any, BinaryIO
 
 from cluster_reduce.archive import Archive
 from cluster_reduce.form import READY, SUFFIX, UNFIT
@@ -42,16 +42,16 @@ def main() -> int:
     return 0
 
 
-def _why_not(settings: Dict[str, Any]) -> str:
+def _why_not(settings: dict[str, Any]) -> str:
     if os.geteuid() == 0 and not settings["as_root"]:
         return "the login is root: --columns-as-root allows it"
     if not settings["while_running"]:
         for process, device in holders(settings["devices"]):
-            return "process %d uses %s: --while-running allows it" % (process, device)
+            return f"process {process} uses {device}: --while-running allows it"
     return ""
 
 
-def _answer(names: List[bytes], settings: Dict[str, Any], output: BinaryIO) -> None:
+def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> None:
     end_s = time.monotonic() + settings["deadline_s"]
     wanted = [name for name in names if reducer_of(name) is not None and _size(name) >= LEAST_BYTES]
     as_they_are = sorted(set(names) - set(wanted), reverse=True)

@@ -14,7 +14,7 @@ class Archive:
     """Writes an archive to a stream."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._tar = tarfile.open(
+        self._tar = tarfile.open(  # noqa: SIM115 - `close` closes it
             fileobj=stream, mode="w|", bufsize=_BLOCK_BYTES, format=tarfile.GNU_FORMAT, encoding="utf-8"
         )
 
@@ -39,7 +39,7 @@ class Archive:
 
 
 class _Padded(io.RawIOBase):
-    """A file that became shorter meanwhile goes on with zeros, as tar does it; it is listed anew at the end."""
+    """A file that became shorter meanwhile goes on with zeros, as tar does it; the last listing tells."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
 from cluster_reduce.levels import levels
@@ -31,20 +31,22 @@ NO_START = -1
 
 class _Rows:
     def __init__(self) -> None:
-        self.keys = []  # type: List[str]
-        self.starts = []  # type: List[int]
-        self.times = {name: [] for name in TIMES}  # type: Dict[str, List[Optional[float]]]
-        # Entries that carried anything: which of all operators and transports, size and time.
-        self.entries = []  # type: List[int]
-        self.sizes = []  # type: List[Optional[float]]
-        self.carrying = []  # type: List[Optional[float]]
+        self.keys: list[str] = []
+        self.starts: list[int] = []
+        self.times: dict[str, list[float | None]] = {name: [] for name in TIMES}
+        # Entries that are not there: which of all operators and transports.
+        self.absent: list[int] = []
+        # Entries that carried anything: which they are, size and time.
+        self.entries: list[int] = []
+        self.sizes: list[float | None] = []
+        self.carrying: list[float | None] = []
         # Packet sizes: which of those entries.
-        self.packet_entries = []  # type: List[int]
-        self.packet_sizes = []  # type: List[str]
-        self.packet_counts = []  # type: List[float]
-        self.packet_times = []  # type: List[float]
+        self.packet_entries: list[int] = []
+        self.packet_sizes: list[str] = []
+        self.packet_counts: list[float] = []
+        self.packet_times: list[float] = []
 
-    def add(self, key: str, times: Dict[str, Any], bandwidth: Dict[str, Any]) -> None:
+    def add(self, key: str, times: dict[str, Any], bandwidth: dict[str, Any]) -> None:
         for at, transport in enumerate(TRANSPORTS):
             entry = object_of(bandwidth[transport]) if transport in bandwidth else {}
             self._carry(len(self.keys) * len(TRANSPORTS) + at, entry)
@@ -54,11 +56,14 @@ class _Rows:
             given = [float_of(times[spelling]) for spelling in spellings if spelling in times]
             self.times[name].append(next((one for one in given if one is not None), None))
 
-    def _carry(self, place: int, entry: Dict[str, Any]) -> None:
+    def _carry(self, place: int, entry: dict[str, Any]) -> None:
         size = float_of(entry.get("Transit Size(MB)"))
         time = float_of(entry.get("Transit Time(ms)"))
         packets = object_of(entry.get("Size Distribution", {}))
         if size == time == 0 and not packets:
+            return
+        if size is time is None and not packets:
+            self.absent.append(place)
             return
         for packet_size, figures in packets.items():
             if type(figures) is not list or len(figures) != 2:
@@ -79,7 +84,9 @@ def reduce_communication(content: bytes) -> bytes:
         UnfitError: anything in the file is not as usual.
     """
     rows = _Rows()
-    steps, counts, are_p2p = [], [], []  # type: List[int], List[int], List[int]
+    steps: list[int] = []
+    counts: list[int] = []
+    are_p2p: list[int] = []
     for step, is_p2p, operators in levels(content):
         n_before = len(rows.keys)
         for key, operator in operators.items():
@@ -99,6 +106,7 @@ def reduce_communication(content: bytes) -> bytes:
     for name in ("transit", "wait", "synchronization", "idle"):
         writer.floats(name, rows.times[name])
     writer.floats("elapse", rows.times["elapse"], [("transit", "wait", "idle")])
+    writer.ints("absent", rows.absent)
     writer.ints("entry", rows.entries)
     writer.ints("entry.operator", [place // len(TRANSPORTS) for place in rows.entries])
     writer.floats("size_mb", rows.sizes)

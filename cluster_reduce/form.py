@@ -1,9 +1,9 @@
 """The form of a columns file: what a large file of a capture holds, as far as the analysis reads it.
 
-`SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib, with the kind
-of the file and each column's name, form and length; then the columns, each compressed by zlib. Whole numbers are
-written byte by byte: all lowest bytes, then all second ones; with a sign they are folded first (0, -1, 1, -2 →
-0, 1, 2, 3).
+`SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib, with
+the kind of the file and each column's name, form and length; then the columns, each compressed by zlib. Whole
+numbers are written byte by byte: all lowest bytes, then all second ones; with a sign they are folded first
+(0, -1, 1, -2 → 0, 1, 2, 3).
 
 | form | holds |
 | --- | --- |
@@ -12,7 +12,8 @@ written byte by byte: all lowest bytes, then all second ones; with a sign they a
 | doubles | float64, 8 planes; NaN for what is missing |
 | bytes | UTF-8 of all texts, one behind the other |
 
-Decimals with `base` are what is left without the sum of those columns, at the places that the column `at` names.
+Decimals with `base` are what is left without the sum of those columns, at the places that the column `at`
+names.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import re
 import sys
 import zlib
 from array import array
-from typing import Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
 
 SCHEMA = "cluster-columns/1"
 #: What a file's name ends in when its columns lie in its place.
@@ -52,11 +53,11 @@ class Writer:
     """Takes columns and gives the content of the file."""
 
     def __init__(self, kind: str, source_bytes: int) -> None:
-        self._head = {"kind": kind, "source_bytes": source_bytes}  # type: Dict[str, object]
-        self._columns = []  # type: List[Dict[str, object]]
-        self._parts = []  # type: List[bytes]
-        self._ints = {}  # type: Dict[str, Sequence[int]]
-        self._decimals = {}  # type: Dict[str, Tuple[int, List[int]]]
+        self._head: dict[str, object] = {"kind": kind, "source_bytes": source_bytes}
+        self._columns: list[dict[str, object]] = []
+        self._parts: list[bytes] = []
+        self._ints: dict[str, Sequence[int]] = {}
+        self._decimals: dict[str, tuple[int, list[int]]] = {}
 
     def ints(self, name: str, values: Sequence[int]) -> None:
         """Add whole numbers."""
@@ -67,11 +68,11 @@ class Writer:
     def floats(
         self,
         name: str,
-        values: Sequence[Optional[float]],
-        bases: Sequence[Tuple[str, ...]] = (),
+        values: Sequence[float | None],
+        bases: Sequence[tuple[str, ...]] = (),
         at: str = "",
     ) -> None:
-        """Add numbers, None for a missing one; they may be near to the sum of earlier columns, one of `bases`."""
+        """Add numbers, None for a missing one; one of `bases` names columns whose sum may be near to them."""
         decimals = _as_decimals(values)
         if decimals is None:
             doubles = array("d", [math.nan if value is None else value for value in values])
@@ -89,9 +90,9 @@ class Writer:
                 about = dict(about_less, form="decimals", n_decimals=rest[0], base=base, at=at)
         self._add(name, content, about)
 
-    def texts(self, name: str, values: Sequence[Optional[str]]) -> None:
+    def texts(self, name: str, values: Sequence[str | None]) -> None:
         """Add texts, each distinct one once; None is missing."""
-        places = {}  # type: Dict[Optional[str], int]
+        places: dict[str | None, int] = {}
         self.ints(name + ".places", [places.setdefault(value, len(places)) for value in values])
         try:
             distinct = [b"" if value is None else value.encode() for value in places]
@@ -104,7 +105,7 @@ class Writer:
         self._add(name, zlib.compress(joined, _LEVEL), {"form": "bytes", "n": len(joined)})
 
     def names(self, name: str, values: Sequence[str]) -> None:
-        """Add texts that differ in a few numbers: what they have in common as texts, the numbers as columns."""
+        """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
         if any("\0" in value for value in values):
             raise UnfitError("a name with a NUL in it")
         split = [_NUMBER.split(value) for value in values]
@@ -114,7 +115,7 @@ class Writer:
         self.texts(name, ["\0".join(parts[::2]) for parts in split])
         for at in range(max(map(len, split), default=1) // 2):
             found = [int(parts[2 * at + 1]) for parts in split if len(parts) > 2 * at + 1]
-            self.ints("%s.%d" % (name, at), found)
+            self.ints(f"{name}.{at}", found)
 
     def content(self, **said: object) -> bytes:
         """Return the file; `said` is added to its head."""
@@ -122,13 +123,13 @@ class Writer:
         packed = zlib.compress(head.encode(), _LEVEL)
         return b"%s\n%d\n" % (SCHEMA.encode(), len(packed)) + packed + b"".join(self._parts)
 
-    def _add(self, name: str, content: bytes, about: Dict[str, object]) -> None:
+    def _add(self, name: str, content: bytes, about: dict[str, object]) -> None:
         self._columns.append(dict(about, name=name, n_bytes=len(content)))
         self._parts.append(content)
 
     def _rest(
-        self, decimals: Tuple[int, List[int]], base: Sequence[str], at: str
-    ) -> Optional[Tuple[int, List[int]]]:
+        self, decimals: tuple[int, list[int]], base: Sequence[str], at: str
+    ) -> tuple[int, list[int]] | None:
         """Return decimals less the sum of the columns in `base`; None where one of these is none itself."""
         if not all(name in self._decimals for name in base):
             return None
@@ -143,12 +144,12 @@ class Writer:
         return most, [value - guess for value, guess in zip(own, known)]
 
 
-def _smallest(values: Sequence[int]) -> Tuple[bytes, Dict[str, object]]:
+def _smallest(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
     """Return whole numbers compressed, as they are or as differences, and how."""
     try:
         plain = _compressed(values)
-        steps = [after - before for before, after in zip([0] + list(values[:-1]), values)]
-        delta = _compressed(steps) if steps and _MIN_INT <= min(steps) and max(steps) <= _MAX_INT else plain
+        steps = [after - before for before, after in zip([0, *values[:-1]], values)]
+        delta = _compressed(steps) if steps and min(steps) >= _MIN_INT and max(steps) <= _MAX_INT else plain
     except OverflowError:
         raise UnfitError("a whole number of more than 64 bits") from None
     is_delta = len(delta[0]) < len(plain[0])
@@ -156,7 +157,7 @@ def _smallest(values: Sequence[int]) -> Tuple[bytes, Dict[str, object]]:
     return content, {"n": len(values), "n_planes": n_planes, "is_delta": is_delta}
 
 
-def _compressed(values: Sequence[int]) -> Tuple[bytes, int]:
+def _compressed(values: Sequence[int]) -> tuple[bytes, int]:
     folded = array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", values)])
     n_planes = (max(folded).bit_length() + 7) // 8 if folded else 0
     return zlib.compress(_planes(_little(folded), n_planes), _LEVEL), n_planes
@@ -173,7 +174,7 @@ def _little(values: array[int]) -> array[int]:
     return values
 
 
-def _as_decimals(values: Sequence[Optional[float]]) -> Optional[Tuple[int, List[int]]]:
+def _as_decimals(values: Sequence[float | None]) -> tuple[int, list[int]] | None:
     """Return how many decimals numbers have, and the whole ones; None where that would not be exact."""
     if not all(value is not None and math.isfinite(value) for value in values):
         return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import resource
-from typing import Iterator, Tuple
+from collections.abc import Iterator
 
 
-def holders(devices: str, processes: str = "/proc") -> Iterator[Tuple[int, str]]:
+def holders(devices: str, processes: str = "/proc") -> Iterator[tuple[int, str]]:
     """Yield number and device of each process that has a device open whose path `devices` matches.
 
     Of other users' processes only root learns what they have open.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 from cluster_reduce.form import UnfitError
 from cluster_reduce.strict_json import object_of, strict_json
@@ -12,7 +13,7 @@ _STEP = re.compile(r"(?:step)?([0-9]{1,18})|step")
 _TOTAL_PREFIX = "Total"
 
 
-def levels(content: bytes) -> Iterator[Tuple[int, bool, Dict[str, Dict[str, Any]]]]:
+def levels(content: bytes) -> Iterator[tuple[int, bool, dict[str, dict[str, Any]]]]:
     """Yield step, whether it is the level of two ranks, and the operators without totals.
 
     Raises:
@@ -27,5 +28,7 @@ def levels(content: bytes) -> Iterator[Tuple[int, bool, Dict[str, Dict[str, Any]
             raise UnfitError("not steps with levels")
         for level in ("p2p", "collective"):
             operators = object_of(found.get(level, {}))
-            kept = {key: object_of(value) for key, value in operators.items() if not key.startswith(_TOTAL_PREFIX)}
+            kept = {
+                key: object_of(value) for key, value in operators.items() if not key.startswith(_TOTAL_PREFIX)
+            }
             yield int(match.group(1) or 0), level == "p2p", kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List
+from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
 from cluster_reduce.levels import levels
@@ -18,9 +18,13 @@ def reduce_matrix(content: bytes) -> bytes:
     Raises:
         UnfitError: anything in the file is not as usual.
     """
-    steps, counts, are_p2p = [], [], []
-    keys, links = [], []  # type: List[str], List[Any]
-    sources, destinations = [], []
+    steps: list[int] = []
+    counts: list[int] = []
+    are_p2p: list[int] = []
+    keys: list[str] = []
+    links: list[dict[str, Any]] = []
+    sources: list[int] = []
+    destinations: list[int] = []
     for step, is_p2p, operators in levels(content):
         n_before = len(keys)
         for key, pairs in operators.items():
@@ -44,7 +48,9 @@ def reduce_matrix(content: bytes) -> bytes:
     writer.ints("dst_local", destinations)
     writer.texts("transport", [text_of(link.get("Transport Type")) for link in links])
     # PyTorch and MindSpore spell it in two ways.
-    writer.names("op_name", [text_of(link.get("Op Name")) or text_of(link.get("op_name")) or "" for link in links])
+    writer.names(
+        "op_name", [text_of(link.get("Op Name")) or text_of(link.get("op_name")) or "" for link in links]
+    )
     writer.floats("size_mb", [float_of(link.get("Transit Size(MB)")) for link in links])
     writer.floats("time_ms", [float_of(link.get("Transit Time(ms)")) for link in links])
     return writer.content()

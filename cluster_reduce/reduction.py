@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, List, Optional, Tuple
+from collections.abc import Callable
 
+from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import UnfitError
+from cluster_reduce.matrix import reduce_matrix
 
 #: What is smaller travels as it is: there is nothing to gain.
 LEAST_BYTES = 4096
@@ -16,33 +18,31 @@ _GAIN = 0.9
 
 
 def _communication(path: bytes) -> bytes:
-    from cluster_reduce.communication import reduce_communication
-
     return reduce_communication(_content(path))
 
 
 def _matrix(path: bytes) -> bytes:
-    from cluster_reduce.matrix import reduce_matrix
-
     return reduce_matrix(_content(path))
 
 
 def _database(path: bytes) -> bytes:
     try:
-        from cluster_reduce.database import reduce_database
+        # Some Pythons are built without sqlite3.
+        from cluster_reduce.database import reduce_database  # noqa: PLC0415
     except ImportError:
         raise UnfitError("no sqlite3 in this Python") from None
     return reduce_database(os.path.abspath(path), os.stat(path).st_size)
 
 
-_REDUCERS = [
+_REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
     (re.compile(rb"communication\.json"), _communication),
     (re.compile(rb"communication_matrix\.json"), _matrix),
-    (re.compile(rb"(analysis|communication_analyzer|ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?)\.db"), _database),
-]  # type: List[Tuple[re.Pattern[bytes], Callable[[bytes], bytes]]]
+    (re.compile(rb"(analysis|communication_analyzer)\.db"), _database),
+    (re.compile(rb"ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?\.db"), _database),
+]
 
 
-def reducer_of(path: bytes) -> Optional[Callable[[bytes], bytes]]:
+def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
     """Return what reduces a file with this path, None for one that travels as it is."""
     directory, _, name = path.rpartition(b"/")
     if directory.rpartition(b"/")[2] != _OUTPUT:

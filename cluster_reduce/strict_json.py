@@ -1,10 +1,10 @@
-"""JSON read more strictly than any reader of ours: what is odd in any way is not for this program to judge."""
+"""JSON read more strictly than any reader of ours: what is odd is not for this program to judge."""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from cluster_reduce.form import UnfitError
 
@@ -17,7 +17,7 @@ class Number(str):
     __slots__ = ()
 
 
-def strict_json(content: bytes) -> Dict[str, Any]:
+def strict_json(content: bytes) -> dict[str, Any]:
     """Return an object whose numbers are `Number`.
 
     Raises:
@@ -25,28 +25,32 @@ def strict_json(content: bytes) -> Dict[str, Any]:
     """
     try:
         document = json.loads(
-            content.decode(), object_pairs_hook=_once, parse_float=Number, parse_int=Number, parse_constant=_refuse
+            content.decode(),
+            object_pairs_hook=_once,
+            parse_float=Number,
+            parse_int=Number,
+            parse_constant=_refuse,
         )
     except (ValueError, RecursionError):
         raise UnfitError("not JSON") from None
     return object_of(document)
 
 
-def object_of(value: object) -> Dict[str, Any]:
+def object_of(value: object) -> dict[str, Any]:
     """Return a value that has to be an object."""
     if type(value) is not dict:
         raise UnfitError("not an object")
     return value
 
 
-def text_of(value: object) -> Optional[str]:
+def text_of(value: object) -> str | None:
     """Return a text, or None for null."""
     if value is not None and type(value) is not str:
         raise UnfitError("not a text")
     return value
 
 
-def float_of(value: object) -> Optional[float]:
+def float_of(value: object) -> float | None:
     """Return a number as float64, or None for null; a negative one is odd."""
     if value is None:
         return None
@@ -63,7 +67,7 @@ def number_of(value: object) -> float:
     return number
 
 
-def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise UnfitError("a key that stands twice")

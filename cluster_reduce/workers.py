@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import time
-from typing import Dict, List, Optional, Tuple
 
 from cluster_reduce.form import UnfitError
 from cluster_reduce.guest import limit_memory
@@ -24,16 +23,16 @@ class GoneError(Exception):
 class Workers:
     """Reduces files; `close` ends what still runs."""
 
-    def __init__(self, names: List[bytes], n_at_a_time: int, memory_bytes: int, end_s: float) -> None:
+    def __init__(self, names: list[bytes], n_at_a_time: int, memory_bytes: int, end_s: float) -> None:
         self._waiting = list(reversed(names))
         self._n_at_a_time = n_at_a_time
         self._memory_bytes = memory_bytes
         self._end_s = end_s
         # By the pipe: process, file, what came so far.
-        self._running = {}  # type: Dict[int, Tuple[int, bytes, List[bytes]]]
-        self._done = []  # type: List[Tuple[bytes, Optional[bytes]]]
+        self._running: dict[int, tuple[int, bytes, list[bytes]]] = {}
+        self._done: list[tuple[bytes, bytes | None]] = []
 
-    def take(self, wait_s: float) -> Optional[Tuple[bytes, Optional[bytes]]]:
+    def take(self, wait_s: float) -> tuple[bytes, bytes | None] | None:
         """Return a file that is done and its columns, None where it has none; nothing after `wait_s` seconds.
 
         Raises:
@@ -99,7 +98,9 @@ class Workers:
 
     def _listen(self, wait_s: float) -> bool:
         """Take what workers write; return whether anything came."""
-        ready, _, _ = select.select([_STDIN, *self._running], [], [], min(wait_s, self._end_s - time.monotonic()))
+        ready, _, _ = select.select(
+            [_STDIN, *self._running], [], [], min(wait_s, self._end_s - time.monotonic())
+        )
         if _STDIN in ready and not os.read(_STDIN, _PIECE_BYTES):
             raise GoneError
         for pipe in ready:

@@ -7,8 +7,7 @@ Schema history:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +28,7 @@ HostState = Literal["complete", "partial", "failed"]
 class CollectedFile:
     """One file of one host. `path` is relative to the run directory, with `/` between its parts.
 
-    `reduced_from_bytes` is the size on the host of a file whose columns lie here in its place, None for any other.
+    `reduced_from_bytes` is the size on the host of a file whose columns lie here in its place, else None.
     """
 
     path: str
@@ -48,8 +47,8 @@ class HostOutcome:
 
     `failure` is the reason for programs: one word of a fixed list, empty when the host is complete.
     `clock_offset_ms` is its clock minus ours, give or take `clock_uncertainty_ms`. `same_files_as` is the
-    host that its files were fetched from, where both see one file system. `raw_because` is why a host that was
-    asked for columns sent its files as they are.
+    host that its files were fetched from, where both see one file system. `raw_because` is why a host
+    that was asked for columns sent its files as they are.
     """
 
     host: HostId
@@ -141,15 +140,8 @@ def _manifest_from_document(document: dict[str, Any]) -> Manifest:
     return Manifest(**{**_known(Manifest, document), "hosts": hosts, "what": tuple(document["what"])})
 
 
-_Kind = type[HostOutcome] | type[Manifest] | type[CollectedFile]
-
-
-def _known(kind: _Kind, document: dict[str, Any]) -> dict[str, Any]:
+def _known(
+    kind: type[HostOutcome] | type[Manifest] | type[CollectedFile], document: dict[str, Any]
+) -> dict[str, Any]:
     """Leave out the fields that a later version added."""
-    names = _names(kind)
-    return {name: value for name, value in document.items() if name in names}
-
-
-@cache
-def _names(kind: _Kind) -> frozenset[str]:
-    return frozenset(field.name for field in fields(kind))
+    return {name: value for name, value in document.items() if name in kind.__dataclass_fields__}

@@ -64,8 +64,8 @@ async def stream_from(
     """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
 
     `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
-    `after_each` is called when a portion has been unpacked. Neither is called once this has ended. `hold_input`
-    is that of `finish`.
+    `after_each` is called when a portion has been unpacked. Neither is called once this has ended.
+    `hold_input` is that of `finish`.
 
     Raises:
         HostError: the stream broke, or did not begin.

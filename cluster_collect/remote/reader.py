@@ -1,7 +1,7 @@
 """The reader that `--what columns` runs on hosts: one archive of `cluster_reduce`, the same bytes everywhere.
 
-It travels through standard input and is never a file there with a name. A few lines of Python take it in, compare
-its SHA-256 and start it.
+It travels through standard input and is never a file there with a name. A few lines of Python take it in,
+compare its SHA-256 and start it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ try:
     try:
         archive = os.memfd_create("cluster-reduce")
     except (AttributeError, OSError):
-        archive = os.dup(tempfile.TemporaryFile().fileno())
+        unnamed = tempfile.TemporaryFile()
+        archive = unnamed.fileno()
     while content:
         content = content[os.write(archive, content):]
     sys.path.insert(0, "/proc/self/fd/%d" % archive)

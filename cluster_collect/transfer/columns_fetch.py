@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster_collect.entries import RemoteEntry
-from cluster_collect.faults import HostileDataError, LostConnectionError, NoColumnsError
+from cluster_collect.faults import LostConnectionError, NoColumnsError
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import columns_program
 from cluster_collect.remote.reader import reader, request
@@ -33,7 +33,7 @@ class _ColumnsStream:
             self._line += bytes(data)
             line, end, rest = self._line.partition(b"\n")
             if len(line) > _MAX_LINE_BYTES:
-                raise HostileDataError("the reader on the host does not say whether it works")
+                raise NoColumnsError("the reader did not start on the host")
             if not end:
                 return
             if line.startswith(UNFIT):
@@ -58,7 +58,7 @@ async def fetch_columns(
 ) -> dict[bytes, RemoteEntry]:
     """Fetch `files` into `intake`, the large ones as columns; return what the host lists afterwards.
 
-    `shell` is that of `stream_from`. What came before anything went wrong but the connection is removed again.
+    `shell` is that of `stream_from`. Where anything but the connection goes wrong, what came is removed.
 
     Raises:
         NoColumnsError: the host does not run our reader.

@@ -245,9 +245,7 @@ class TarIntake:
     With `takes_columns` each file may come as columns, too.
     """
 
-    def __init__(
-        self, files: Iterable[PlacedFile], intake: Intake, *, takes_columns: bool = False
-    ) -> None:
+    def __init__(self, files: Iterable[PlacedFile], intake: Intake, *, takes_columns: bool = False) -> None:
         self._takes_columns = takes_columns
         self._files = {file.entry.path: file for file in files}
         self._intake = intake

@@ -95,11 +95,9 @@ class Rounds:
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
-        after: dict[bytes, RemoteEntry] = {}
         if self._options.columns and not self._findings.raw_because:
             after = await self._columns(pending, slot)
-            pending = [placed for placed in pending if placed.entry.path not in self._intake.stored]
-            if not self._findings.raw_because or not pending:
+            if after is not None:
                 return after, b""
         watchdog = Watchdog(
             self._options.progress_deadline_s,
@@ -112,8 +110,8 @@ class Rounds:
 
     async def _columns(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
-    ) -> dict[bytes, RemoteEntry]:
-        """Fetch what comes as columns; where that fails the host is not asked for any again.
+    ) -> dict[bytes, RemoteEntry] | None:
+        """Fetch what comes as columns; None where that fails, and the host is not asked for any again.
 
         Raises:
             HostError: the connection broke, and all else has to begin anew.
@@ -131,7 +129,7 @@ class Rounds:
             self._watch.noted(self._spec.host, f"files as they are: {error.message}")
             if error.retryable:
                 raise
-            return {}
+            return None
 
     def _booking(self, watchdog: Watchdog) -> Callable[[int], float]:
         """Return what is told the size of all that arrives, and says how long the sender has to pause."""

@@ -1,4 +1,4 @@
-"""A columns file as arrays. It came from another machine: nothing that it says of itself is believed unchecked.
+"""A columns file as arrays. It came from another machine: nothing that it says is believed unchecked.
 
 The form is that of `cluster_reduce.form`.
 """
@@ -133,7 +133,9 @@ class ColumnsFile:
             pieces: list[Any] = [pa.scalar(texts[0])]
             for text, column in zip(texts[1:], columns, strict=False):
                 pieces += [pc.cast(pa.array(column[rows]), pa.string()), pa.scalar(text)]
-            one = pc.binary_join_element_wise(*pieces, "") if len(texts) > 1 else pa.repeat(texts[0], len(rows))
+            one = (
+                pc.binary_join_element_wise(*pieces, "") if len(texts) > 1 else pa.repeat(texts[0], len(rows))
+            )
             made.append(one)
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))

@@ -1,4 +1,4 @@
-"""The columns of a database → a database in memory, with the same rows, types and indexes, to be asked the same."""
+"""The columns of a database → a database in memory, with the same rows, types and indexes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def _cells(file: ColumnsFile, name: str) -> list[Any]:
     }
     values[_NULL] = [None] * int(np.count_nonzero(kinds == _NULL))
     counts = {kind: int(np.count_nonzero(kinds == kind)) for kind in values}
-    if any(len(values[kind]) != count for kind, count in counts.items()) or sum(counts.values()) != len(kinds):
+    if any(len(values[kind]) != count for kind, count in counts.items()) or sum(counts.values()) != len(
+        kinds
+    ):
         raise BadFileError(fact("not_of_form", detail="columns: cells of a table"))
     whole = next((kind for kind, count in counts.items() if count == len(kinds)), None)
     if whole is not None:

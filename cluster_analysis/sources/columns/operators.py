@@ -71,21 +71,23 @@ def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -
 def _of_transports(file: ColumnsFile, name: str, levels: Levels) -> npt.NDArray[np.float64]:
     """Return a figure of each kept operator and transport; those that are not listed carried nothing."""
     values = np.zeros(levels.n_all * _N)
-    entries, given = file.ints("entry"), file.floats(name)
-    if len(entries) != len(given) or not levels.are_places(entries // _N):
+    absent, entries, given = file.ints("absent"), file.ints("entry"), file.floats(name)
+    are_places = levels.are_places(entries // _N) and levels.are_places(absent // _N)
+    if len(entries) != len(given) or not are_places:
         raise BadFileError(fact("not_of_form", detail="columns: entries of no operator"))
+    values[absent] = np.nan
     values[entries] = given
     return values.reshape(-1, _N)[levels.is_kept]
 
 
-def _packets(
-    file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int, remark: Remark
-) -> pa.Table:
+def _packets(file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int, remark: Remark) -> pa.Table:
     places, sizes = file.ints("packet.entry"), file.names("packet.size_mb")
     figures = np.stack([file.floats("packet.count"), file.floats("packet.time_ms")], axis=1)
     entries = file.ints("entry")
-    if len(places) != len(sizes) or len(places) != len(figures) or (
-        len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(entries)
+    if (
+        len(places) != len(sizes)
+        or len(places) != len(figures)
+        or (len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(entries))
     ):
         raise BadFileError(fact("not_of_form", detail="columns: packets of no entry"))
     rows, transports = np.divmod(entries[places], _N)

@@ -106,7 +106,7 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
 
 
 class _LastOfColumns(threading.local):
-    """The last database that was made of columns in this thread: each reader of a rank asks for the same one."""
+    """The last database that this thread made of columns: each reader of a rank asks for the same one."""
 
     def __init__(self) -> None:
         self._known: tuple[str, int] | None = None
