@@ -13,15 +13,13 @@ from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.sources.twins import as_columns, assert_same
 
 pytestmark = needs_captures
-#: How many files of each have columns; r1.x captures travel as they are.
+#: How many files of each have columns.
 CAPTURES = {
     "gpt3-16ranks-pt": 4,
     "qwen3-4ranks-pt": 12,
     "resnet-2of8-pt-text": 4,
     "resnet-2of8-pt-db": 4,
     "bytedance-ST/mixed": 16,
-    "bytedance-ST/batch": 16,
-    "mindspore-r1-4ranks": 0,
 }
 
 
