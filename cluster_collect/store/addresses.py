@@ -56,7 +56,10 @@ def _cleaned(text: str, names: dict[str, str]) -> str:
 
 
 class DiscreetListener:
-    """Passes all progress on in the same way (`--hide-addresses`); `names` returns what else the servers on the way to a host are called."""
+    """Passes all progress on in the same way (`--hide-addresses`).
+
+    `names` returns what else the servers on the way to a host are called.
+    """
 
     def __init__(
         self,
