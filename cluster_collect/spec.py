@@ -53,6 +53,7 @@ class CollectOptions:
     `what`, `exclude`, `since_s` and `capture` are those of `selection.captures.Choice`.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
+    `hide_addresses` keeps the names of servers out of reasons and advices.
     """
 
     what: tuple[str, ...] = ("analysis",)
@@ -81,5 +82,6 @@ class CollectOptions:
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False
     verify: bool = False
+    hide_addresses: bool = False
     dry_run: bool = False
     check: bool = False
