@@ -109,7 +109,7 @@ def _write_report(result: AnalysisResult, comparison: Comparison | None, path: P
 
 
 def _write_timeline(examined: Examined, result: AnalysisResult, path: Path) -> None:
-    from cluster_analysis.reports import perfetto  # noqa: PLC0415
+    from cluster_analysis.reports.timeline import perfetto  # noqa: PLC0415
 
     path.write_bytes(perfetto.render(result, list(collectives_by_step(examined))))
 
