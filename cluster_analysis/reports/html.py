@@ -43,6 +43,7 @@ _SCRIPTS = (
     "uplot/uPlot.iife.min.js",
     "js/data.js",
     "js/page.js",
+    "js/drawing.js",
     "js/address.js",
     "js/paint.js",
     "js/strip.js",
