@@ -18,7 +18,8 @@ class HostSpec:
     `local` names a directory of a shared file system that is read instead of connecting.
     `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
     `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
-    `passphrase` (of `identity_file`) never show in a repr.
+    `passphrase` (of `identity_file`) never show in a repr. With `become` (`sudo`) commands run as
+    `become_user` there, root where that is unset.
     """
 
     host: HostId
@@ -41,6 +42,8 @@ class HostSpec:
     certificate_file: str | None = None
     ssh_config: str | None = None
     follow_links: tuple[str, ...] = ()
+    become: str | None = None
+    become_user: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.resources import files
+from importlib import resources
 
 import jinja2
 from markupsafe import Markup
@@ -29,7 +30,7 @@ from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.unevenness import price_of_unevenness
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
@@ -37,6 +38,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import InputError
+from cluster_run.layout import REPORT_NAME
 
 #: Put together in this order; each file may use what the ones above it define.
 _SCRIPTS = (
@@ -62,6 +64,11 @@ _SCRIPTS = (
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
 _TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.")
+
+
+def files(given: Reported) -> Iterator[tuple[str, bytes]]:
+    """Give the page."""
+    yield REPORT_NAME, render(given.result, given.comparison, given.analysed)
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
@@ -146,7 +153,7 @@ def _payload(
 
 
 def _asset(name: str) -> str:
-    return files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
+    return resources.files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
 
 
 def _licensed(name: str) -> str:

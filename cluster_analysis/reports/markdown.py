@@ -12,7 +12,7 @@ from cluster_analysis.reports.header import header_phrases
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.unevenness import price_of_unevenness
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
@@ -26,6 +26,11 @@ from cluster_run.findings import Finding
 _MAX_PLACES = 8
 #: Characters that Markdown or the HTML around it would read as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def text(given: Reported, shown: Shown) -> str:
+    """Return the report for stdout; it tells no time but that of the recording."""
+    return render(given.result, given.comparison, language=shown.language)
 
 
 def render(

@@ -15,7 +15,7 @@ from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.unevenness import price_of_unevenness
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
@@ -35,6 +35,11 @@ MAX_NOTES = 4
 MAX_CHECKS = 3
 MAX_PLACES = 2
 _MIN_WIDTH = 40
+
+
+def text(given: Reported, shown: Shown) -> str:
+    """Return the report for stdout."""
+    return render(given.result, shown.width, shown.colour, given.comparison, shown.language)
 
 
 def render(

@@ -21,11 +21,12 @@ import pyarrow.compute as pc
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.reports.timeline.clocks import Clocks, estimate_clocks
 from cluster_analysis.reports.wording import plain
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.layout import TIMELINE_NAME
 
 Event = dict[str, Any]
 
@@ -52,6 +53,11 @@ class _Stage:
     zero_us: float
     free_at: dict[tuple[Rank, int], float] = field(default_factory=dict)
     lane_of: dict[tuple[Rank, str], int] = field(default_factory=dict)
+
+
+def files(given: Reported) -> Iterator[tuple[str, bytes]]:
+    """Give the trace."""
+    yield TIMELINE_NAME, render(given.result, given.collectives())
 
 
 def render(result: AnalysisResult, collectives: Sequence[pa.Table], max_slices: int = MAX_SLICES) -> bytes:

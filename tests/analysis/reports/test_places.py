@@ -9,7 +9,7 @@ from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.reports.words import load_dictionary
-from cluster_hook.verdict import read_verdict
+from cluster_hook.telling.verdict import read_verdict
 from cluster_run.findings import Place
 from tests.analysis.reports import builder
 
