@@ -128,6 +128,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.reports.page": (
             "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
         ),
+        "cluster_analysis.reports.timeline": (
+            "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "
+            "cluster_analysis.numeric cluster_analysis.sentences cluster_run"
+        ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
             "cluster_analysis.judge.told_before "
