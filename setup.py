@@ -24,7 +24,7 @@ def extensions() -> list[Extension]:
             [str(COMPILED / f"{name}.c") for name in names],
             depends=[str(path) for path in sorted(COMPILED.glob("*.h"))],
             define_macros=[("Py_LIMITED_API", LIMITED_API)],
-            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden"],
+            extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden"],
             py_limited_api=True,
             # Without a compiler the same files are read in Python, more slowly.
             optional=True,

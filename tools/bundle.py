@@ -140,7 +140,7 @@ def build_wheel(directory: Path) -> Path:
 
 
 def compiled_wheel(directory: Path, machine: str) -> Path | None:
-    """Build the wheel with the compiled reader for `machine` into `directory`; None where nothing compiles."""
+    """Build the wheel with the compiled reader for `machine`; None where nothing compiles for it."""
     compiler = _compiler(machine)
     if compiler is None:
         return None
