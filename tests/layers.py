@@ -86,7 +86,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources.columns": (
             "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_run"
         ),
-        "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.text": (
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.iterations": (
