@@ -56,6 +56,7 @@ class CollectOptions:
     (a regular expression) open, only if told so.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
+    `hide_addresses` keeps the names of servers out of reasons and advices.
     """
 
     what: tuple[str, ...] = ("analysis",)
@@ -84,6 +85,7 @@ class CollectOptions:
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False
     verify: bool = False
+    hide_addresses: bool = False
     dry_run: bool = False
     check: bool = False
     columns_as_root: bool = False

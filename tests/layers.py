@@ -86,9 +86,15 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources.columns": (
             "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_run"
         ),
-        "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.text": (
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.iterations": (
+            "cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
@@ -98,7 +104,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.trace.pairing": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
-        "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",
+        "cluster_analysis.topology": (
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.replay": (
             "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
             "cluster_analysis.tables cluster_run"
@@ -135,6 +143,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
             "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+        ),
+        "cluster_analysis.reports.timeline": (
+            "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "
+            "cluster_analysis.numeric cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "

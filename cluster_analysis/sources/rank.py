@@ -25,6 +25,7 @@ from cluster_analysis.sources.db.profiler_db import (
 )
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.iterations.rank import is_iteration_export, read_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
@@ -48,8 +49,12 @@ def read_rank(source: RankSource, selection: Selection | None = None) -> RankTab
         steps = frozenset(int(step) for step in selection.steps)
     reading = Reading(source)
     with _collector_off():
-        is_r1 = source.kind == "mindspore_r1/text"
-        tables = read_r1_rank(reading) if is_r1 else _read_ascend(reading, steps)
+        if source.kind == "mindspore_r1/text":
+            tables = read_r1_rank(reading)
+        elif is_iteration_export(source.files):
+            tables = read_iteration_export(reading)
+        else:
+            tables = _read_ascend(reading, steps)
         tables = replace(
             tables,
             steps=_selected(tables.steps, steps),

@@ -19,8 +19,8 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
+from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.sources.text.communication_json import CommunicationTables
-from cluster_analysis.sources.text.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
