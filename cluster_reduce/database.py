@@ -30,6 +30,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     ),
     "enum_api_type": None,
     "enum_hccl_data_type": None,
+    "gc_record": ("startns", "endns"),
     "host_info": ("hostname",),
     "memory_record": ("component", "timestamp", "totalallocated", "totalreserved", "totalactive"),
     "meta_data": ("name", "value"),
@@ -38,7 +39,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "step_time": ("id", "startns", "endns"),
     "steptracetime": None,
     "string_ids": ("id", "value"),
-    "task": ("startns", "endns", "globaltaskid"),
+    "task": ("startns", "endns", "globaltaskid", "tasktype"),
 }  # fmt: skip
 
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
@@ -76,7 +77,7 @@ def _reduced(connection: sqlite3.Connection, size_bytes: int) -> bytes:
         if kind == "view":
             raise UnfitError("a view in the place of a table")
         tables.append(_table(connection, name, wanted, writer, f"t{len(tables)}"))
-    return writer.content(tables=tables)
+    return writer.content(tables=tables, wanted=WANTED)
 
 
 def _table(
