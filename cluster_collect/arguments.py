@@ -88,6 +88,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         min_free_bytes=given.min_free,
         accept_new_host_keys=given.accept_new_host_keys,
         verify=given.verify,
+        hide_addresses=given.hide_addresses,
         dry_run=given.dry_run,
         check=given.check,
     )
@@ -120,6 +121,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_limits(parser.add_argument_group("limits"))
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="write the result to stdout as JSON")
+    output.add_argument(
+        "--hide-addresses",
+        action="store_true",
+        help="reasons and advices name no server, as in manifest.json; for logs that others read",
+    )
     loudness = output.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="count", default=0, help="say more; -vv names every file")
     loudness.add_argument(

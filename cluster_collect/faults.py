@@ -10,6 +10,7 @@ ClusterError
 │   ├── HostKeyError            unknown, changed or revoked host key
 │   ├── LoginError              the host refused every credential
 │   ├── SshSetupError           our own side: key files, ssh_config
+│   ├── BecomeError             sudo does not let us be the user that the inventory names
 │   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
 │   ├── NoProfilerRootError     the profiler root is missing or unreadable
 │   ├── RemoteFailureError      a command on the host failed
@@ -90,6 +91,12 @@ class SshSetupError(HostError):
     """Our own side of SSH: a key file, a certificate, the client's configuration."""
 
     failure = "ssh-setup"
+
+
+class BecomeError(HostError):
+    """The host lets us in, and sudo there does not let us be the user that the inventory names."""
+
+    failure = "become"
 
 
 class NoShellError(HostError):

@@ -18,7 +18,8 @@ class HostSpec:
     `local` names a directory of a shared file system that is read instead of connecting.
     `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
     `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
-    `passphrase` (of `identity_file`) never show in a repr.
+    `passphrase` (of `identity_file`) never show in a repr. With `become` (`sudo`) commands run as
+    `become_user` there, root where that is unset.
     """
 
     host: HostId
@@ -41,6 +42,8 @@ class HostSpec:
     certificate_file: str | None = None
     ssh_config: str | None = None
     follow_links: tuple[str, ...] = ()
+    become: str | None = None
+    become_user: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class CollectOptions:
     `what`, `exclude`, `since_s` and `capture` are those of `selection.captures.Choice`.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
+    `hide_addresses` keeps the names of servers out of reasons and advices.
     """
 
     what: tuple[str, ...] = ("analysis",)
@@ -78,5 +82,6 @@ class CollectOptions:
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False
     verify: bool = False
+    hide_addresses: bool = False
     dry_run: bool = False
     check: bool = False

@@ -26,6 +26,7 @@ _COLLECTOR = (
     "cluster_collect.wording"
 )
 _CONNECTIONS = (
+    "cluster_collect.transports.become "
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
@@ -129,6 +130,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
             "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+        ),
+        "cluster_analysis.reports.timeline": (
+            "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "
+            "cluster_analysis.numeric cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "

@@ -51,7 +51,9 @@ TEXTS: Mapping[str, str] = {
 FILES: tuple[FileReport, ...] = (
     FileReport("cluster_analysis.reports.parquet", TABLES_NAME),
     FileReport("cluster_analysis.reports.html", REPORT_NAME, lambda options: options.write_report),
-    FileReport("cluster_analysis.reports.perfetto", TIMELINE_NAME, lambda options: options.write_timeline),
+    FileReport(
+        "cluster_analysis.reports.timeline.perfetto", TIMELINE_NAME, lambda options: options.write_timeline
+    ),
     FileReport("cluster_analysis.outputs.comparison_json", COMPARISON_NAME),
     FileReport("cluster_analysis.findings_json", FINDINGS_NAME),
 )

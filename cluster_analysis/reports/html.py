@@ -29,6 +29,7 @@ from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
+from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
@@ -44,6 +45,7 @@ _SCRIPTS = (
     "uplot/uPlot.iife.min.js",
     "js/data.js",
     "js/page.js",
+    "js/drawing.js",
     "js/address.js",
     "js/paint.js",
     "js/strip.js",
@@ -101,6 +103,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         parts=parts,
         culprit=blamed(result.document),
         unusual_steps=unusual_steps(result),
+        price=price_of_unevenness(result.document, dictionary),
         parts_us=sum(part.mean_us for part in parts),
         payload=_payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
         analysed=moment(result.document.run.analysed or analysed),

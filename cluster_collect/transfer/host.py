@@ -123,7 +123,7 @@ class HostCollection:
             try:
                 return await self._attempt()
             except NoShellError as error:
-                if self._one_by_one:
+                if self._one_by_one or self._spec.become:
                     raise
                 self._one_by_one = True
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")

@@ -80,7 +80,7 @@ async def _look(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> tupl
         try:
             return await survey_host(connection, spec, options, one_by_one=one_by_one), login_s
         except NoShellError:
-            if one_by_one:
+            if one_by_one or spec.become:
                 raise
         finally:
             await connection.close()

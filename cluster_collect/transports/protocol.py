@@ -16,6 +16,8 @@ from cluster_collect.transports.bounds import Bounds
 
 #: What is kept of a command's error output.
 MAX_ERROR_BYTES = 64 * 1024
+#: What a server is to a host, where its name must not be told.
+THE_HOST, THE_JUMP_HOST = "the host", "the jump host"
 #: Takes bytes as they arrive; returns the seconds that the sender must pause. May raise to end the stream.
 Receive = Callable[[bytes], float]
 
@@ -112,6 +114,12 @@ class Dialer(Protocol):
 
         Raises:
             HostError: it did not work; `retryable` says whether trying again makes sense.
+        """
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        """Return what the servers on the way to a host are called in messages, and what each of them is.
+
+        The client's configuration may call them something else than the inventory does (`HostName`).
         """
 
     async def close(self) -> None:
