@@ -79,11 +79,12 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
+    from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
-        progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
+        progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
     sys.stdout.write(text_reporter(arguments.format).text(written.reported, _shown(arguments.lang)))

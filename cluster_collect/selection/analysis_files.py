@@ -1,8 +1,7 @@
 """The files that the analysis reads: what `--what analysis` takes, and nothing else.
 
 `trace_view.json` and the raw data of the profiler make up nearly all bytes of a capture and are not
-read. `operator_details.csv` is read where somebody put it, but too large to be fetched for one figure.
-An r1.x directory is taken as the r1.x script took it, so that its viewers open it too.
+read. An r1.x directory is taken as the r1.x script took it, so that its viewers open it too.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _IN_CAPTURE = re.compile(
     rb"""profiler_info.*\.json | profiler_metadata\.json
     | step_trace_time\.csv | communication(?:_matrix)?\.json
     | kernel_details\.csv | (?:op|api)_statistic\.csv
-    | memory_record\.csv | operator_memory\.csv | npu_module_mem\.csv
+    | memory_record\.csv | operator_(?:memory|details)\.csv | npu_module_mem\.csv
     | dataset\.csv | minddata_pipeline_(?:raw|summary).*\.csv
     | ascend_(?:pytorch|mindspore)_profiler.*\.db | analysis\.db | communication_analyzer\.db """,
     re.VERBOSE | re.DOTALL,
@@ -24,7 +23,7 @@ _IN_PROF = re.compile(
     rb"""device_\d+/info\.json\.\d+ | msprof_\d+\.db
     | analyze/(?:communication(?:_matrix)?\.json | communication_analyzer\.db)
     | mindstudio_profiler_output/(?:(?:op|api)_statistic_\d+\.csv | msprof.*\.json)
-    | device_\d+/timeline/msprof_.*\.json """,
+    | device_\d+/timeline/(?:msprof|hccl|step_trace)_.*\.json """,
     re.VERBOSE | re.DOTALL,
 )
 _MSMONITOR = re.compile(rb"msmonitor_.*\.db", re.DOTALL)
