@@ -37,7 +37,7 @@ PATTERNS = (
     ascend._QUEUES,
     ascend._QUEUES_SUMMARY,
     *legacy.FILES.values(),
-    *(pattern for _, pattern in prof._FILES.values()),
+    *(pattern for _, pattern in prof.FILES.values()),
     timelines.NAME,
 )
 FIXED = {
