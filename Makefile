@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-report bench-scale fuzz gold bundle picture clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -61,6 +61,9 @@ bench: setup     ## the whole analysis against the peer's script, at 64 and 256 
 
 bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
 	@$(BIN)/python -m benchmarks.scale
+
+bench-large: setup ## captures that are large another way: 3076 steps, and 100 MB of kernel_details.csv a rank
+	@$(BIN)/python -m benchmarks.large
 
 bench-decode: setup ## communication.json to columns: MB/s a core, and memory
 	@$(BIN)/python -m benchmarks.decode

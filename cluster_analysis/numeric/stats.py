@@ -102,6 +102,10 @@ def normal_tail(z: FloatArray) -> FloatArray:
     return tail.reshape(np.shape(z))
 
 
+#: Steps of a series whose slopes are all taken: 130 000 pairs.
+_MAX_SLOPED = 512
+
+
 def binomial_tail(events: int, trials: int, rate: float) -> float:
     """P(X >= events) for X binomial."""
     if events <= 0:
@@ -126,10 +130,18 @@ def benjamini_hochberg(p: FloatArray, rate: float) -> BoolArray:
 
 
 def theil_sen(values: FloatArray) -> FloatArray:
-    """Median slope per step of each row of (N, S)."""
+    """Median slope per step of each row of (N, S).
+
+    There is a slope for each two steps, so that time and memory grow with the square of the steps: of more
+    than _MAX_SLOPED, medians of as many stretches of equal length are taken, which follow the same slope.
+    """
     n_steps = values.shape[1]
-    first, second = np.triu_indices(n_steps, 1)
-    return median((values[:, second] - values[:, first]) / (second - first), 1)
+    length = -(-n_steps // _MAX_SLOPED)
+    if length > 1:
+        n_stretches = n_steps // length
+        values = median(values[:, : n_stretches * length].reshape(len(values), n_stretches, length), 2)
+    first, second = np.triu_indices(values.shape[1], 1)
+    return median((values[:, second] - values[:, first]) / ((second - first) * length), 1)
 
 
 def medians_by(values: FloatArray, codes: IntArray) -> FloatArray:
