@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import keep_pandas_out
+from cluster_analysis.lean_imports import keep_data_sets_out, keep_pandas_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -75,6 +75,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
     check_output_folder(options.output_folder, options.run)
     keep_pandas_out()
+    keep_data_sets_out()
     return_large_blocks()
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
