@@ -54,7 +54,8 @@ async def fetch_by_tar(
         source.profiler_root, names, source.codec, source.niceness, source.follow, source.pattern
     )
     sink = TarIntake(files, intake)
-    trailer = Trailer(program.marker, source.max_entries, _MAX_ARCHIVE_PADDING)
+    known = {placed.entry.path: placed.entry for placed in files}
+    trailer = Trailer(program.marker, source.max_entries, _MAX_ARCHIVE_PADDING, known)
     stream = _ArchiveStream(files, sink, trailer)
     try:
         result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)

@@ -100,6 +100,7 @@ async def finish(running: RunningCommand, stdin: bytes) -> CommandResult:
     """
     try:
         running.send(stdin)
+        del stdin  # the names of all files of a host: not to be kept until the last one has come
         running.end_input()
         return await running.wait()
     finally:
