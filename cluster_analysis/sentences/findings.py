@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
+from cluster_analysis.sentences.whole_job import WHOLE_JOB
 from cluster_run.facts import FindingFact
 from cluster_run.findings import Finding
 
@@ -215,33 +216,7 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "各专家所在卡的计算时间每步都相差 {spread_share:percent}；卡 {ranks:ranges} 比通常多 "
         "{more_share:percent}。",
     ),
-    "late_first_operator": (
-        "Every step begins with {wait_us:ms} before its first operator, {step_share:percent} of the step, "
-        "{n_ranks:on the one rank that was read|on all ranks alike}.",
-        "每步在第一个算子之前有 {wait_us:ms}，占每步的 {step_share:percent}"
-        "（{n_ranks:仅读取的一张卡|所有卡都如此}）。",
-    ),
-    "loader_not_timed": (
-        "Nobody timed the data loader: it may wait for input, or prepare the step on the host.",
-        "没有 data loader 的耗时：可能在等待输入，也可能是主机在准备该步。",
-    ),
-    "loader_takes_most": (
-        "Its data loader takes {loader_us:ms} of that.",
-        "其中 data loader 占 {loader_us:ms}。",
-    ),
-    "loader_takes_little": (
-        "Its data loader takes {loader_us:ms} of that only, the rest is the host's own work: copying the "
-        "batch "
-        "to the device, or Python before the first operator.",
-        "其中 data loader 仅占 {loader_us:ms}，其余是主机自身的工作：向设备拷贝 batch，或第一个算子之前的 "
-        "Python。",
-    ),
-    "devices_idle": (
-        "Devices idle {idle_us:ms} a step between operators, {step_share:percent} of the step, "
-        "{n_ranks:on the one rank that was read|on all ranks alike}: the host is too slow.",
-        "设备每步在算子之间空闲 {idle_us:ms}，占每步的 {step_share:percent}"
-        "（{n_ranks:仅读取的一张卡|所有卡都如此}）：主机下发过慢。",
-    ),
+    **WHOLE_JOB,
     "could_be_covered": (
         "Covered by computing, it would save {cost_us:ms} a step.",
         "若被计算掩盖，每步可节省 {cost_us:ms}。",

@@ -13,7 +13,7 @@ _IN_CAPTURE = re.compile(
     rb"""profiler_info.*\.json | profiler_metadata\.json
     | step_trace_time\.csv | communication(?:_matrix)?\.json
     | kernel_details\.csv | (?:op|api)_statistic.*\.csv
-    | memory_record\.csv | operator_memory\.csv | npu_module_mem\.csv | static_op_mem\.csv
+    | memory_record\.csv | operator_(?:memory|details)\.csv | npu_module_mem\.csv | static_op_mem\.csv
     | (?:l2_cache|hbm|nic|roce|pcie|hccs)\.csv
     | dataset\.csv | (?:minddata|pipeline_profiling|dataset_iterator|device_queue)_.*
     | ascend_(?:pytorch|mindspore)_profiler.*\.db | analysis\.db | communication_analyzer\.db
@@ -24,7 +24,8 @@ _IN_CAPTURE = re.compile(
 )
 _PROF_INFO = re.compile(rb"info\.json.*|start_info.*|end_info.*", re.DOTALL)
 _PROF_RESULT = re.compile(
-    rb"msprof_.*\.db|(?:.*/)?(?:analyze|mindstudio_profiler_output)/[^/]+|communication_analyzer\.db",
+    rb"msprof_.*\.db|(?:.*/)?(?:analyze|mindstudio_profiler_output)/[^/]+|communication_analyzer\.db"
+    rb"|device_\d+/timeline/(?:msprof|hccl|step_trace)_[^/]+\.json",
     re.DOTALL,
 )
 _CAPTURE_NAME = re.compile(rb".+_ascend_(?:pt|ms)")

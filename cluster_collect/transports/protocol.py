@@ -88,20 +88,24 @@ class HostConnection(Protocol):
         """Close the connection; never raises, never hangs."""
 
 
-async def run(connection: HostConnection, command: str, stdin: bytes, receive: Receive) -> CommandResult:
+async def run(
+    connection: HostConnection, command: str, stdin: bytes, receive: Receive, *, hold_input: bool = False
+) -> CommandResult:
     """Run a command to its end; errors are those of `RunningCommand`."""
-    return await finish(await connection.start(command, receive), stdin)
+    return await finish(await connection.start(command, receive), stdin, hold_input=hold_input)
 
 
-async def finish(running: RunningCommand, stdin: bytes) -> CommandResult:
+async def finish(running: RunningCommand, stdin: bytes, *, hold_input: bool = False) -> CommandResult:
     """Give a command its last input and wait for its end; errors are those of `RunningCommand`.
 
+    With `hold_input` its input does not end before the connection does, by which the command knows of that.
     It is closed however the wait ends: nothing reaches its receiver after that.
     """
     try:
         running.send(stdin)
         del stdin  # the names of all files of a host: not to be kept until the last one has come
-        running.end_input()
+        if not hold_input:
+            running.end_input()
         return await running.wait()
     finally:
         await running.close()

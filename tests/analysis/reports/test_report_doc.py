@@ -4,8 +4,9 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from cluster_analysis.reports import perfetto, prometheus
+from cluster_analysis.reports import prometheus
 from cluster_analysis.reports.page import cube, traffic
+from cluster_analysis.reports.timeline import perfetto
 from cluster_hook.telling.metrics import labelled
 from tests.analysis.reports import builder
 

@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.reports import wording
-from cluster_analysis.reports.clocks import Clocks, estimate_clocks
 from cluster_analysis.reports.commands import place_text
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.reports.timeline.clocks import Clocks, estimate_clocks
+from cluster_analysis.reports.wording import plain
+from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.layout import TIMELINE_NAME
 
 Event = dict[str, Any]
 
@@ -52,6 +53,11 @@ class _Stage:
     zero_us: float
     free_at: dict[tuple[Rank, int], float] = field(default_factory=dict)
     lane_of: dict[tuple[Rank, str], int] = field(default_factory=dict)
+
+
+def files(given: Reported) -> Iterator[tuple[str, bytes]]:
+    """Give the trace."""
+    yield TIMELINE_NAME, render(given.result, given.collectives())
 
 
 def render(result: AnalysisResult, collectives: Sequence[pa.Table], max_slices: int = MAX_SLICES) -> bytes:
@@ -88,7 +94,7 @@ def _events(
         error = "not aligned" if clock.error_us is None else f"± {clock.error_us:.0f} µs"
         address = next((name for one, name in result.addresses.items() if str(one) == host), "")
         name = host if host.startswith("rank ") else f"host {host}"
-        label = f"{name} {wording.plain(address)}".strip()
+        label = f"{name} {plain(address)}".strip()
         yield _named("process_name", pid, 0, f"{label} (clock {clock.offset_us:+.0f} µs, {error})")
         yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": pid}}
     stage = _Stage(result, clocks, pids, {}, _earliest_us(collectives, clocks))
@@ -153,7 +159,7 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
 def _thread_name(stage: _Stage, rank: Rank, lane: int) -> str:
     topology = stage.result.topology
     place = Place(rank, topology.hosts.get(rank), topology.devices.get(rank))
-    return wording.plain(place_text(place, stage.result)) + (f" ({lane + 1})" if lane else "")
+    return plain(place_text(place, stage.result)) + (f" ({lane + 1})" if lane else "")
 
 
 def _lane(free_at: Sequence[float], start_us: float, usual: int) -> int:
@@ -180,7 +186,7 @@ def _finding_events(number: int, finding: Finding, stage: _Stage) -> Iterator[Ev
         yield {
             "ph": "X",
             "cat": "finding",
-            "name": wording.plain(summary(finding).en),
+            "name": plain(summary(finding).en),
             "cname": _COLOURS[finding.severity],
             "pid": _FINDINGS_PID,
             "tid": tid,
