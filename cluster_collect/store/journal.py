@@ -136,6 +136,11 @@ class Journal:
         """Whether earlier calls, or this one, brought any file of a host."""
         return bool(self._claimed.get(server_id) or self._proven.get(server_id))
 
+    def paths_of(self, server_id: ServerId, source: str) -> tuple[str, ...]:
+        """Return where earlier calls, or this one, put a file of a host."""
+        known = (self._claimed[server_id].get(source), self._proven[server_id].get(source))
+        return tuple(file.path for file in known if file is not None)
+
     def stored(
         self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False
     ) -> CollectedFile | None:
