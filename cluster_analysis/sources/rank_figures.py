@@ -16,6 +16,7 @@ from cluster_analysis.sources.db.figures_db import (
 )
 from cluster_analysis.sources.db.host_times import read_host_times
 from cluster_analysis.sources.db.profiler_db import read_task_counters
+from cluster_analysis.sources.environment import read_db_environment, read_environment
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.reading import Reading
@@ -29,6 +30,7 @@ _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
     "kernels": (("kernel_details", read_kernels), ("profiler_db", read_task_kernels)),
     "memory": (("memory_record", read_memory_curve), ("profiler_db", read_db_memory)),
     "frequency": (("profiler_db", read_frequency),),
+    "environment": (("metadata", read_environment), ("profiler_db", read_db_environment)),
 }
 
 

@@ -85,6 +85,8 @@ ADVICE = pa.schema(
         ("limit", pa.float64()),
         ("sentence", pa.string()),
         ("next_check", pa.string()),
+        ("sentence_zh", pa.string()),
+        ("next_check_zh", pa.string()),
         ("source", pa.string()),
     ]
 )

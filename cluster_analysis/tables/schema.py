@@ -212,6 +212,9 @@ MEMORY = pa.schema(
 #: One row a rank and change of its AI cores' clock; `time_us` counts from the first record.
 FREQUENCY = pa.schema([("rank", pa.int32()), ("time_us", pa.float64()), ("frequency_mhz", pa.float64())])
 
+#: One row a rank and environment variable that its capture records; "" where it was not set.
+ENVIRONMENT = pa.schema([("rank", pa.int32()), ("variable", pa.string()), ("value", pa.string())])
+
 #: Tables that describe ranks and decide no verdict: they are joined over the ranks and written as they are.
 FIGURES = {
     "apis": APIS,
@@ -219,6 +222,7 @@ FIGURES = {
     "kernels": KERNELS,
     "memory": MEMORY,
     "frequency": FREQUENCY,
+    "environment": ENVIRONMENT,
 }
 
 

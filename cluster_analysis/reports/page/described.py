@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.phrase import Phrase
 
 _MAX_ROWS = 40
 _MAX_TEXT = 60
@@ -43,9 +44,16 @@ def described_sections(result: AnalysisResult) -> list[Shown]:
 
 
 def advice_rows(result: AnalysisResult) -> Sequence[Mapping[str, object]]:
-    """Return the rules that hold."""
+    """Return the rules that hold: what each says and what to do, in both languages, and where it is from."""
     table: pa.Table | None = result.tables.get("advice")
-    return [] if table is None else table.to_pylist()
+    return [
+        {
+            "said": Phrase(row["sentence"], row["sentence_zh"]),
+            "check": Phrase(row["next_check"], row["next_check_zh"]),
+            "source": row["source"],
+        }
+        for row in (table.to_pylist() if table is not None else ())
+    ]
 
 
 def _text(value: object) -> str:
