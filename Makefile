@@ -2,14 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale gold bundle picture clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
 
 setup: .venv/.stamp
 
-.venv/.stamp: pyproject.toml requirements/collect.txt requirements/analysis.txt tools/setup.sh
+COMPILED := $(wildcard cluster_analysis/sources/compiled/*)
+
+.venv/.stamp: pyproject.toml setup.py $(COMPILED) requirements/collect.txt requirements/analysis.txt tools/setup.sh
 	@PYTHON=$(PYTHON) bash tools/setup.sh
 	@touch $@
 
@@ -43,11 +45,15 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_fields
 
+fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
+	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
+
 picture: setup   ## take the README's picture anew, from the demo's job
 	@bash tools/system_packages.sh browser
 	$(BIN)/python -m tools.renew_picture
 
 bundle: setup    ## dist/bundle-VERSION: all wheels for clusters without network (x86_64 and aarch64, Python 3.10 to 3.13)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang auditwheel wheel  # compile for both machines
 	@$(BIN)/python -m tools.bundle dist
 
 bench: setup     ## the whole analysis against the peer's script, at 64 and 256 ranks

@@ -165,7 +165,7 @@ class Run:
         rows = "".join(
             f"<tr><td>{escape(one.severity)}</td><td>{escape(summary(one).en)}</td>"
             f"<td>{escape('; '.join(place_text(place, self._result) for place in one.places[:4]))}</td>"
-            f"<td style='text-align:right'>{escape(wording.format_ms(one.cost_ms_per_step))}</td></tr>"
+            f"<td style='text-align:right'>{escape(wording.cost(one.cost_ms_per_step).en)}</td></tr>"
             for one in document.findings[:_MAX_SHOWN]
         )
         head = "<tr><th>severity</th><th>finding</th><th>where</th><th>a step</th></tr>"

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from cluster_hook.checks import check_follow_options
-from cluster_hook.inventory import read_defaults
-from cluster_hook.pipeline import FollowOptions
-from cluster_hook.telling import TELL_WHEN, TellOptions
-from cluster_hook.webhook import FORMATS, URL_VARIABLE, find_webhook
+from cluster_hook.follow.inventory import read_defaults
+from cluster_hook.follow.pipeline import FollowOptions
+from cluster_hook.telling.tell import TELL_WHEN, TellOptions
+from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()

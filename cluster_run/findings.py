@@ -144,6 +144,20 @@ class ParallelSizes:
 
 #: What a step may lose time to.
 Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
+#: Which part of the loss a kind of finding belongs to; `other` is what no finding explains.
+PART_OF_KIND: Mapping[str, Part] = {
+    "slow_rank": "slow_devices",
+    "slow_host": "slow_devices",
+    "stage_imbalance": "stages",
+    "data_imbalance": "samples",
+    "expert_imbalance": "experts",
+    "slow_link": "communication",
+    "slow_nic": "communication",
+    "slow_host_pair": "communication",
+    "slow_uplink": "communication",
+    "retransmission": "communication",
+    "periodic_pause": "pauses",
+}
 
 
 @dataclass(frozen=True)

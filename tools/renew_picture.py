@@ -43,7 +43,7 @@ def _screenshot(report: Path, picture: Path) -> None:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, locale="en-GB")
         page.set_default_timeout(TIMEOUT_MS)
         page.goto(report.as_uri())
-        page.wait_for_function("window.clusterReport && window.clusterReport.ready")
+        page.wait_for_function("() => window.clusterReport && window.clusterReport.drawn")
         page.locator("details.finding summary").first.click()
         # The browser reports an opened finding some time after the click; only then is its evidence drawn.
         page.locator("details.finding[data-drawn=yes] .drawn canvas").first.wait_for()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.resources import files
+from importlib import resources
 
 import jinja2
 from markupsafe import Markup
@@ -28,7 +29,8 @@ from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
@@ -36,12 +38,14 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import InputError
+from cluster_run.layout import REPORT_NAME
 
 #: Put together in this order; each file may use what the ones above it define.
 _SCRIPTS = (
     "uplot/uPlot.iife.min.js",
     "js/data.js",
     "js/page.js",
+    "js/drawing.js",
     "js/address.js",
     "js/paint.js",
     "js/strip.js",
@@ -60,6 +64,11 @@ _SCRIPTS = (
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
 _TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.")
+
+
+def files(given: Reported) -> Iterator[tuple[str, bytes]]:
+    """Give the page."""
+    yield REPORT_NAME, render(given.result, given.comparison, given.analysed)
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
@@ -94,6 +103,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         parts=parts,
         culprit=blamed(result.document),
         unusual_steps=unusual_steps(result),
+        price=price_of_unevenness(result.document, dictionary),
         parts_us=sum(part.mean_us for part in parts),
         payload=_payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
         analysed=moment(result.document.run.analysed or analysed),
@@ -143,7 +153,7 @@ def _payload(
 
 
 def _asset(name: str) -> str:
-    return files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
+    return resources.files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
 
 
 def _licensed(name: str) -> str:

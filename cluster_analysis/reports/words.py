@@ -151,7 +151,7 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
         step=step,
         lost=wording.format_ms(lost_ms),
         share=wording.format_share(lost_ms / run.step_ms),
-        largest=wording.format_ms(worst.cost_ms_per_step),
+        largest=wording.cost(worst.cost_ms_per_step),
         subject=subject(worst, dictionary),
     )
 

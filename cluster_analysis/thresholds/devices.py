@@ -25,6 +25,15 @@ AS_OFTEN_SHARE = 0.01
 #: Kinds of kernels that are named.
 N_NAMED = 3
 
+# Steady kernels.
+#: Types whose times scatter among peers by up to this much do the same work on all of them, where samples
+#: hardly differ from step to step (devices of one kind do by up to a percent). Where they do, types know no
+#: samples whose times scatter by so many times less than usual.
+STEADY_SIGMA = 0.02
+STEADIER_FACTOR = 1.5
+#: A type that is so many sigmas less slow than the steady ones says that it is not the device.
+MOST_SIGMAS = 2.0
+
 # Pauses.
 #: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
 ONE_GAP_SHARE = 0.6

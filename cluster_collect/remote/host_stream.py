@@ -58,11 +58,14 @@ async def stream_from(
     sink: Sink,
     trailer: Trailer,
     after_each: Callable[[], None],
+    *,
+    hold_input: bool = False,
 ) -> CommandResult:
     """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
 
     `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
     `after_each` is called when a portion has been unpacked. Neither is called once this has ended.
+    `hold_input` is that of `finish`.
 
     Raises:
         HostError: the stream broke, or did not begin.
@@ -79,10 +82,10 @@ async def stream_from(
         return pause_s
 
     if shell is None:
-        result = await run(source.connection, program.command, program.stdin, receive)
+        result = await run(source.connection, program.command, program.stdin, receive, hold_input=hold_input)
     else:
         shell.redirect(receive)
-        result = await finish(shell, program.follow_up)
+        result = await finish(shell, program.follow_up, hold_input=hold_input)
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")

@@ -184,7 +184,8 @@ class Journal:
 
 
 def _is_version(file: CollectedFile, entry: RemoteEntry) -> bool:
-    return file.size_bytes == entry.size_bytes and same_mtime(file.mtime_ns, entry.mtime_ns)
+    of_host = file.size_bytes if file.reduced_from_bytes is None else file.reduced_from_bytes
+    return of_host == entry.size_bytes and same_mtime(file.mtime_ns, entry.mtime_ns)
 
 
 def _journal_error(error: OSError, run: Path) -> ClusterError:

@@ -36,6 +36,7 @@ class Findings:
     unstable: set[bytes] = field(default_factory=set)
     wire_bytes: int = 0
     same_files_as: HostId | None = None
+    raw_because: str = ""
 
     @property
     def has_all(self) -> bool:
@@ -94,6 +95,7 @@ def outcome_of(
         wire_bytes=findings.wire_bytes,
         failure=failure.word,
         same_files_as=findings.same_files_as or "",
+        raw_because=findings.raw_because,
     )
 
 

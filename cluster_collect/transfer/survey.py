@@ -94,7 +94,8 @@ async def survey_host(
         try:
             return await _survey_by_shell(connection, spec, options)
         except NoShellError:
-            pass
+            if spec.become:  # what the login user may read is not what was asked for
+                raise
     return await survey_by_files(connection, spec, options)
 
 

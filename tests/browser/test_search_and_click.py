@@ -78,6 +78,20 @@ def test_every_link_of_the_bar_leads_to_the_top_of_its_section(viewer, contents,
         assert section in chosen(page)
 
 
+def test_a_page_answers_before_all_is_drawn_and_draws_what_is_scrolled_or_gone_to(viewer, contents):
+    def drawn(page):
+        return {chart for chart in CHARTS if page.locator(f"#{chart} canvas").count()}
+
+    page = viewer.open(contents[1024], is_idle=False)
+    assert drawn(page) < set(CHARTS)
+    page.locator("#heat").evaluate("chart => chart.scrollIntoView()")
+    wait_until_painted(page, "#heat canvas")
+    assert drawn(page) < set(CHARTS)
+    page.locator('.bar nav a[href="#method"]').click()
+    assert drawn(page) == set(CHARTS)
+    assert stands_at_its_top(page, "method")
+
+
 @EVERYWHERE
 def test_an_address_with_a_section_opens_the_page_there(viewer, contents, look):
     for section in ("method", "cluster"):

@@ -5,10 +5,11 @@ import json
 from dataclasses import replace
 
 from cluster_analysis.findings_json import document_to_json
-from cluster_analysis.reports import commands, html, markdown, perfetto, terminal
+from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.reports.words import load_dictionary
-from cluster_hook.verdict import read_verdict
+from cluster_hook.telling.verdict import read_verdict
 from cluster_run.findings import Place
 from tests.analysis.reports import builder
 

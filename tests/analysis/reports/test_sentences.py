@@ -33,6 +33,7 @@ from cluster_run.facts import (
     fact_of,
 )
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
+from cluster_run.findings import Part as LostTo
 from cluster_run.ids import HostId, Rank, Step
 from tests.layers import modules
 
@@ -49,6 +50,7 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "causes": (terms.CAUSES, get_args(Cause)),
     "patterns": (terms.PATTERNS, get_args(Pattern)),
     "confidences": (terms.CONFIDENCES, get_args(Confidence)),
+    "lost": (terms.LOST, get_args(LostTo)),
     "chains": (chains.WAITS, ("culprit", "held_up")),
 }
 PAIRS = [

@@ -124,7 +124,7 @@ def test_a_median_of_zero_gives_no_share():
 @pytest.mark.parametrize(
     ("value_ms", "text"),
     [
-        (None, "unknown"),
+        (None, "?"),
         (0.0, "0 ms"),
         (0.41, "410 µs"),
         (12.34, "12.3 ms"),
