@@ -131,6 +131,22 @@ def _full_queues(tables: Tables) -> dict[int, float]:
     return last
 
 
+def _empty_though_queued(tables: Tables) -> dict[int, float]:
+    """How often the device found no batch on ranks whose host queue was seldom empty, by rank."""
+    empty = _counter("input_queue_empty_share")(tables)
+    found = _counter("input_next_empty_share")(tables)
+    return {rank: share for rank, share in found.items() if empty.get(rank, 0.0) <= _SELDOM_EMPTY}
+
+
+def _busy_processors(tables: Tables) -> dict[int, float]:
+    """The share of the host's processors that work, by rank."""
+    return {
+        row["rank"]: row["value"]
+        for row in tables["counters"].to_pylist()
+        if row["metric"] == "host_cpu_busy_share" and row["label"] == "all"
+    }
+
+
 def _slow_products(tables: Tables) -> dict[int, float]:
     """The share of the time of a rank's matrix products that runs at less than half of their typical speed.
 
@@ -151,6 +167,15 @@ def _slow_products(tables: Tables) -> dict[int, float]:
         operations = np.cumsum(numbers(kernels["flops_count"])[own][order])
         typical = speed[own][order][int(np.searchsorted(operations, operations[-1] / 2))]
         found[rank] = float(time[own][speed[own] < typical / 2].sum() / time[own].sum())
+    return found
+
+
+def _run_time_compilations(tables: Tables) -> dict[int, float]:
+    """How often a rank compiled, or looked up what it had compiled, at run time."""
+    found: dict[int, float] = defaultdict(float)
+    for row in tables["apis"].to_pylist():
+        if row["api"] == "aclopCompileAndExecute":
+            found[row["rank"]] += row["n_calls"] or 0
     return found
 
 
@@ -182,11 +207,13 @@ def _set_to(variable: str, *bad: str) -> Callable[[Tables], dict[int, float]]:
 
 
 _ALIGNED_BYTES = 512
+_SELDOM_EMPTY = 0.3
 _CHANGES = pa.array(["TransData", "Cast"])
 _ADVISOR, _TUTORIAL = "msprof-analyze advisor", "MindSpore profiling tutorial"
 
 _COMPUTE = frozenset({"compute"})
 _HOST = frozenset({"dispatch", "host_bound"})
+_INPUT = frozenset({"input", "input_bound"})
 _NETWORK = frozenset(
     {"slow_link", "slow_nic", "slow_host_pair", "slow_uplink", "retransmission", "exposed_communication"}
 )
@@ -200,10 +227,7 @@ RULES: tuple[Rule, ...] = (
         "format_changes", _share_of_kernels(lambda one: pc.is_in(_text(one, "op_type"), _CHANGES)), 0.1,
         f"{_ADVISOR}, operator bound", _COMPUTE,
     ),
-    Rule(
-        "dynamic_shapes", _share_of_kernels(lambda one: pc.equal(_text(one, "op_state"), "dynamic")), 0.5,
-        f"{_ADVISOR}, dynamic shape", _HOST,
-    ),
+    Rule("compiled_at_run_time", _run_time_compilations, 20.0, f"{_ADVISOR}, operator dispatch", _HOST),
     Rule("changing_shapes", _most_shapes, 100.0, f"{_ADVISOR}, dynamic shape", _HOST),
     Rule("bound_operators", _slow_products, 0.5, f"{_ADVISOR}, operator bound", _COMPUTE),
     Rule("byte_alignment", _odd_packets, 0.2, f"{_ADVISOR}, byte alignment", _NETWORK | {"small_packets"}),
@@ -212,8 +236,12 @@ RULES: tuple[Rule, ...] = (
     Rule("memory_full", _theoretical_peak, 0.9, f"{_TUTORIAL}, memory"),
     Rule(
         "input_queue", _full_queues, 0.2, f"{_TUTORIAL}, queue usage 0.8",
-        frozenset({"input_bound", "input"}),
+        _INPUT,
     ),
+    Rule("queue_empty", _counter("input_queue_empty_share"), 0.3, f"{_TUTORIAL}, host queue", _INPUT),
+    Rule("next_empty", _empty_though_queued, 0.0, f"{_TUTORIAL}, data queue", _INPUT),
+    Rule("cpu_busy", _busy_processors, 0.8, f"{_TUTORIAL}, CPU utilisation", _INPUT | _HOST),
+    Rule("late_launches", _counter("dispatched_late_share"), 0.5, f"{_TUTORIAL}, HostToDevice", _HOST),
     Rule(
         "sent_again", _counter("retry_operators_count"), 0.0, "COMMUNICATION_OP.retry", _NETWORK,
     ),

@@ -33,16 +33,15 @@ RULES: Mapping[RuleName, tuple[Template, Template]] = {
             "让权重保持设备的私有格式（torch_npu.npu.config.allow_internal_format），并统一数据类型。",
         ),
     ),
-    "dynamic_shapes": (
+    "compiled_at_run_time": (
         (
-            "On {who} up to {value:percent} of the time of kernels has shapes that are known at run time "
-            "only.",
-            "{who}上最多 {value:percent} 的 kernel 时间为动态 shape。",
+            "On {who} up to {value:.0f} operators were compiled at run time, or looked up "
+            "(aclopCompileAndExecute).",
+            "{who}上最多有 {value:.0f} 次在线编译或查找算子（aclopCompileAndExecute）。",
         ),
         (
-            "Where the host is too slow: fix the shapes, or "
-            "torch_npu.npu.set_compile_mode(jit_compile=False).",
-            "若主机下发过慢：固定 shape，或设置 torch_npu.npu.set_compile_mode(jit_compile=False)。",
+            "torch_npu.npu.set_compile_mode(jit_compile=False), in the first lines of the program.",
+            "在程序开头设置 torch_npu.npu.set_compile_mode(jit_compile=False)。",
         ),
     ),
     "changing_shapes": (
@@ -116,6 +115,51 @@ RULES: Mapping[RuleName, tuple[Template, Template]] = {
         (
             "The operation in front of the first empty queue is the bottleneck: give it more workers.",
             "第一个空队列之前的操作是瓶颈：增加其 worker 数。",
+        ),
+    ),
+    "queue_empty": (
+        (
+            "On {who} up to {value:percent} of the steps found the host's queue of batches empty.",
+            "{who}上最多 {value:percent} 的步发现主机侧 batch 队列为空。",
+        ),
+        (
+            "Data processing is too slow: more workers, offloaded or cached operations.",
+            "数据处理过慢：增加 worker，使用异构加速或缓存。",
+        ),
+    ),
+    "next_empty": (
+        (
+            "On {who} up to {value:percent} of the fetches found no batch on the device, though the host "
+            "had some.",
+            "{who}上最多 {value:percent} 的取数在设备上没有 batch，而主机侧有数据。",
+        ),
+        (
+            "The transfer to the device is too slow: look at the size of batches and at the host's memory "
+            "and PCIe.",
+            "向设备传输过慢：检查 batch 大小、主机内存与 PCIe。",
+        ),
+    ),
+    "cpu_busy": (
+        (
+            "On {who} the host's processors are busy for up to {value:percent} of the time.",
+            "{who}的主机 CPU 最多有 {value:percent} 的时间处于忙碌。",
+        ),
+        (
+            "Fewer workers a process, processes bound to their own cores, or more cores.",
+            "减少每个进程的 worker、进程绑核，或增加 CPU 核。",
+        ),
+    ),
+    "late_launches": (
+        (
+            "On {who} up to {value:percent} of the kernels start within 50 µs of their launch: the device "
+            "waits "
+            "for the host (upright HostToDevice lines).",
+            "{who}上最多 {value:percent} 的 kernel 在下发后 50 µs 内开始：设备在等待主机"
+            "（HostToDevice 连线近乎垂直）。",
+        ),
+        (
+            "Fuse small operators, bind processes to cores, TASK_QUEUE_ENABLE=2.",
+            "融合小算子、进程绑核，设置 TASK_QUEUE_ENABLE=2。",
         ),
     ),
     "sent_again": (
