@@ -15,7 +15,7 @@ from cluster_reduce.form import UnfitError, Writer
 #: Columns of each table, in lower case; None is all of them.
 WANTED: dict[str, tuple[str, ...] | None] = {
     "aicore_freq": ("freq", "timestampns"),
-    "cann_api": ("startns", "endns", "type", "name"),
+    "cann_api": ("startns", "endns", "type", "name", "connectionid"),
     "commanalyzerbandwidth": None,
     "commanalyzermatrix": None,
     "commanalyzertime": None,
@@ -39,7 +39,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "step_time": ("id", "startns", "endns"),
     "steptracetime": None,
     "string_ids": ("id", "value"),
-    "task": ("startns", "endns", "globaltaskid", "tasktype"),
+    "task": ("startns", "endns", "globaltaskid", "tasktype", "connectionid"),
 }  # fmt: skip
 
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
