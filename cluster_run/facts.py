@@ -22,6 +22,7 @@ FindingFact = Literal[
     "matrix_kernels",
     "vector_kernels",
     "some_kernels",
+    "clock_below_peers",
     "moment_or_fault",
     # Parts of the network, by the times of links.
     "link_one_way",
@@ -51,6 +52,7 @@ FindingFact = Literal[
     "transfer_took_long",
     "more_links",
     "packets_lost",
+    "sent_again",
     "stood_still_together",
     "host_link_stopped",
     # Pauses.
@@ -115,6 +117,7 @@ NoteFact = Literal[
     "costly_moments",
     "costly_unexplained",
     "waits_for_absent",
+    "long_pause",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",

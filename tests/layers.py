@@ -125,6 +125,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
+        "cluster_analysis.judge.reasons": (
+            f"cluster_analysis.judge.view cluster_analysis.judge.suspects {_JUDGED}"
+        ),
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
             f"cluster_analysis.judge.suspects {_JUDGED}"
@@ -178,7 +181,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.telling": (
             "cluster_analysis.findings_json cluster_analysis.reports cluster_analysis.result "
-            "cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
         "cluster_hook.follow": (
             "cluster_hook.telling cluster_analysis.discovery cluster_analysis.engine.clusters "

@@ -36,7 +36,7 @@ PATTERNS = (
     ascend._DATABASE,
     *ascend.INPUT_PIPELINE.values(),
     *legacy.FILES.values(),
-    *(pattern for _, pattern in prof._FILES.values()),
+    *(pattern for _, pattern in prof.FILES.values()),
     timelines.NAME,
 )
 FIXED = {
