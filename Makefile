@@ -25,6 +25,7 @@ test: setup      ## the whole test suite, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
 	$(BIN)/pytest -m "slow or not slow"
 
 test-fast: setup ## what a developer runs all the time
