@@ -43,7 +43,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_fields
 
-picture: setup   ## take the README's picture anew, from the demo's job
+picture: setup   ## take all pictures of README and docs anew, from the demo's job
 	@bash tools/system_packages.sh browser
 	$(BIN)/python -m tools.renew_picture
 

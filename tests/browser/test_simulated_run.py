@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -216,12 +217,13 @@ def test_a_comparison_of_a_simulated_job_with_itself_shows_that_nothing_moved(vi
     expect(page.locator("#changes")).to_contain_text("within noise")
 
 
-def test_the_picture_of_the_readme_is_made_by_the_script_and_small(browser, tmp_path):
-    # Playwright's synchronous interface allows one loop a thread: another process takes the picture.
-    picture = tmp_path / "report.png"
-    argv = [sys.executable, "-m", "tools.renew_picture", str(picture)]
+def test_every_picture_of_the_documents_is_made_by_the_script_and_small(browser, tmp_path):
+    # Playwright's synchronous interface allows one loop a thread: another process takes the pictures.
+    argv = [sys.executable, "-m", "tools.renew_picture", str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
 
     assert done.returncode == 0, done.stderr
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size < 300_000
+    assert {one.name for one in tmp_path.iterdir()} == {one.name for one in Path("docs/images").iterdir()}
+    for picture in tmp_path.iterdir():
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 300_000
