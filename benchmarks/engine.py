@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.jobs import FULL, simulated_job, size_bytes, work_directory
 from benchmarks.measure import MIB, Measured, measure
+from cluster_analysis.sources.compiled.reader import in_use
 
 _PEER = "msprof-analyze"
 _PEER_SCRIPT = "msprof_analyze/cluster_analyse/cluster_analysis.py"
@@ -32,6 +33,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--no-peer", action="store_true")
     arguments = parser.parse_args(argv)
     work = work_directory()
+    print(in_use())
     print(f"{'':26}{'wall':>9}{'CPU':>9}{'peak memory':>13}{'read':>10}")
     for n_ranks in arguments.ranks:
         job = simulated_job(n_ranks, FULL)

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import keep_pandas_out
+from cluster_analysis.lean_imports import keep_data_sets_out, keep_pandas_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -73,15 +73,17 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
     check_output_folder(options.output_folder, options.run)
     keep_pandas_out()
+    keep_data_sets_out()
     return_large_blocks()
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
+    from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
-        progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
+        progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
     sys.stdout.write(text_reporter(arguments.format).text(written.reported, _shown(arguments.lang)))

@@ -14,6 +14,7 @@ ClusterError
 │   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
 │   ├── NoProfilerRootError     the profiler root is missing or unreadable
 │   ├── RemoteFailureError      a command on the host failed
+│   │   └── NoColumnsError        our reader does not run there: files may still travel as they are
 │   ├── NoRoomError             its files do not fit on this machine
 │   ├── HostileDataError        the host sent what it must not send
 │   └── UnexpectedError         a mistake of ours, met at this host
@@ -115,6 +116,10 @@ class RemoteFailureError(HostError):
     """A command or a file operation on the host failed."""
 
     failure = "remote-failure"
+
+
+class NoColumnsError(RemoteFailureError):
+    """Our reader of columns does not run on the host; its files may still be fetched as they are."""
 
 
 class NoRoomError(HostError):

@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "cluster_run",
+    "cluster_reduce",
     "cluster_collect",
     "cluster_analysis",
     "cluster_simulate",
@@ -47,6 +48,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(allowed.split())
     for name, allowed in {
         "cluster_run": "",
+        # Runs on hosts, where nothing else of ours is.
+        "cluster_reduce": "",
+        "cluster_reduce.form": "",
         # Values and small helpers of all its packages: they import nothing of these.
         **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
         "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
@@ -65,7 +69,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.store": f"{_COLLECTOR} cluster_run",
         "cluster_collect.transfer": (
             "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
-            f"cluster_collect.store {_COLLECTOR} cluster_run"
+            f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
         ),
         "cluster_collect.show": (
             "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
@@ -78,9 +82,19 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.thresholds": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
-        "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
+        "cluster_analysis.sources.columns": (
+            "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_run"
+        ),
+        "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.text": (
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.iterations": (
+            "cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
@@ -90,7 +104,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.trace.pairing": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
-        "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",
+        "cluster_analysis.topology": (
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.replay": (
             "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
             "cluster_analysis.tables cluster_run"
@@ -109,6 +125,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
+        "cluster_analysis.judge.reasons": (
+            f"cluster_analysis.judge.view cluster_analysis.judge.suspects {_JUDGED}"
+        ),
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
             f"cluster_analysis.judge.suspects {_JUDGED}"

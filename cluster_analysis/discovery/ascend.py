@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
+from cluster_analysis.sources.columns.place import original_name
 from cluster_analysis.sources.db.profiler_db import read_own_rank
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
@@ -64,7 +65,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
             rank=next(iter(said.values()), None),
             advice="parse_on_host",
         )
-    names = sorted(entry.name for entry in os.scandir(output) if is_file(entry))
+    names = sorted({original_name(entry.name) for entry in os.scandir(output) if is_file(entry)})
     files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
     for role, pattern in (("minddata_pipeline", _QUEUES), ("minddata_summary", _QUEUES_SUMMARY)):
         matching = [name for name in names if pattern.match(name)]

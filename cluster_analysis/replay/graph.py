@@ -13,15 +13,27 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import Messages, message_times
 from cluster_analysis.replay.order import replay_order
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_run.ids import Step
 
 
 def laid_out(evidence: JobEvidence) -> JobEvidence:
-    """Return the evidence with the graph in place of the operators by step, which are as large as it is."""
-    return replace(
-        evidence, graph=job_graph(evidence), step_operators=tuple(None for _ in evidence.step_operators)
-    )
+    """Return the evidence with the graph in place of the operators by step, which are as large as it is.
+
+    Messages that a step could not pair by itself are no news once other steps have said whose they are.
+    """
+    graph = job_graph(evidence)
+    notes = evidence.notes
+    if graph is not None and not _lacks_partners(graph):
+        notes = tuple(note for note in notes if note.kind != "unpaired_messages")
+    operators = tuple(None for _ in evidence.step_operators)
+    return replace(evidence, graph=graph, step_operators=operators, notes=notes)
+
+
+def _lacks_partners(graph: Graph) -> bool:
+    none = len(graph.rank)
+    return bool((graph.is_p2p & (graph.sender == none) & (graph.receiver == none)).any())
 
 
 def job_graph(evidence: JobEvidence) -> Graph | None:
@@ -103,7 +115,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     """Lay the steps side by side; None when there is no operator to replay."""
     if not any(step.n_instances for step in steps):
         return None
-    beside = _SideBySide(steps)
+    beside = _SideBySide(with_voted_messages(steps))
     ranks, n_instances = beside.ranks, beside.n_instances
     rank = beside.ranks_of_instances()
     number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_instances_by_step)

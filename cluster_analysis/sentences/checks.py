@@ -14,6 +14,11 @@ CHECKS: Mapping[str, Template] = {
         "Compare AI Core frequency, temperature and power limit of {where} with its neighbours.",
         "对比{where}与相邻设备的 AI Core 频率、温度和功耗限制。",
     ),
+    "low_clock": (
+        "Look why the clock of {where} is low: temperature, power limit, cooling (npu-smi info -t temp, "
+        "-t power).",
+        "检查{where}频率低的原因：温度、功耗限制、散热（npu-smi info -t temp、-t power）。",
+    ),
     "input": (
         "Look at data loading and storage on {where}: its steps begin late.",
         "检查{where}的数据加载与存储：它的每一步开始得晚。",
@@ -104,7 +109,9 @@ _HOST: Template = ("host {host}", "主机 {host}")
 #: Facts that say better than the kind what to look at.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
+    "clock_below_peers": "low_clock",
     "packets_lost": "packets_lost",
+    "sent_again": "packets_lost",
     "host_link_stopped": "host_link_stopped",
     "loader_not_timed": "loader_not_timed",
     "loader_takes_little": "loader_not_timed",

@@ -8,13 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
+from cluster_analysis.sources.db.counters_db import read_task_counters
 from cluster_analysis.sources.db.figures_db import (
     read_db_apis,
     read_db_memory,
     read_frequency,
     read_task_kernels,
 )
-from cluster_analysis.sources.db.profiler_db import read_task_counters
+from cluster_analysis.sources.db.host_times import read_host_times
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.reading import Reading
@@ -56,6 +57,7 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("dataset", counters.read_dataset),
         ("operator_details", counters.read_data_loader),
         ("profiler_db", read_task_counters),
+        ("profiler_db", read_host_times),
     ):
         found += reading.first((role, read)) or []
     queues = reading.first(

@@ -42,6 +42,19 @@ KERNEL_SPREAD = pa.schema(
     ]
 )
 
+#: One row a figure: what it is, over the ranks that have it. The unit is in the name of the metric.
+FIGURES_BETWEEN_RANKS = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("label", pa.string()),
+        ("n_ranks", pa.int32()),
+        ("min_value", pa.float64()),
+        ("median_value", pa.float64()),
+        ("max_value", pa.float64()),
+        ("max_rank", pa.int32()),
+    ]
+)
+
 #: One row a rank: floating-point operations `of` a step (stated by r1.x) or of recorded matrix products.
 FLOPS = pa.schema(
     [

@@ -165,6 +165,7 @@ class HostCollection:
                 intake=self._intake,
                 findings=self._findings,
                 caps=self._caps,
+                watch=self._shared.watch,
             )
             if not await self._is_brought_by_another(selection):
                 await self._fetch_missing(rounds, selection)
@@ -203,7 +204,9 @@ class HostCollection:
             async with self._shared.bounds.transfer() as slot:
                 try:
                     fitting = self._fitting(missing)
-                    self._budget.promise(sum(file.entry.needed_bytes for file in fitting))
+                    # How much columns are shows when they come: they ask for room then.
+                    n_bytes = 0 if self._options.columns else sum(file.entry.needed_bytes for file in fitting)
+                    self._budget.promise(n_bytes)
                     await rounds.fetch(fitting, slot)
                 finally:
                     self._budget.release()
@@ -241,7 +244,7 @@ class HostCollection:
             file = self._shared.journal.stored(
                 self._spec.server_id, source, entry, hash_again=self._options.verify
             )
-            if file is None:
+            if file is None or (file.reduced_from_bytes is not None and not self._options.columns):
                 missing.append(placed)
             else:
                 present[entry.path] = file

@@ -16,10 +16,19 @@ from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, Incomi
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
+from cluster_reduce.form import SUFFIX
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
 
+_SUFFIX = SUFFIX.encode()
 _REPORT_EVERY_BYTES = 256 * 1024
+
+
+def as_columns(placed: PlacedFile, size_bytes: int) -> PlacedFile:
+    """Return what a file is when its columns come in its place."""
+    entry = placed.entry
+    reduced = RemoteEntry(entry.path, entry.kind, size_bytes, entry.mtime_ns)
+    return PlacedFile(reduced, placed.target + _SUFFIX, entry.size_bytes)
 
 
 class Intake:
@@ -71,6 +80,7 @@ class Intake:
             sha256=sha256,
             state="failed" if reason else "stored",
             reason=reason,
+            reduced_from_bytes=placed.reduced_from_bytes,
         )
 
     def begin(self, placed: PlacedFile) -> IncomingFile | None:
@@ -160,6 +170,13 @@ class Intake:
         self.forget(placed)
         self.failed[placed.entry.path] = self.described(placed, reason=reason)
 
+    def drop(self, placed: PlacedFile) -> None:
+        """Remove a file that was stored, as if it had never come."""
+        file = self.stored.get(placed.entry.path)
+        if file is not None:
+            self._writer.remove(file.path)
+        self.forget(placed)
+
     def received(self, n_bytes: int) -> None:
         """Tell the watcher about content, not too often."""
         self._unreported_bytes += n_bytes
@@ -213,17 +230,25 @@ class Intake:
             self.failed[entry.path] = self.described(placed, reason=str(error))
 
     def _note(self, placed: PlacedFile, sha256: str) -> None:
-        """Note a file that now has its final name."""
+        """Note a file that now has its final name; an earlier one in the other form goes."""
         file = self.described(placed, sha256)
+        is_reduced = placed.reduced_from_bytes is not None
+        other = file.path.removesuffix(SUFFIX) if is_reduced else file.path + SUFFIX
+        if other in self._journal.paths_of(self._server_id, file.source):
+            self._writer.remove(other)
         self._journal.record(self._server_id, file)
         self.stored[placed.entry.path] = file
         self._unannounced.append(file)
 
 
 class TarIntake:
-    """Hands the files of one tar stream to an intake; `close` belongs at its end, however it ends."""
+    """Hands the files of one tar stream to an intake; `close` belongs at its end, however it ends.
 
-    def __init__(self, files: Iterable[PlacedFile], intake: Intake) -> None:
+    With `takes_columns` each file may come as columns, too.
+    """
+
+    def __init__(self, files: Iterable[PlacedFile], intake: Intake, *, takes_columns: bool = False) -> None:
+        self._takes_columns = takes_columns
         self._files = {file.entry.path: file for file in files}
         self._intake = intake
         self._placed: PlacedFile | None = None
@@ -232,16 +257,20 @@ class TarIntake:
 
     def whole_file(self, name: bytes, content: memoryview) -> None:
         """Keep the file."""
-        self._intake.take(self._wanted(name), content)
+        self._intake.take(self._wanted(name, len(content)), content)
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """Open the file; a name that this machine cannot hold is read past."""
-        self._placed = self._wanted(name)
+        self._placed = self._wanted(name, size_bytes)
         self._incoming = self._intake.begin(self._placed)
         self._is_as_listed = size_bytes == self._placed.entry.size_bytes
 
-    def _wanted(self, name: bytes) -> PlacedFile:
+    def _wanted(self, name: bytes, size_bytes: int) -> PlacedFile:
+        """Return the file of that name; one of columns with the size that it turns out to have."""
         placed = self._files.get(name)
+        if placed is None and self._takes_columns and name.endswith(_SUFFIX):
+            whole = self._files.get(name.removesuffix(_SUFFIX))
+            placed = None if whole is None else as_columns(whole, size_bytes)
         if placed is None:
             raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
         return placed

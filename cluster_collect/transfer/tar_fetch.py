@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, RemoteFailureError
@@ -14,18 +14,18 @@ from cluster_collect.transfer.intake import Intake, TarIntake
 from cluster_collect.transports.protocol import RunningCommand
 
 #: An archive ends with zero blocks up to this size: with a blocking factor of 128 it is filled up to 64 KiB.
-_MAX_ARCHIVE_PADDING = 128 * 1024
+MAX_ARCHIVE_PADDING = 128 * 1024
 #: Headers, long names and the listing may take this much more than the files themselves.
 _OVERHEAD_BYTES_PER_ENTRY = 16 * 1024
 _SLACK_BYTES = 128 << 20
 
 
-class _ArchiveStream:
-    """The unpacked stream: archive and trailer; bounded as a whole."""
+class ArchiveStream:
+    """The unpacked stream: archive and trailer; bounded as a whole by the announced sizes in `requested`."""
 
-    def __init__(self, files: Sequence[PlacedFile], sink: TarIntake, trailer: Trailer) -> None:
-        requested = {file.entry.path: file.entry.size_bytes for file in files}
-        self._left_bytes = 2 * sum(requested.values()) + _OVERHEAD_BYTES_PER_ENTRY * len(files) + _SLACK_BYTES
+    def __init__(self, requested: Mapping[bytes, int], sink: TarIntake, trailer: Trailer) -> None:
+        overhead_bytes = _OVERHEAD_BYTES_PER_ENTRY * len(requested) + _SLACK_BYTES
+        self._left_bytes = 2 * sum(requested.values()) + overhead_bytes
         self._parser = TarParser(requested, sink)
         self._trailer = trailer
 
@@ -54,8 +54,10 @@ async def fetch_by_tar(
         source.profiler_root, names, source.codec, source.niceness, source.follow, source.pattern
     )
     sink = TarIntake(files, intake)
-    trailer = Trailer(program.marker, source.max_entries, _MAX_ARCHIVE_PADDING)
-    stream = _ArchiveStream(files, sink, trailer)
+    known = {placed.entry.path: placed.entry for placed in files}
+    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
+    requested = {file.entry.path: file.entry.size_bytes for file in files}
+    stream = ArchiveStream(requested, sink, trailer)
     try:
         result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)
     except HostileDataError:

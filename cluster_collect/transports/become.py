@@ -7,6 +7,7 @@ No password is ever given. SFTP has no such way: files are then read by commands
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from cluster_collect.faults import BecomeError, NoShellError
 from cluster_collect.spec import HostSpec
@@ -48,6 +49,10 @@ class BecomingDialer:
     async def dial(self, spec: HostSpec) -> HostConnection:
         """Connect and log in; what may be done with sudo shows at the first command."""
         return _Connection(await self._dialer.dial(spec), spec)
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        """Return those of the dialer below."""
+        return self._dialer.names(spec)
 
     async def close(self) -> None:
         """The dialer below is closed by who made it."""

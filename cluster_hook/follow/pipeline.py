@@ -249,7 +249,12 @@ def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
     write_text_whole(path, plan.inventory)
     what = [argument for one in options.what for argument in ("--what", one)]
     return run_command(
-        our_command("cluster_collect", "--inventory", str(path), "--output", str(plan.run), *what),
+        our_command(
+            "cluster_collect",
+            *("--inventory", str(path), "--output", str(plan.run), *what),
+            # It alone knows what the configuration of ssh calls the hosts.
+            *([] if options.shows_addresses else ["--hide-addresses"]),
+        ),
         name="cluster-collect",
         deadline_s=options.deadline_s,
         capture=True,

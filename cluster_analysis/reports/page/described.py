@@ -11,6 +11,7 @@ from cluster_analysis.result import AnalysisResult
 
 _MAX_ROWS = 40
 _MAX_TEXT = 60
+_LARGE = 1000.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ def _text(value: object) -> str:
 
 def _number(value: object) -> str:
     return "–" if value is None else f"{value:,}"
+
+
+def _digits(value: object) -> str:
+    """Write a number whose size nobody knows beforehand: whole where it is large."""
+    return f"{value:,.0f}" if isinstance(value, float) and abs(value) >= _LARGE else f"{value:.4g}"
 
 
 def _scaled(factor: float, digits: int) -> Callable[[object], str]:
@@ -143,6 +149,18 @@ _TABLES: Mapping[str, tuple[str, Mapping[str, tuple[str, Callable[[object], str]
             "interval_us": ("described.interval", _ms),
             "forward_backward_us": ("described.fpbp", _ms),
             "tail_us": ("described.tail", _ms),
+        },
+    ),
+    "figures_between_ranks": (
+        "described.figures",
+        {
+            "metric": ("described.metric", _text),
+            "label": ("described.label", _text),
+            "n_ranks": ("described.ranks", _number),
+            "min_value": ("described.min", _digits),
+            "median_value": ("described.median", _digits),
+            "max_value": ("described.max", _digits),
+            "max_rank": ("described.most", _text),
         },
     ),
     "apis": (

@@ -20,11 +20,11 @@ from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.sources.text.link_samples import sampled_links
 from cluster_analysis.sources.text.matrix_json import describe_links
-from cluster_analysis.sources.text.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.tables import schema
 
 _STEP_COLUMNS = {
@@ -281,7 +281,7 @@ def _read_packets(
         np.array(steps, np.int64),
         numbers.encoded(groups),
         np.array(transports, np.int64),
-        sizes,
+        pc.dictionary_encode(pa.array(sizes, pa.string())),
         np.array(figures, np.float64),
     )
     return packet_sums(rank, entries, remark)

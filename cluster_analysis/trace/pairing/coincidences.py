@@ -118,12 +118,10 @@ def _between(
 ) -> tuple[IntArray, IntArray, FloatArray, Clocks] | None:
     """Votes for messages from stage s to stage t, and what says so."""
     family = sample.family
-    sources = np.flatnonzero((family.stage == s) & (family.kind != RECEIVE))
-    targets = np.flatnonzero((family.stage == t) & (family.kind != SEND))
-    sources, targets = sources[allowed[sources, t]], targets[allowed[targets, s]]
+    sources, targets = _talking(family, s, t, allowed)
     if not len(sources) or not len(targets):
         return None
-    ended = _meeting(sample, sample.end_us, sources, targets)
+    ended = _meeting(sample, sample.end_us, sources, targets, _talking(family, t, s, allowed))
     # What sends may go on waiting for something else that it receives: then its begin tells, not its end.
     begun = None
     if (family.kind[sources] == BATCH).any():
@@ -154,24 +152,45 @@ def _between(
     return sources[i], targets[j], weight[i, j], Clocks(ended, begun)
 
 
+def _talking(family: Family, s: int, t: int, allowed: BoolArray) -> tuple[IntArray, IntArray]:
+    """Slots of stage s that may send to stage t, and those of t that may receive from it."""
+    sources = np.flatnonzero((family.stage == s) & (family.kind != RECEIVE))
+    targets = np.flatnonzero((family.stage == t) & (family.kind != SEND))
+    return sources[allowed[sources, t]], targets[allowed[targets, s]]
+
+
 def _meeting(
-    sample: Sample, since_us: FloatArray, sources: IntArray, targets: IntArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """How long after its source's end, or begin, a target usually ends, and give or take what, by group."""
+    sample: Sample, since_us: FloatArray, sources: IntArray, targets: IntArray,
+    back: tuple[IntArray, IntArray] | None = None,
+) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
+    """How long after its source's end, or begin, a target usually ends, and give or take what, by group.
+
+    Two clocks have one shift: `back`, the slots that talk the other way, must show the same one.
+    """
     apart = sample.end_us[:, None, targets] - since_us[:, sources, None]
+    other = np.empty((len(apart), 0, 0))
+    if back is not None and len(back[0]) and len(back[1]):
+        other = since_us[:, back[0], None] - sample.end_us[:, None, back[1]]
     shift, tolerance = np.full(len(apart), np.nan), np.full(len(apart), np.nan)
     together = np.flatnonzero(sample.is_connected)
     lots = [together] if len(together) else []
     lots += [np.array([one]) for one in np.flatnonzero(~sample.is_connected)]
     for lot in lots:
-        peak = _peak(apart[lot], is_connected=bool(sample.is_connected[lot[0]]))
+        is_connected = bool(sample.is_connected[lot[0]])
+        own = apart[lot].ravel()
+        peak = _peak(np.r_[own, other[lot].ravel()], is_connected=is_connected)
+        if peak is not None and other.size:
+            # What a message takes is not the same both ways.
+            with np.errstate(invalid="ignore"):
+                near = own[np.abs(own - peak[0]) <= WIDTHS_US[-1]]
+            peak = _peak(near, is_connected=False) or peak
         if peak is not None:
             shift[lot], tolerance[lot] = peak
     return None if np.isnan(shift).all() else (shift, tolerance)
 
 
 def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | None:
-    """Where differences (groups, sources, targets) lie closest together, and how close; None: nowhere."""
+    """Where differences lie closest together, and how close; None: nowhere."""
     values = apart[np.isfinite(apart)]
     if is_connected:
         values = values[np.abs(values) <= CONNECTED_US]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -26,6 +27,9 @@ class Host:
     result: CommandResult
     called: list[str] = field(default_factory=list)
     errors: bytes = b""
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        return {}
 
     async def dial(self, spec: HostSpec) -> Host:
         return self

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark, left_out
@@ -29,14 +27,14 @@ class PacketEntries:
         steps: the operator's step.
         groups: its communication group (dictionary).
         transports: index into TRANSPORTS.
-        sizes: packet size in MB, as text.
+        sizes: packet size in MB, as text (dictionary).
         figures: number of packets and their time in ms, (n, 2).
     """
 
     steps: npt.NDArray[np.int64]
     groups: pa.DictionaryArray
-    transports: npt.NDArray[np.int64]
-    sizes: Sequence[str]
+    transports: npt.NDArray[np.integer]
+    sizes: pa.DictionaryArray
     figures: npt.NDArray[np.float64]
 
 
@@ -45,7 +43,7 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
 
     The sums are exact, so the order of the entries makes no difference.
     """
-    if not entries.sizes:
+    if not len(entries.sizes):
         return schema.empty(schema.PACKETS)
     steps, step_places = np.unique(entries.steps, return_inverse=True)
     names, group_places = _groups(entries.groups)
@@ -85,9 +83,8 @@ def _groups(groups: pa.DictionaryArray) -> tuple[list[str], npt.NDArray[np.int64
     return [known[at] for at in order], np.argsort(order)[groups.indices.to_numpy()]
 
 
-def _sizes(texts: Sequence[str]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _sizes(encoded: pa.DictionaryArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return the distinct sizes, sorted, NaN last for what is no number, and each text's place among them."""
-    encoded = pc.dictionary_encode(pa.array(texts, pa.string()))
     # One number can be written in two ways.
     numeric, _ = numbers.to_float64(encoded.dictionary)
     known, places = np.unique(numeric.to_numpy(zero_copy_only=False), return_inverse=True)

@@ -1,0 +1,32 @@
+"""Two clocks have one shift, whichever way the messages go."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.trace.pairing.coincidences import Sample, votes_of
+from cluster_analysis.trace.pairing.slots import RECEIVE, SEND, Family
+
+_N = 12
+_EVERY_US = 30_000.0
+_LATE_US = 12_000.0
+
+
+def test_the_shift_of_two_clocks_is_the_one_that_both_directions_show() -> None:
+    sends = np.arange(_N) * _EVERY_US
+    # Most messages from stage 0 are taken late, all by as much; those from stage 1 are waited for.
+    taken = sends + np.where(np.arange(_N) < 3, 0.0, _LATE_US)
+    answers = sends + 17_000.0 + np.random.default_rng(5).uniform(0.0, 5_000.0, _N)
+    end = np.concatenate([sends, answers, taken, answers])[None]
+    start = end - np.concatenate(
+        [np.full(_N, 50.0), np.full(_N, 9_000.0), np.full(_N, 60.0), np.full(_N, 50.0)]
+    )
+    kind = np.repeat([SEND, RECEIVE, RECEIVE, SEND], _N)
+    stage = np.repeat([0, 0, 1, 1], _N)
+    family = Family(np.arange(4 * _N)[None], stage, kind, np.array([[0, 1]]))
+    sample = Sample(family, start, end, np.array([False]))
+    clocks = votes_of(sample, np.ones((4 * _N, 2), bool)).clocks
+    for pair in ((0, 1), (1, 0)):
+        ended = clocks[pair].ended
+        assert ended is not None
+        assert abs(ended[0][0]) < 100.0
