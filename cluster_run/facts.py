@@ -80,6 +80,7 @@ FindingFact = Literal[
     "cost_is_bound",
     "cost_not_replayable",
     "cost_not_explained",
+    "late_even_so",
     "hidden",
     "could_be_covered",
 ]
