@@ -96,6 +96,7 @@ NoteFact = Literal[
     "costly_moments",
     "costly_unexplained",
     "waits_for_absent",
+    "long_pause",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",

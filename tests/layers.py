@@ -183,7 +183,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.telling": (
             "cluster_analysis.findings_json cluster_analysis.reports cluster_analysis.result "
-            "cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
         "cluster_hook.follow": (
             "cluster_hook.telling cluster_analysis.discovery cluster_analysis.engine.clusters "

@@ -143,6 +143,7 @@ def _payload(
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
         "wait_groups": per_rank.wait_groups,
         "kernel_kinds": per_rank.kernel_kinds,
+        "memory_components": per_rank.memory_components,
         "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
         "words": {
