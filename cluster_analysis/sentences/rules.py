@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact
-from cluster_run.rule_names import RuleName
+from cluster_run.findings import RuleName
 
 #: Of each rule what it says and what to do. `{ranks}` are those it holds for, `{value}` the largest of them.
 RULES: Mapping[RuleName, tuple[Template, Template]] = {
