@@ -80,10 +80,32 @@ FindingFact = Literal[
     "cost_is_bound",
     "cost_not_replayable",
     "cost_not_explained",
+    "late_even_so",
     "hidden",
     "could_be_covered",
 ]
 #: What could not be judged, and why.
+#: Rules of the advice; `rule_holds` is the fact that one does.
+RuleName = Literal[
+    "ai_cpu",
+    "format_changes",
+    "compiled_at_run_time",
+    "changing_shapes",
+    "bound_operators",
+    "byte_alignment",
+    "clock",
+    "memory_beside_peers",
+    "memory_full",
+    "input_queue",
+    "sent_again",
+    "queue_empty",
+    "next_empty",
+    "cpu_busy",
+    "late_launches",
+    "other_environment",
+    "blocking_launch",
+    "log_level",
+]
 NoteFact = Literal[
     "no_step_times",
     "steps_as_a_whole",
@@ -241,45 +263,8 @@ AdviceKind = Literal[
 RefusalKind = Literal[
     "laid_out_differently", "other_number_of_ranks", "first_without_steps", "second_without_steps"
 ]
-#: Parts of files that are left out one by one.
-Part = Literal[
-    "cell",
-    "duration",
-    "entry",
-    "event",
-    "line",
-    "link",
-    "link_end",
-    "name",
-    "operator",
-    "packet_size",
-    "row",
-    "start_time",
-    "step",
-    "task",
-    "value",
-]
-#: Why they are.
-LeftOutReason = Literal[
-    "no_number",
-    "no_number_in_column",
-    "below_0",
-    "no_time",
-    "no_start",
-    "in_no_step",
-    "no_step_number",
-    "no_step_number_but",
-    "not_source_destination",
-    "other_number_of_cells",
-    "not_readable",
-    "not_sum_of_parts",
-    "step_repeated",
-    "shared_name",
-    "no_rank",
-    "no_such_rank",
-]
 
-FactKind = FindingFact | NoteFact | ReasonKind | RefusalKind
+FactKind = FindingFact | Literal["rule_holds"] | NoteFact | ReasonKind | RefusalKind
 #: A number, a name, or several of them. The unit of a number is in its name (`_us`, `_bytes`, `_share`).
 Value = bool | int | float | str | None | tuple["Value", ...]
 

@@ -138,7 +138,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
         "cluster_analysis.describe": (
-            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.trace.calls cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
@@ -149,7 +150,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
-            "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+            "cluster_analysis.result cluster_analysis.sentences cluster_analysis.trace.calls "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports.timeline": (
             "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "

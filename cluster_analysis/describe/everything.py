@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from cluster_analysis.describe import places
 from cluster_analysis.describe.communication import by_group_and_type
 from cluster_analysis.describe.figures import figures_between_ranks
 from cluster_analysis.describe.kernels import between_ranks, flops_of_ranks
@@ -29,5 +30,11 @@ def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, p
         "flops": flops_of_ranks(tables["kernels"], tables["counters"]),
         "memory_peaks": peaks(tables["memory"], tables["counters"], topology),
         "stages": by_stage(tables["steps"], topology),
+    }
+    made |= {
+        "devices": places.devices({**tables, **made}, topology),
+        "groups": places.groups(topology),
+        "packet_sizes": places.packet_sizes(tables["packets"]),
+        "host_times": places.host_times(tables["counters"]),
     }
     return {**made, "advice": advice({**tables, **made})}
