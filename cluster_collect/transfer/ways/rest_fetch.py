@@ -42,7 +42,7 @@ async def fetch_rest(
 ) -> RemoteEntry | None:
     """Fetch what `intake` lacks of a file; return how the host lists it afterwards.
 
-    None when it could not be gone on with: what was here is removed then, and the file has to begin
+    None when it could not be resumed: what was here is removed then, and the file has to begin
     anew. `shell` is that of `stream_from`.
 
     Raises:
