@@ -75,6 +75,7 @@ FindingFact = Literal[
     "devices_idle",
     "host_alone_late",
     "host_alone_idle",
+    "host_alone_slow",
     "small_operators",
     # What is to be known of the cost.
     "cost_is_bound",
