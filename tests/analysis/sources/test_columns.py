@@ -281,7 +281,7 @@ def test_all_files_of_a_simulated_rank_have_columns_that_give_the_same(
     raw = discover(tmp_path / "run")
     before = {source.rank: read_rank(source) for source in raw.sources}
     for source in raw.sources:
-        for role in {"communication", "matrix", "analysis_db", "communication_db", "profiler_db"}:
+        for role in ("communication", "matrix", "analysis_db", "communication_db", "profiler_db"):
             if role in source.files:
                 assert as_columns(Path(source.files[role])), (role, source.rank)
     reduced = discover(tmp_path / "run")
