@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cluster_analysis.lean_imports import keep_data_sets_out, keep_pandas_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
-from cluster_run.command_line import exit_codes_help, positive_number
+from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.ids import Rank, Step, parse_number_ranges
 from cluster_run.interruption import interruptible
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cluster_analysis.result import AnalysisResult, Shown
     from cluster_analysis.sentences.phrase import Language
 
-#: Where the environment says the language, the first one that is set.
-_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 _WHAT_IS_LEFT = "the older output is as it was"
 _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
@@ -125,14 +123,12 @@ def _shown(language: str | None) -> Shown:
 
 def _language(wanted: str | None) -> Language:
     """Return the language asked for, else that of the environment, as far as stdout can write it."""
-    if wanted is not None:
-        return "zh" if wanted == "zh" else "en"
-    named = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "")
-    try:
-        "慢卡".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return "en"
-    return "zh" if named.startswith("zh") else "en"
+    if wanted is None:
+        try:
+            "慢卡".encode(sys.stdout.encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            return "en"
+    return language_of(wanted)
 
 
 def _say_where(options: AnalyseOptions, written: Written) -> None:

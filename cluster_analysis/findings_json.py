@@ -107,6 +107,7 @@ def _finding(plain: dict[str, Any]) -> Finding:
         "links": tuple(Link(**one) for one in parts["links"]),
         "evidence": tuple(Evidence(**one) for one in parts["evidence"]),
         "facts": tuple(fact_of(one) for one in parts["facts"]),
+        "advice": tuple(fact_of(one) for one in parts.get("advice", ())),
         "chain": tuple(Wait(**one) for one in parts["chain"]),
         "places": tuple(Place(**one) for one in parts.get("places", ())),
     }
@@ -157,7 +158,7 @@ def _plain(document: FindingsDocument) -> dict[str, Any]:
 
 
 def _plain_finding(finding: Finding) -> dict[str, Any]:
-    facts = {"facts": [one.plain() for one in finding.facts]}
+    facts = {name: [one.plain() for one in getattr(finding, name)] for name in ("facts", "advice")}
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
     return {**asdict(finding), **facts, **said}
 

@@ -159,7 +159,7 @@ def _smallest(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
 
 def _compressed(values: Sequence[int]) -> tuple[bytes, int]:
     folded = array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", values)])
-    n_planes = (max(folded).bit_length() + 7) // 8 if folded else 0
+    n_planes = max(1, (max(folded).bit_length() + 7) // 8) if folded else 1
     return zlib.compress(_planes(_little(folded), n_planes), _LEVEL), n_planes
 
 
@@ -176,9 +176,9 @@ def _little(values: array[int]) -> array[int]:
 
 def _as_decimals(values: Sequence[float | None]) -> tuple[int, list[int]] | None:
     """Return how many decimals numbers have, and the whole ones; None where that would not be exact."""
-    if not all(value is not None and math.isfinite(value) for value in values):
+    given = [value for value in values if value is not None and -_MAX_EXACT <= value <= _MAX_EXACT]
+    if len(given) < len(values):
         return None
-    given = [value for value in values if value is not None]
     for n_decimals in range(_MOST_DECIMALS + 1):
         scale = 10**n_decimals
         if all(round(value * scale) / scale == value for value in given[:_N_TRIED]):

@@ -22,6 +22,7 @@ FindingFact = Literal[
     "matrix_kernels",
     "vector_kernels",
     "some_kernels",
+    "clock_below_peers",
     "moment_or_fault",
     # Parts of the network, by the times of links.
     "link_one_way",
@@ -51,6 +52,7 @@ FindingFact = Literal[
     "transfer_took_long",
     "more_links",
     "packets_lost",
+    "sent_again",
     "stood_still_together",
     "host_link_stopped",
     # Pauses.
@@ -82,6 +84,27 @@ FindingFact = Literal[
     "could_be_covered",
 ]
 #: What could not be judged, and why.
+#: Rules of the advice; `rule_holds` is the fact that one does.
+RuleName = Literal[
+    "ai_cpu",
+    "format_changes",
+    "compiled_at_run_time",
+    "changing_shapes",
+    "bound_operators",
+    "byte_alignment",
+    "clock",
+    "memory_beside_peers",
+    "memory_full",
+    "input_queue",
+    "sent_again",
+    "queue_empty",
+    "next_empty",
+    "cpu_busy",
+    "late_launches",
+    "other_environment",
+    "blocking_launch",
+    "log_level",
+]
 NoteFact = Literal[
     "no_step_times",
     "steps_as_a_whole",
@@ -94,6 +117,7 @@ NoteFact = Literal[
     "costly_moments",
     "costly_unexplained",
     "waits_for_absent",
+    "long_pause",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",
@@ -276,7 +300,7 @@ LeftOutReason = Literal[
     "no_such_rank",
 ]
 
-FactKind = FindingFact | NoteFact | ReasonKind | RefusalKind
+FactKind = FindingFact | Literal["rule_holds"] | NoteFact | ReasonKind | RefusalKind
 #: A number, a name, or several of them. The unit of a number is in its name (`_us`, `_bytes`, `_share`).
 Value = bool | int | float | str | None | tuple["Value", ...]
 

@@ -122,6 +122,8 @@ class Finding:
     cost_high_ms: float | None = None
     #: The ranks that it names, then both ends of its links.
     places: tuple[Place, ...] = ()
+    #: Facts `rule_holds`: rules of the advice that may be its reason.
+    advice: tuple[Fact, ...] = ()
 
     @property
     def is_alarm(self) -> bool:

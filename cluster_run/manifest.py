@@ -7,6 +7,7 @@ Schema history:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
@@ -24,7 +25,7 @@ FileState = Literal["stored", "unstable", "skipped", "failed"]
 HostState = Literal["complete", "partial", "failed"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # there may be hundreds of thousands
 class CollectedFile:
     """One file of one host. `path` is relative to the run directory, with `/` between its parts.
 
@@ -87,10 +88,18 @@ class Manifest:
 
 
 def manifest_to_json(manifest: Manifest) -> str:
-    """Return the manifest as JSON text, one line a file: there may be hundreds of thousands."""
+    """Return the manifest as JSON text, one line a file."""
+    return "".join(manifest_pieces(manifest))
+
+
+def manifest_pieces(manifest: Manifest) -> Iterator[str]:
+    """Yield the manifest as JSON text, host by host: all of it may be larger than what it is made of."""
     head = json.dumps({"schema": SCHEMA, **vars(manifest), "hosts": None}, indent=1)
-    hosts = ",\n".join(_host_to_json(host) for host in manifest.hosts)
-    return head.replace('"hosts": null', f'"hosts": [\n{hosts}\n ]') + "\n"
+    before, _, after = head.partition('"hosts": null')
+    yield before + '"hosts": [\n'
+    for number, host in enumerate(manifest.hosts):
+        yield (",\n" if number else "") + _host_to_json(host)
+    yield f"\n ]{after}\n"
 
 
 def file_to_json(file: CollectedFile) -> str:

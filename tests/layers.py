@@ -125,13 +125,17 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
+        "cluster_analysis.judge.reasons": (
+            f"cluster_analysis.judge.view cluster_analysis.judge.suspects {_JUDGED}"
+        ),
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
             f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
         "cluster_analysis.describe": (
-            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.trace.calls cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
@@ -142,7 +146,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
-            "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+            "cluster_analysis.result cluster_analysis.sentences cluster_analysis.trace.calls "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports.timeline": (
             "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "
@@ -176,7 +181,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.telling": (
             "cluster_analysis.findings_json cluster_analysis.reports cluster_analysis.result "
-            "cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
         "cluster_hook.follow": (
             "cluster_hook.telling cluster_analysis.discovery cluster_analysis.engine.clusters "

@@ -34,10 +34,9 @@ PLACEHOLDERS = {
 PATTERNS = (
     ascend._INFO,
     ascend._DATABASE,
-    ascend._QUEUES,
-    ascend._QUEUES_SUMMARY,
+    *ascend.INPUT_PIPELINE.values(),
     *legacy.FILES.values(),
-    *(pattern for _, pattern in prof._FILES.values()),
+    *(pattern for _, pattern in prof.FILES.values()),
     timelines.NAME,
 )
 FIXED = {
@@ -80,7 +79,7 @@ def test_every_file_with_a_fixed_name_is_in_the_document(text: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    [*legacy.FILES.values(), ascend._INFO, ascend._DATABASE, ascend._QUEUES],
+    [*legacy.FILES.values(), ascend._INFO, ascend._DATABASE, *ascend.INPUT_PIPELINE.values()],
     ids=lambda one: one.pattern,
 )
 def test_every_family_of_files_is_in_the_document(text: str, pattern: re.Pattern[str]) -> None:

@@ -23,7 +23,8 @@ from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 _ANALYZE, _EXPORT = "analyze", "mindstudio_profiler_output"
-_FILES = {
+#: Of each role the directory below PROF_*, and the file's name.
+FILES = {
     "communication": (_ANALYZE, re.compile(r"^communication\.json$")),
     "matrix": (_ANALYZE, re.compile(r"^communication_matrix\.json$")),
     "communication_db": (_ANALYZE, re.compile(r"^communication_analyzer\.db$")),
@@ -95,7 +96,7 @@ def inspect_prof(
 
 def _files(directory: Path) -> dict[str, Path]:
     files = {}
-    for role, (below, pattern) in _FILES.items():
+    for role, (below, pattern) in FILES.items():
         folder = directory / below if below else directory
         matches = (
             sorted(path for path in folder.glob("*") if pattern.match(path.name)) if folder.is_dir() else []

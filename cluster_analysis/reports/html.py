@@ -26,6 +26,7 @@ from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
+from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
@@ -63,7 +64,7 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.")
+_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.", "picture.")
 
 
 def files(given: Reported) -> Iterator[tuple[str, bytes]]:
@@ -88,6 +89,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
+    environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
     environment.globals.update(reason=reason, advice=advice, changes=changes)
     environment.globals.update(
@@ -143,6 +145,7 @@ def _payload(
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
         "wait_groups": per_rank.wait_groups,
         "kernel_kinds": per_rank.kernel_kinds,
+        "memory_components": per_rank.memory_components,
         "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
         "words": {

@@ -12,6 +12,10 @@ SHORT_SHARE = 0.6
 #: A rise over all steps is a trend from so many standard errors on.
 TREND_SIGMAS = 6.0
 
+# Clocks.
+#: A clock so many standard deviations of its peers' below theirs is no chance.
+CLOCK_SIGMAS = 3.0
+
 # Kernels.
 #: Kinds of kernels below this share of a device's computing explain nothing.
 SMALL_SHARE = 0.02

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
@@ -32,13 +33,19 @@ class HostSource:
 class Trailer:
     """What follows the content: padding, a marker, the sender's status, and a listing.
 
-    At most `max_padding` bytes may stand before the marker.
+    At most `max_padding` bytes may stand before the marker; `known` is that of the listing.
     """
 
-    def __init__(self, marker: bytes, max_entries: int, max_padding: int) -> None:
+    def __init__(
+        self,
+        marker: bytes,
+        max_entries: int,
+        max_padding: int,
+        known: Mapping[bytes, RemoteEntry] | None = None,
+    ) -> None:
         self._marker = MarkerFilter(marker)
         self._left_padding = max_padding
-        self.listing = ListingReader(max_entries)
+        self.listing = ListingReader(max_entries, known=known)
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes behind the content."""

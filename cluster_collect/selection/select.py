@@ -47,7 +47,7 @@ class Tree:
     real_root: bytes = b""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlacedFile:
     """A wanted file. `target` is relative to the host's `profiler` directory.
 

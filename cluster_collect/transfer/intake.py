@@ -233,7 +233,9 @@ class Intake:
         """Note a file that now has its final name; an earlier one in the other form goes."""
         file = self.described(placed, sha256)
         is_reduced = placed.reduced_from_bytes is not None
-        self._writer.remove(file.path.removesuffix(SUFFIX) if is_reduced else file.path + SUFFIX)
+        other = file.path.removesuffix(SUFFIX) if is_reduced else file.path + SUFFIX
+        if other in self._journal.paths_of(self._server_id, file.source):
+            self._writer.remove(other)
         self._journal.record(self._server_id, file)
         self.stored[placed.entry.path] = file
         self._unannounced.append(file)

@@ -32,7 +32,6 @@ class Findings:
     survey: Survey | None = None
     files: list[CollectedFile] = field(default_factory=list)
     refused: tuple[Refused, ...] = ()
-    seen: set[str] = field(default_factory=set)
     unstable: set[bytes] = field(default_factory=set)
     wire_bytes: int = 0
     same_files_as: HostId | None = None
@@ -43,11 +42,15 @@ class Findings:
         """Whether all that was selected is in the run directory."""
         return self.error is None and all(file.state == "stored" for file in self.files)
 
+    @property
+    def seen(self) -> set[str]:
+        """The sources that the host listed."""
+        return set() if self.survey is None else {os.fsdecode(entry.path) for entry in self.survey.entries}
+
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""
         self.survey = survey
         self.refused = selection.refused
-        self.seen = {os.fsdecode(entry.path) for entry in survey.entries}
 
     def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
         """Note how each selected file fares, in the order of the selection."""

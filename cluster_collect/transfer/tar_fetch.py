@@ -54,7 +54,8 @@ async def fetch_by_tar(
         source.profiler_root, names, source.codec, source.niceness, source.follow, source.pattern
     )
     sink = TarIntake(files, intake)
-    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING)
+    known = {placed.entry.path: placed.entry for placed in files}
+    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     requested = {file.entry.path: file.entry.size_bytes for file in files}
     stream = ArchiveStream(requested, sink, trailer)
     try:

@@ -103,6 +103,7 @@ async def finish(running: RunningCommand, stdin: bytes, *, hold_input: bool = Fa
     """
     try:
         running.send(stdin)
+        del stdin  # the names of all files of a host: not to be kept until the last one has come
         if not hold_input:
             running.end_input()
         return await running.wait()

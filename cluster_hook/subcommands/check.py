@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cluster_hook.spool.check import check
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
+from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_run.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -32,13 +33,17 @@ def add_check(commands: Commands) -> None:
         action="store_true",
         help="submit a job of one second where nothing else tells whether the epilog runs",
     )
+    add_json(parser, "an answer")
     parser.set_defaults(run=_check)
 
 
 def _check(arguments: argparse.Namespace) -> ExitCode:
     states = set()
     for answer in check(Spool(arguments.spool), probes=arguments.probe):
-        print(answer.line, flush=True)
+        if arguments.json:
+            print_json("check", state=answer.state, text=answer.text, advice=answer.advice)
+        else:
+            print(answer.line, flush=True)
         states.add(answer.state)
     if "problem" in states:
         return ExitCode.FAILED

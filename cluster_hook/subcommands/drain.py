@@ -21,7 +21,9 @@ from cluster_hook.options import (
 )
 from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
 from cluster_hook.spool.spool import Spool
+from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
+from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, InputError
@@ -88,6 +90,7 @@ def add_drain(commands: Commands) -> None:
     add_analyse_arguments(parser)
     add_collect_arguments(parser)
     add_tell_arguments(parser)
+    add_json(parser, "a request")
     parser.set_defaults(run=_drain)
 
 
@@ -105,7 +108,11 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
     )
 
     def told(drained: Drained) -> None:
-        print(f"{drained.key} {drained.state}: {drained.text}", flush=True)
+        if arguments.json:
+            outcome = outcome_document(drained.outcome) if drained.outcome else None
+            print_json("request", key=drained.key, state=drained.state, text=drained.text, outcome=outcome)
+        else:
+            print(f"{drained.key} {drained.state}: {drained.text}", flush=True)
         if drained.outcome is not None:
             for trouble in tell(drained.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)

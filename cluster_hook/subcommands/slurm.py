@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from cluster_hook.options import (
 from cluster_hook.slurm.commands import check_submission
 from cluster_hook.slurm.post import find_jobs, follow_one, with_state
 from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
+from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
@@ -59,6 +61,7 @@ def add_slurm_submit(commands: Commands) -> None:
     parser.add_argument(
         "--parsable", action="store_true", help="print the number of the job and nothing else"
     )
+    add_json(parser, "a submission")
     add_analyse_arguments(parser)
     add_collect_arguments(parser)
     add_tell_arguments(parser)
@@ -85,7 +88,10 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
             arguments.post_nodes,
         ),
     )
-    print(submission.job if arguments.parsable else f"Submitted batch job {submission.job}")
+    if arguments.json:
+        print_json("submission", **asdict(submission))
+    else:
+        print(submission.job if arguments.parsable else f"Submitted batch job {submission.job}")
     if submission.trouble:
         print(
             f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
@@ -110,7 +116,7 @@ def add_slurm_post(commands: Commands) -> None:
     which.add_argument("--slurm-job", metavar="ID", help="the job's number")
     which.add_argument("--job-file", metavar="FILE", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON, one line a job")
+    add_json(parser, "a job: its outcome")
     add_analyse_arguments(parser)
     add_collect_arguments(parser)
     add_tell_arguments(parser)
@@ -137,6 +143,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
         outcome = follow_one(job, options)
         for trouble in tell(outcome, telling):
             print(f"cluster-hook: {trouble}", file=sys.stderr)
-        print(outcome_to_line(outcome) if arguments.json else outcome.line + "\n", end="", flush=True)
+        line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"
+        print(line, end="", flush=True)
         codes.append(outcome.code)
     return worst(*codes)

@@ -19,7 +19,9 @@ from cluster_hook.options import (
     seconds,
     tell_options,
 )
+from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import prune_metrics
+from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, UsageError
@@ -85,6 +87,7 @@ def add_sweep(commands: Commands) -> None:
     )
     add_analyse_arguments(parser)
     add_tell_arguments(parser)
+    add_json(parser, "a job")
     parser.set_defaults(run=_sweep, deadline=_JOB_DEADLINE_S)
 
 
@@ -110,7 +113,11 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
     )
 
     def told(swept: Swept) -> None:
-        print(f"{swept.job} {swept.state}: {swept.text}", flush=True)
+        if arguments.json:
+            outcome = outcome_document(swept.outcome) if swept.outcome else None
+            print_json("swept", job=swept.job, state=swept.state, text=swept.text, outcome=outcome)
+        else:
+            print(f"{swept.job} {swept.state}: {swept.text}", flush=True)
         if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
             for trouble in tell(swept.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)

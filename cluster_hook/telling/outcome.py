@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from cluster_analysis.sentences.phrase import Language
+from cluster_hook.telling.sentences import say
 from cluster_hook.telling.verdict import FindingLine, Verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
 from cluster_run.host_names import HostNames
@@ -44,13 +46,22 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The outcome in one line, for the job's log."""
+        """The outcome in one line, for programs and administrators."""
+        return self.told("en")
+
+    def told(self, language: Language) -> str:
+        """Return the outcome in one line, for the job's log and for messages."""
         name = f" {self.job_name}" if self.job_name else ""
         ended = f" ({self.job_state})" if self.job_state else ""
-        said = self.verdict.headline if self.verdict is not None else _without_verdict(self)
-        missing = f" Not all was collected: {self.reason}" if self.verdict is not None and self.reason else ""
-        where = f" See {self.results / REPORT_NAME}" if self.verdict is not None and self.results else ""
-        return one_line(f"job {self.job}{name}{ended}: {said}{missing}{where}")
+        missing = where = ""
+        if self.verdict is None:
+            said = _without_verdict(self, language)
+        else:
+            said = self.verdict.headline(language)
+            missing = say("missing", language, reason=self.reason) if self.reason else ""
+            where = say("where", language, path=self.results / REPORT_NAME) if self.results else ""
+        job = f"{self.job}{name}{ended}"
+        return one_line(say("job", language, job=job, said=said, missing=missing, where=where))
 
 
 def one_line(text: str) -> str:
@@ -58,8 +69,10 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-def _without_verdict(outcome: Outcome) -> str:
-    return f"not analysed: {outcome.reason}" if outcome.state == "failed" else outcome.reason
+def _without_verdict(outcome: Outcome, language: Language) -> str:
+    if outcome.state == "failed":
+        return say("not_analysed", language, reason=outcome.reason)
+    return outcome.reason
 
 
 def outcome_document(outcome: Outcome) -> Mapping[str, object]:
@@ -119,15 +132,21 @@ def without_names(outcome: Outcome, names: HostNames) -> Outcome:
     """Return the outcome with the hosts' numbers in place of their names, in all its sentences."""
     verdict = outcome.verdict
     if verdict is not None:
-        findings = tuple(replace(one, summary=names.hidden(one.summary)) for one in verdict.findings)
-        problems = tuple(map(names.hidden, verdict.problems))
-        verdict = replace(verdict, findings=findings, problems=problems)
+        findings = tuple(
+            replace(one, summary=names.hidden(one.summary), summary_zh=names.hidden(one.summary_zh))
+            for one in verdict.findings
+        )
+        problems, problems_zh = (
+            tuple(map(names.hidden, told)) for told in (verdict.problems, verdict.problems_zh)
+        )
+        verdict = replace(verdict, findings=findings, problems=problems, problems_zh=problems_zh)
     return replace(outcome, reason=names.hidden(outcome.reason), verdict=verdict)
 
 
 def _verdict(document: dict[str, Any]) -> Verdict:
     findings = tuple(
-        FindingLine(**{**finding, "places": tuple(finding.get("places", ()))})
+        FindingLine(**{**finding, **{name: tuple(finding.get(name, ())) for name in ("places", "places_zh")}})
         for finding in document["findings"]
     )
-    return Verdict(**{**document, "findings": findings, "problems": tuple(document["problems"])})
+    told = {name: tuple(document.get(name, ())) for name in ("problems", "problems_zh")}
+    return Verdict(**{**document, **told, "findings": findings})

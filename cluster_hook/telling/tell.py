@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cluster_analysis.sentences.phrase import Language
 from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics
 from cluster_hook.telling.outcome import Outcome, outcome_document
 from cluster_hook.telling.webhook import Webhook, post
@@ -29,6 +30,7 @@ class TellOptions:
     webhook: Webhook | None = None
     prometheus_dir: Path | None = None
     keep_metrics_s: float = KEEP_S
+    language: Language = "en"
 
 
 def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
@@ -53,12 +55,12 @@ def tell(outcome: Outcome, options: TellOptions) -> tuple[str, ...]:
             troubles.append(str(error))
         prune_metrics(options.prometheus_dir)
     if options.webhook is not None and is_worth_telling(outcome, options.when):
-        trouble = post(options.webhook, message_text(outcome), outcome_document(outcome))
+        trouble = post(options.webhook, message_text(outcome, options.language), outcome_document(outcome))
         troubles += [f"job {outcome.job}: nobody was told: {trouble}"] if trouble else []
     return tuple(troubles)
 
 
-def message_text(outcome: Outcome) -> str:
+def message_text(outcome: Outcome, language: Language = "en") -> str:
     """Return the message for people: the one line, and the findings after the first."""
     further = outcome.verdict.faults[1:_N_TOLD_FINDINGS] if outcome.verdict is not None else ()
-    return "\n".join([outcome.line, *(f"• {finding.text}" for finding in further)])
+    return "\n".join([outcome.told(language), *(f"• {finding.text(language)}" for finding in further)])

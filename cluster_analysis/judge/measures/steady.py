@@ -7,6 +7,8 @@ is that of its device; what only the others show is its samples'.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 
@@ -69,4 +71,4 @@ def _chance(view: JobView) -> float:
         return float("inf")
     with np.errstate(divide="ignore", invalid="ignore"):
         series = np.log(view.computing_us) - group_medians(np.log(view.computing_us), view.role)
-    return float(np.nan_to_num(sigma(series - median(series, 1)[:, None]))) / n_steps**0.5
+    return float(np.nan_to_num(sigma(series - median(series, 1)[:, None]))) / math.sqrt(n_steps)

@@ -20,8 +20,6 @@ from cluster_reduce.form import SCHEMA
 from cluster_run.facts import fact
 
 _MAX_HEAD_BYTES = 16 << 20
-#: More rows than any file of a capture has; numbers of this many rows still fit the memory.
-_MAX_ROWS = 200_000_000
 _BYTES = 8
 _MAX_DECIMALS = 18
 
@@ -80,7 +78,8 @@ class ColumnsFile:
         self.tables = head.tables
         self._columns: dict[str, tuple[Column, bytes]] = {}
         for column in head.columns:
-            if not (0 <= column.n <= _MAX_ROWS and 0 <= column.n_bytes <= len(content) - begin):
+            # No row without a byte in the file that it was read from.
+            if not (0 <= column.n <= head.source_bytes and 0 <= column.n_bytes <= len(content) - begin):
                 raise _damaged(f"column {column.name[:40]!r}")
             self._columns[column.name] = (column, content[begin : begin + column.n_bytes])
             begin += column.n_bytes
@@ -199,7 +198,7 @@ class ColumnsFile:
         return np.cumsum(values) if column.is_delta else values
 
     def _unsigned(self, column: Column, content: bytes, n_planes: int) -> npt.NDArray[np.uint64]:
-        if not 0 <= n_planes <= _BYTES:
+        if not 1 <= n_planes <= _BYTES:
             raise _damaged(f"column {column.name[:40]!r}")
         planes = np.frombuffer(_unpacked(content, column.n * n_planes), np.uint8)
         octets = np.zeros((column.n, _BYTES), np.uint8)

@@ -10,8 +10,6 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
-_MAX_ROWS = 200_000_000
-
 
 class Levels:
     """The rows of a file.
@@ -25,14 +23,13 @@ class Levels:
         is_p2p: (n_rows,); whether a row was filed under `p2p`.
     """
 
-    def __init__(self, file: ColumnsFile, counts_name: str, steps: frozenset[int] | None) -> None:
+    def __init__(
+        self, file: ColumnsFile, counts_name: str, places_name: str, steps: frozenset[int] | None
+    ) -> None:
         counts, numbers, are_p2p = (file.ints(name) for name in (counts_name, "step", "is_p2p"))
-        if not len(counts) == len(numbers) == len(are_p2p) or (
-            len(counts) and (int(counts.min()) < 0 or int(counts.max()) > _MAX_ROWS)
-        ):
-            raise BadFileError(fact("not_of_form", detail="columns: levels"))
-        self.n_all = int(counts.sum())
-        if self.n_all > _MAX_ROWS:
+        self.n_all = len(file.ints(places_name))
+        are_counts = not len(counts) or 0 <= int(counts.min()) <= int(counts.max()) <= self.n_all
+        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts or counts.sum() != self.n_all:
             raise BadFileError(fact("not_of_form", detail="columns: levels"))
         wanted = np.ones(len(counts), bool) if steps is None else np.isin(numbers, sorted(steps))
         self.is_kept = np.repeat(wanted, counts)

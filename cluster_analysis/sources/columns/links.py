@@ -23,7 +23,7 @@ def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remar
         BadFileError: the columns are damaged.
     """
     file = ColumnsFile(path, "matrix")
-    levels = Levels(file, "n_links", steps)
+    levels = Levels(file, "n_links", "key.places", steps)
     if not levels.n_rows:
         return schema.empty(schema.LINKS)
     given = levels.kept(file.names("op_name"))

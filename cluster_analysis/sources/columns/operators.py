@@ -37,7 +37,7 @@ def read_operator_columns(
         BadFileError: the columns are damaged.
     """
     file = ColumnsFile(path, "communication")
-    levels = Levels(file, "n_operators", steps)
+    levels = Levels(file, "n_operators", "key.places", steps)
     collectives = _collectives(file, levels, rank, remark)
     return CommunicationTables(collectives, _packets(file, levels, collectives, rank, remark))
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.text.metadata_json import parse_metadata
@@ -211,34 +210,6 @@ def _payload(database: Database) -> str:
         return "NULL"
     is_count = "typeof(count) = 'integer' AND count > 0"
     return f"CASE WHEN {is_count} THEN count * CASE dataType {cases} END END"
-
-
-def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
-    """Return the clock of the AI cores, and operators that were sent again or went another way.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
-    found: list[Counter] = []
-    with open_database(path, remark) as database:
-        if database.has("AICORE_FREQ", "freq"):
-            row = database.rows("SELECT MIN(freq), AVG(freq), MAX(freq) FROM AICORE_FREQ WHERE freq > 0")[0]
-            labels = ("min", "mean", "max")
-            found += [
-                ("aicore_frequency_mhz", label, value) for label, value in zip(labels, row, strict=True)
-            ]
-        if database.has("PYTORCH_API", "startNs", "endNs", "name"):
-            span = "CAST(endNs AS INTEGER) - CAST(startNs AS INTEGER)"
-            (spent,) = database.rows(
-                f"SELECT TOTAL({span}) FROM PYTORCH_API JOIN STRING_IDS ON id = name WHERE value LIKE ?",
-                (f"{DATA_LOADER}%",),
-            )[0]
-            found.append(("data_loader_us", "", float(spent) / numbers.NS_PER_US))
-        for column in ("retry", "relay"):
-            if database.has(_OPERATOR, column):
-                (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
-                found.append((f"{column}_operators_count", "", float(number)))
-    return found
 
 
 def read_own_device(path: Path) -> int | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import places_of
-from cluster_analysis.tables import schema
+from cluster_analysis.tables import described, schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.facts import fact
 from cluster_run.findings import (
@@ -326,6 +326,7 @@ def _tables(job: Job, topology: Topology) -> dict[str, pa.Table]:
         "links": _links(job, topology, random),
         "matched": _matched(job, topology, random),
         "operators": _operators(job, random),
+        "memory_peaks": _memory_peaks(job),
     }
 
 
@@ -376,6 +377,22 @@ def _matched(job: Job, topology: Topology, random: np.random.Generator) -> pa.Ta
                 for column, value in zip(rows, values, strict=True):
                     rows[column].append(value)
     return _table(rows, schema.MATCHED)
+
+
+def _memory_peaks(job: Job) -> pa.Table:
+    """PTA of every rank; the slow rank holds 2 GB more than its peers."""
+    own = [(24.0 if rank == SLOW_RANK else 22.0) * 1e9 for rank in range(job.n_ranks)]
+    n = job.n_ranks
+    columns = {
+        "rank": list(range(n)),
+        "component": ["PTA"] * n,
+        "allocated_bytes": own,
+        "reserved_bytes": [one + 2e9 for one in own],
+        "active_bytes": own,
+        "capacity_bytes": [64e9] * n,
+        "peers_median_bytes": [24.0e9] * n,
+    }
+    return _table(columns, described.MEMORY_PEAKS)
 
 
 def _operators(job: Job, random: np.random.Generator) -> pa.Table:

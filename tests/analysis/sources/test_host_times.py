@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_analysis.sources.db.host_times import read_host_times
+from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.errors import unheard
 
 _BEGIN = 1_736_410_576_386_409_710

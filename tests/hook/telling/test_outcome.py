@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.findings_json import document_to_json
+from cluster_analysis.sentences.phrase import placeholders
 from cluster_hook.telling.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
+from cluster_hook.telling.sentences import SENTENCES
 from cluster_hook.telling.tell import TellWhen, is_worth_telling, message_text
 from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
+from tests.analysis.reports import builder
 
 _SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)
 _INFO = FindingLine("small_packets-0", "small_packets", "info", "Many small packets.", None, None)
@@ -129,7 +133,36 @@ def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     verdict = read_verdict(path)
     assert verdict.problems == ("host 1, rank 7, communication.json: truncated at byte 9",)
-    assert verdict.faults[0].text == "S."
+    assert verdict.faults[0].text() == "S."
+
+
+def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text(document_to_json(builder.degraded().document))
+    outcome = replace(an_outcome(read_verdict(path)), job_name="")
+
+    assert message_text(outcome, "zh").splitlines() == [
+        "作业 12 (FAILED)：性能劣化：卡 5（主机 1）计算比流水线阶段 0 的 15 个同类慢 22 %（每一步）"
+        "（每步 12.3 ms，占一步的 4.4%）。卡 5 = 主机 1 / 设备 5。另有 1 项发现。 见 /r/report.html",
+        "• 卡 2 与 10 之间的 RDMA 链路传输相同数据的时间比其他 31 条 RDMA 链路长 201 %（观测 40 次）。"
+        "也可能是卡 10 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分"
+        "（每步 4.1 ms，占一步的 1.5%）。卡 2 = 主机 1 / 设备 2；卡 10 = 主机 2 / 设备 2。",
+    ]
+    assert outcome_from_text(outcome_text(outcome)) == outcome
+
+
+def test_findings_without_facts_are_told_in_english_rather_than_not_at_all() -> None:
+    text = message_text(an_outcome(Verdict("degraded", 8, 8, (_SLOW,), ("host 1: unreachable",))), "zh")
+
+    assert text.startswith("作业 12 train (FAILED)：性能劣化：Rank 15 computes 22 % slower（每步 12.3 ms")
+    assert "1 个问题：host 1: unreachable。" in text
+
+
+@pytest.mark.parametrize("key", list(SENTENCES))
+def test_every_sentence_says_the_same_in_both_languages(key: str) -> None:
+    english, chinese = SENTENCES[key]
+
+    assert placeholders(english) == placeholders(chinese)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "cluster-findings/1"}'])

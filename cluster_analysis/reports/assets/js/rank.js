@@ -1,4 +1,4 @@
-// One rank: where it is, its times by step against its peers, its groups, who waits for it, its links and kernels.
+// One rank: where it is, its times by step against its peers, its groups, who waits for it, its links, kernels and memory.
 
 const MAX_ROWS = 8;
 
@@ -19,7 +19,7 @@ function rankPanel(run, id) {
     isMeasured ? el("section", {}, el("h3", {}, t("panel.bystep")),
       el("div", { class: "controls" }, el("label", { class: "choice" }, t("heat.metric"), metric), el("label", { class: "choice" }, t("ranks.step"), steps)),
       run.nBins > 1 ? holder : null, partsTable(run, rank, bin)) : el("p", { class: "empty" }, t("heat.missing")),
-    groupsPart(run, rank), linksPart(run, rank), kernelsPart(run, rank)],
+    groupsPart(run, rank), linksPart(run, rank), kernelsPart(run, rank), memoryPart(run, rank)],
     after: () => { if (isMeasured && run.nBins > 1) rankSteps(run, rank, metric.value, bin, holder); } };
 }
 
@@ -78,4 +78,17 @@ function kernelsPart(run, rank) {
 function besideKernel(run, rank, number) {
   const middle = median(run.peers(rank).map((one) => run.kernel(one, number)));
   return middle > 0 ? formatShare(run.kernel(rank, number) / middle - 1) : "–";
+}
+
+// Peaks by component; what its peers have stands beside what it holds.
+function memoryPart(run, rank) {
+  const of = (name) => run.columns[`memory.${name}`] ?? [], rows = [];
+  for (let i = 0; i < of("rank").length; i++) if (of("rank")[i] === rank) rows.push(i);
+  if (!rows.length) return null;
+  // What is reserved is what the device must hold; some files know only what is allocated of it.
+  const peak = (i) => (Number.isNaN(of("reserved")[i]) ? "allocated" : "reserved");
+  rows.sort((a, b) => zero(of(peak(b))[b]) - zero(of(peak(a))[a]));
+  const shown = (name, i) => (Number.isNaN(of(name)[i]) ? "–" : formatBytes(of(name)[i]));
+  return panelPart(t("panel.memory"), panelTable([t("panel.component"), t("panel.peak"), t("finding.medianline"), t("panel.capacity")],
+    rows.slice(0, MAX_ROWS).map((i) => [run.memoryComponents[of("component")[i]], shown(peak(i), i), ...["peers_median", "capacity"].map((name) => shown(name, i))])));
 }

@@ -7,6 +7,8 @@
 | head_copy_us | host | in `aten::copy_` before a step's first operator, summed over steps |
 | head_copy_us | device | copies that the device made meanwhile |
 | idle_us | synchronising, collecting, dispatching, elsewhere | the host while its device ran nothing |
+| dispatch_delay_us | median | from the launch of a kernel on the host to its start on the device |
+| dispatched_late_share | | kernels that started within 50 µs of their launch: the device waited for it |
 
 Idle time lies between the first and the last operator of a step, summed over steps: that is its free time.
 Collecting is Python's garbage collector, where it was recorded (GC_RECORD).
@@ -25,6 +27,7 @@ from cluster_analysis.sources.db.profiler_db import IS_TIMED, read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import Remark, unheard
 
+_LAUNCH_US = 50.0
 _Spans = npt.NDArray[np.int64]
 
 
@@ -47,8 +50,8 @@ def read_host_times(path: Path, remark: Remark) -> list[Counter]:
             "collecting": _all(database, "GC_RECORD"),
             "dispatching": _all(database, "CANN_API"),
         }
+        found = _dispatch(database)
         has_host = database.has("PYTORCH_API", "startNs", "endNs", "name")
-    found: list[Counter] = []
     heads, idles = [], []
     for step in steps:
         own = busy[(busy[:, 1] > step.begin_ns) & (busy[:, 0] < step.end_ns)]
@@ -78,6 +81,26 @@ def _idle_counters(idle: _Spans, causes: dict[str, _Spans]) -> list[Counter]:
     return found
 
 
+def _dispatch(database: Database) -> list[Counter]:
+    """How long kernels wait on the device: the slant of the timeline's HostToDevice lines, as numbers.
+
+    Upright lines, a start right behind the launch, mean that the host is too slow; 50 µs is what
+    free_analysis of msprof-analyze takes for a launch.
+    """
+    if not database.has("CANN_API", "startNs", "connectionId") or not database.has("TASK", "connectionId"):
+        return []
+    both = "TASK JOIN COMPUTE_TASK_INFO USING (globalTaskId) JOIN CANN_API USING (connectionId)"
+    query = f"SELECT TASK.startNs - MIN(CANN_API.startNs) FROM {both} WHERE {IS_TIMED} GROUP BY globalTaskId"
+    rows = database.iterate(query)
+    delays = np.fromiter((row[0] for row in rows if row[0] is not None), np.float64) / numbers.NS_PER_US
+    if not len(delays):
+        return []
+    return [
+        ("dispatch_delay_us", "median", float(np.median(delays))),
+        ("dispatched_late_share", "", float(np.mean(delays < _LAUNCH_US))),
+    ]
+
+
 def _all(database: Database, table: str) -> _Spans:
     """Return all spans of a table; none where the database lacks it."""
     return _spans(database, table) if database.has(table, "startNs", "endNs") else np.zeros((0, 2), np.int64)
@@ -95,7 +118,7 @@ def _spans(database: Database, source: str, values: tuple[object, ...] = ()) -> 
     """Return begins and ends, ns (N, 2); PYTORCH_API has them as text."""
     table = source.partition(" ")[0]
     begin, end = (f"CAST({table}.{name} AS INTEGER)" for name in ("startNs", "endNs"))
-    rows = database.rows(f"SELECT {begin}, {end} FROM {source}", values)  # noqa: S608 - names of ours
+    rows = database.rows(f"SELECT {begin}, {end} FROM {source}", values)
     spans = np.array(rows, np.int64).reshape(-1, 2)
     return np.asarray(spans[spans[:, 1] > spans[:, 0]])
 
