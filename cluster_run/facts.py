@@ -80,6 +80,7 @@ FindingFact = Literal[
     "cost_is_bound",
     "cost_not_replayable",
     "cost_not_explained",
+    "late_even_so",
     "hidden",
     "could_be_covered",
 ]
@@ -261,43 +262,6 @@ AdviceKind = Literal[
 #: Why two runs cannot be compared.
 RefusalKind = Literal[
     "laid_out_differently", "other_number_of_ranks", "first_without_steps", "second_without_steps"
-]
-#: Parts of files that are left out one by one.
-Part = Literal[
-    "cell",
-    "duration",
-    "entry",
-    "event",
-    "line",
-    "link",
-    "link_end",
-    "name",
-    "operator",
-    "packet_size",
-    "row",
-    "start_time",
-    "step",
-    "task",
-    "value",
-]
-#: Why they are.
-LeftOutReason = Literal[
-    "no_number",
-    "no_number_in_column",
-    "below_0",
-    "no_time",
-    "no_start",
-    "in_no_step",
-    "no_step_number",
-    "no_step_number_but",
-    "not_source_destination",
-    "other_number_of_cells",
-    "not_readable",
-    "not_sum_of_parts",
-    "step_repeated",
-    "shared_name",
-    "no_rank",
-    "no_such_rank",
 ]
 
 FactKind = FindingFact | Literal["rule_holds"] | NoteFact | ReasonKind | RefusalKind

@@ -71,6 +71,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
             f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
         ),
+        "cluster_collect.transfer.ways": (
+            "cluster_collect.transports.protocol cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
+        ),
         "cluster_collect.show": (
             "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
             f"cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"

@@ -160,6 +160,11 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "Its step lasted that much longer, which the replay does not explain: no cost is quoted.",
         "该步确实长了这么多，但重放无法解释，因此不给出损失。",
     ),
+    "late_even_so": (
+        "The replay does not show what waits for it, yet it is {cost_us:ms} a step later than all that nobody "
+        "suspects: it costs that much at most.",
+        "重放未显示谁在等它，但它每步比未被怀疑者晚 {cost_us:ms}（上限）。",
+    ),
     "hidden": (
         "Hidden behind costlier findings: once they are fixed, it costs {cost_us:ms}.",
         "被损失更大的发现掩盖：修复它们之后，本项每步损失 {cost_us:ms}。",

@@ -18,8 +18,8 @@ from cluster_analysis.sources.db.figures_db import (
 from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.environment import read_db_environment, read_environment
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.memory_curve import read_memory_curve
+from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels

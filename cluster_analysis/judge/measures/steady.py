@@ -46,11 +46,12 @@ def steady_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
     total = spent.sum(0)
     matters = (np.isfinite(longer).sum(0) > FEWEST_PEERS) & (total > 0)
     longer, total = longer[:, matters], total[matters]
-    samples_matter = _chance(view) > HALFWAY * STEADY_SIGMA
+    # The load of experts may last, so that no step tells it.
+    work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
     # The shortest half sees through half of the ranks being slow; of few replicas two may agree by chance.
     for scatter in (sigma(longer, 0), shortest_half_sigma(longer)):
         usual = float(median(scatter[total >= SMALL_SHARE * total.sum()]))
-        limit = usual / STEADIER_FACTOR if samples_matter else STEADY_SIGMA
+        limit = usual / STEADIER_FACTOR if work_differs else STEADY_SIGMA
         if scatter.min(initial=np.inf) <= limit:
             break
     else:

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out, unheard
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.facts import Part, fact
+from cluster_run.facts import fact
 from cluster_run.ids import Rank
 
 _Spans = npt.NDArray[np.int64]

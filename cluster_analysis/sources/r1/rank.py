@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
-from cluster_analysis.sources.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.r1.cluster_analyse import (
     read_r1_cluster_analyse,
     steps_alone,
@@ -16,6 +15,7 @@ from cluster_analysis.sources.r1.cluster_analyse import (
 )
 from cluster_analysis.sources.r1.costs import read_r1_costs
 from cluster_analysis.sources.r1.hccl import read_r1_hccl
+from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.r1.kernels import read_r1_kernels
 from cluster_analysis.sources.r1.operators import read_r1_operators
 from cluster_analysis.sources.r1.step_trace import read_r1_step_trace

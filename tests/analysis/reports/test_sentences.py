@@ -21,12 +21,11 @@ from cluster_analysis.sentences import (
     terms,
 )
 from cluster_analysis.sentences.phrase import Template, placeholders
+from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import (
     AdviceKind,
     FindingFact,
-    LeftOutReason,
     NoteFact,
-    Part,
     ReasonKind,
     RefusalKind,
     fact,

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.sources.errors import BadFileError, unheard
-from cluster_analysis.sources.input_pipeline import (
+from cluster_analysis.sources.r1.costs import read_r1_costs
+from cluster_analysis.sources.r1.input_pipeline import (
     read_device_fetches,
     read_device_queue,
     read_host_processors,
 )
-from cluster_analysis.sources.r1.costs import read_r1_costs
 from cluster_analysis.sources.r1.kernels import read_r1_kernels
 from tests.analysis.runs import real
 
