@@ -25,6 +25,7 @@ test: setup      ## the whole test suite, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
 	$(BIN)/pytest -m "slow or not slow"
 
 test-fast: setup ## what a developer runs all the time
@@ -48,7 +49,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
 
-picture: setup   ## take the README's picture anew, from the demo's job
+picture: setup   ## take all pictures of README and docs anew, from the demo's job
 	@bash tools/system_packages.sh browser
 	$(BIN)/python -m tools.renew_picture
 

@@ -113,7 +113,7 @@ class Run:
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """One row a finding, the dearest first, with what findings.json says of it."""
+        """One row a finding, the costliest first, with what findings.json says of it."""
         import pandas as pd  # noqa: PLC0415
 
         rows = [_row(self._result, position) for position in range(len(self.document.findings))]

@@ -71,10 +71,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
             f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
         ),
-        # Each way in which files travel.
-        "cluster_collect.transfer.fetch": (
-            "cluster_collect.transfer.intake cluster_collect.transports cluster_collect.selection "
-            f"cluster_collect.remote cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
+        "cluster_collect.transfer.ways": (
+            "cluster_collect.transports.protocol cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
         ),
         "cluster_collect.show": (
             "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "

@@ -98,7 +98,7 @@ class _Ticket:
                 str(number),
                 self.said(term(terms.SEVERITIES, finding.severity)),
                 self.said(wording.kind_name(finding)),
-                self.said(words.culprit(finding, self.result, self.dictionary)),
+                self.said(words.named(finding, self.result, self.dictionary)),
                 self.said(wording.cost(finding.cost_ms_per_step)),
                 wording.format_share(finding.cost_share),
                 self.said(wording.cost(finding.cumulative_saving_ms)),

@@ -29,7 +29,7 @@ class Lost:
 class Price:
     """The mean step, the step of equal ranks, both in ms, and what the difference is lost to, largest first.
 
-    `lost` is empty where nothing is wrong: then no part of the difference is anybody's to mend.
+    `lost` is empty where nothing is wrong: then no part of the difference is anybody's to repair.
     """
 
     step_ms: float

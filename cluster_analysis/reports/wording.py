@@ -97,7 +97,7 @@ def host_name(host: HostId, result: AnalysisResult) -> str:
     return f"host {plain(host)} ({plain(address)})" if address else f"host {plain(host)}"
 
 
-def culprit(finding: Finding, result: AnalysisResult) -> str:
+def named(finding: Finding, result: AnalysisResult) -> str:
     """Return who a finding is about: hosts, links or ranks, at most three of them by name."""
     if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
         return _listed([host_name(host, result) for host in finding.hosts])

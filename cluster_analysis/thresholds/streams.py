@@ -29,3 +29,11 @@ ENOUGH_PEERS = 4
 FEW_SHARE = 0.5
 #: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
 WAIT_SCATTER = 0.5
+
+# Computing.
+#: Communication that computing covers, from which it is asked where: this share of what a rank computes, and
+#: this many µs.
+COVERED_SHARE = 0.01
+LEAST_COVERED_US = 200.0
+#: What is found to be covered may exceed what totals say by this share of it.
+COVERED_TOLERANCE = 0.05

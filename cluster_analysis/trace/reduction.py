@@ -18,6 +18,7 @@ from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
@@ -31,6 +32,7 @@ from cluster_analysis.trace.missing.imputation import moved_to, with_missing_cal
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.streams.points import with_points
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
@@ -214,10 +216,20 @@ def _data_is_free(
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
     if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
+    if _is_one_queue(calls):  # then computing is looked at by itself
+        return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
     return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
+
+
+def _is_one_queue(calls: Calls) -> bool:
+    """Whether all calls are collectives of which a rank hardly ever has two at a time."""
+    if not calls.has_clock or calls.is_point_to_point.any():
+        return False
+    is_early = ~begins(calls.rank)[1:] & (calls.start_us[1:] < calls.end_us[:-1] - TOLERANCE_US)
+    return int(is_early.sum()) < REGULAR_CALLS * len(calls)
 
 
 def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
@@ -276,7 +288,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
     gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
-    return StepOperators(
+    operators = StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
         instance_rank=calls.rank,
@@ -301,6 +313,13 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         groups=calls.groups,
         types=calls.types,
     )
+    if not steps.num_rows or local.is_side.any() or not _is_one_queue(calls):
+        return operators
+    covered, computing, idle = (
+        _by_rank(steps, calls.ranks, numbers(steps[name]))
+        for name in ("overlapped_us", "computing_us", "free_us")
+    )
+    return with_points(operators, calls, seen.exposed.stage, covered, computing + idle)
 
 
 def _last_end_us(calls: Calls) -> FloatArray:

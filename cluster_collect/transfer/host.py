@@ -20,12 +20,12 @@ from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
 from cluster_collect.transfer.bandwidth import BandwidthCap
-from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
+from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until

@@ -12,8 +12,8 @@ from cluster_collect.faults import HostError
 from cluster_collect.selection.ranks import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
-from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.survey import Survey
+from cluster_collect.transfer.ways.intake import Intake
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, HostState

@@ -14,14 +14,14 @@ from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.bandwidth import BandwidthCap
-from cluster_collect.transfer.fetch.by_columns import fetch_columns
-from cluster_collect.transfer.fetch.by_rest import fetch_rest
-from cluster_collect.transfer.fetch.by_tar import fetch_by_tar
-from cluster_collect.transfer.fetch.by_walker import fetch_by_walker
-from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import Findings
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.verify import differing
+from cluster_collect.transfer.ways.columns_fetch import fetch_columns
+from cluster_collect.transfer.ways.intake import Intake
+from cluster_collect.transfer.ways.rest_fetch import fetch_rest
+from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
+from cluster_collect.transfer.ways.walker import fetch_by_walker
 from cluster_collect.transports.bounds import TransferSlot
 from cluster_collect.transports.protocol import HostConnection, RunningCommand
 from cluster_collect.watchdog import Watchdog

@@ -18,8 +18,8 @@ from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.captures import Choice
 from cluster_collect.selection.select import Selection, Tree, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transfer.fetch.by_tar import last_line
-from cluster_collect.transfer.fetch.by_walker import Walked, walk
+from cluster_collect.transfer.ways.tar_fetch import last_line
+from cluster_collect.transfer.ways.walker import Walked, walk
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
 

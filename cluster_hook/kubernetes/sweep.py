@@ -171,7 +171,7 @@ def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> 
 
 
 def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> str:
-    """Return why not all data can be read; empty where they can, or where nobody has mended it for long."""
+    """Return why not all data can be read; empty where they can, or where nobody has repaired it for long."""
     if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_told(job):
         return ""
     with contextlib.suppress(InputError, OSError):

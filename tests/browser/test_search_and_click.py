@@ -72,7 +72,7 @@ def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, n_ranks):
     page.keyboard.press("Escape")
     dot = open_finding(page).locator(".drawn canvas").first
     places = dot.evaluate("canvas => [canvas.clientWidth, canvas.clientHeight]")
-    # The culprit is the dot furthest to the right.
+    # The rank of the finding is the dot furthest to the right.
     for x in range(places[0] - 10, places[0] - 60, -3):
         dot.click(position={"x": x, "y": 48})
         if page.locator("#panel").is_visible():
@@ -134,7 +134,7 @@ def test_the_link_and_the_ticket_are_copied(viewer):
 
 
 @BOTH_SIZES
-def test_charts_show_the_metric_of_the_dearest_finding_first(viewer, n_ranks):
+def test_charts_show_the_metric_of_the_costliest_finding_first(viewer, n_ranks):
     page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
     for chart in ("heat", "map"):
         expect(page.locator(f"#{chart}-metric")).to_have_value("computing")

@@ -144,3 +144,8 @@ def test_an_exchange_that_took_seconds_was_sent_again(lost: int) -> None:
 @pytest.mark.parametrize("late", [1, 2])
 def test_exchanges_with_a_stage_that_came_seconds_late_were_not_sent_again(late: int) -> None:
     assert exchanged(TURNS, lost=2, late=late) == []
+
+
+def test_a_group_whose_operators_all_last_long_has_slow_links_and_no_event() -> None:
+    spec = JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2)
+    assert judged(spec, "slow_nic:40@3").of_kind("retransmission") == ()

@@ -26,7 +26,7 @@ def test_every_report_tells_a_place_in_the_same_words(tmp_path):
     assert f"Where: {WHERE}" in terminal.render(result, 100, colour=False)
     assert WHERE in markdown.render(result)
     assert WHERE in html.render(result).decode()
-    assert WHERE in read_verdict(tmp_path / "findings.json").headline
+    assert WHERE in read_verdict(tmp_path / "findings.json").headline()
 
 
 def test_with_addresses_the_place_is_a_name_on_a_door():

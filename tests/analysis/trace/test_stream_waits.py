@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.replay.graph import build_graph
+from cluster_analysis.replay.replay import Repair
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import STEPS
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.reduction import reduce_step
+from cluster_analysis.trace.streams.points import POINT
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import (
@@ -33,8 +38,11 @@ def work_of(rank: int) -> float:
     return LATE_WORK_US if rank == LATE else WORK_US
 
 
-def gradients() -> list[Call]:
-    """Two sums of gradients beside the computing, then a call that waits for the second one."""
+def gradients(*, with_tensors: bool) -> list[Call]:
+    """Two sums of gradients beside the computing, then a call that waits for the second one.
+
+    With tensors there is a call of the main stream beside the first of them.
+    """
     calls = []
     first, second = LATE_WORK_US / 2 + SUM_US, LATE_WORK_US + SUM_US
     for rank in range(N_RANKS):
@@ -45,10 +53,12 @@ def gradients() -> list[Call]:
             Call(rank, "allreduce", again, second - again, "d", 2),
             Call(rank, "allreduce", second, 100.0, "w", 3),
         ]
+        if with_tensors:
+            calls.append(Call(rank, "allreduce", issued + 10.0, 10.0, f"t{rank}", 4))
     return calls
 
 
-def reduced(*, with_totals: bool) -> StepOperators:
+def reduced(*, with_totals: bool = True, with_tensors: bool = True) -> StepOperators:
     everyone = tuple(range(N_RANKS))
     where: Topology = small_topology(
         {"d": everyone, "w": everyone}, roles={"d": "dp", "w": "world"}, stages=dict.fromkeys(everyone, 0)
@@ -59,32 +69,57 @@ def reduced(*, with_totals: bool) -> StepOperators:
         work = work_of(row["rank"])
         exposed = total - work if with_totals else None
         row |= {"computing_us": work, "free_us": 0.0, "communication_not_overlapped_us": exposed}
-        row["overlapped_us"] = SUM_US
+        row["overlapped_us"] = LATE_WORK_US / 2 + SUM_US - work / 2
     totals = pa.Table.from_pylist(rows, schema=STEPS)
-    found = reduce_step(Step(1), totals, collectives_table(gradients()), NO_LINKS, where).operators
+    calls = collectives_table(gradients(with_tensors=with_tensors))
+    found = reduce_step(Step(1), totals, calls, NO_LINKS, where).operators
     assert found is not None
     return found
 
 
+def last_of_main(found: StepOperators, rank: int) -> float:
+    return float(found.instance_gap_us[~found.instance_is_side & (found.instance_rank == rank)][-1])
+
+
 def test_before_waiting_for_gradients_a_rank_computed_as_long_as_its_totals_say() -> None:
-    found = reduced(with_totals=True)
-    main = ~found.instance_is_side
-    assert found.instance_waits_last[main].all()
-    assert found.instance_gap_us[main] == pytest.approx([work_of(rank) for rank in range(N_RANKS)], abs=150.0)
+    found = reduced()
+    for rank in range(N_RANKS):
+        assert last_of_main(found, rank) == pytest.approx(work_of(rank) / 2, abs=150.0)
 
 
 def test_without_totals_a_rank_computed_until_it_issued_its_last_gradients() -> None:
     found = reduced(with_totals=False)  # so that only what follows a rank's first call is known
-    (late,) = np.flatnonzero(~found.instance_is_side & (found.instance_rank == LATE))
-    assert found.instance_gap_us[late] == pytest.approx(LATE_WORK_US / 2, abs=150.0)
+    assert last_of_main(found, LATE) == pytest.approx(LATE_WORK_US / 2, abs=150.0)
 
 
 def test_gradients_that_queued_were_issued_where_in_their_computing_peers_issue_them() -> None:
-    found = reduced(with_totals=True)
+    found = reduced()
     second = found.instance_is_side & (found.operator_place[found.instance_operator] == 1)
     assert found.instance_gap_us[second] == pytest.approx(
-        [work_of(rank) for rank in range(N_RANKS)], abs=150.0
+        [work_of(rank) / 2 for rank in range(N_RANKS)], abs=150.0
     )
+
+
+def test_computing_beside_a_single_queue_of_calls_is_counted_from_issue_to_issue() -> None:
+    found = reduced(with_tensors=False)
+    for rank in range(N_RANKS):
+        own = found.instance_rank == rank
+        by_type = [found.types[kind] for kind in found.operator_type[found.instance_operator[own]]]
+        gaps = found.instance_gap_us[own]
+        points = gaps[[name == POINT for name in by_type]].reshape(3, 2).sum(axis=1)
+        assert points == pytest.approx([work_of(rank) / 2, work_of(rank) / 2, 0.0], abs=1.0)
+        assert not gaps[[name != POINT for name in by_type]].any()
+
+
+def test_a_quicker_sum_of_gradients_leaves_the_computing_beside_it_as_long_as_it_is() -> None:
+    graph = build_graph([reduced(with_tensors=False)])
+    assert graph is not None
+    graph = replace(graph, first_step_leads=False)
+    sums = np.flatnonzero(graph.transfer_us > 0)
+    quick = Repair(operators=sums, transfer_us=np.full(len(sums), 10.0))
+    as_it_was, quicker = graph.replay([Repair(), quick])[:, 0]
+    assert as_it_was == pytest.approx(LATE_WORK_US + SUM_US + 100.0, abs=1.0)
+    assert quicker == pytest.approx(LATE_WORK_US + 20.0, abs=1.0)
 
 
 @pytest.mark.parametrize(("records", "accuracy"), [(0.0, 0.06), (0.05, 0.185)])

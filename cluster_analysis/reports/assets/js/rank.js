@@ -32,11 +32,18 @@ function partsTable(run, rank, bin) {
   const metrics = ["total", ...PARTS, "wait", "transfer", "gap"].filter((one) => run.metrics[one] && !Number.isNaN(run.value(one, rank, bin)));
   return panelTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), t("finding.medianline"), t("panel.beside")],
     metrics.map((metric) => [metricName(metric), formatUs(run.value(metric, rank, bin)), formatUs(run.peerMedian(metric, rank, bin)),
-      el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, formatShare(zero(run.deviation(metric, rank, bin))))]));
+      el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, besidePeers(run.value(metric, rank, bin), run.peerMedian(metric, rank, bin)))]));
 }
 
 // What a rank does itself; its waiting is what others make it wait.
-const isFar = (run, metric, rank, bin) => ["total", "compute_only", "overlapped", "free", "preparing", "gap"].includes(metric) && run.deviation(metric, rank, bin) > 2 * LEAST_DEVIATION;
+// Far is what step_time.py calls far: above a tenth of the part and half a percent of the step.
+const OWN_METRICS = ["total", "compute_only", "overlapped", "free", "preparing", "gap"];
+function isFar(run, metric, rank, bin) {
+  const middle = run.peerMedian(metric, rank, bin), more = run.value(metric, rank, bin) - middle;
+  return OWN_METRICS.includes(metric) && more > 0.1 * middle && more > 0.005 * run.peerMedian("total", rank, bin);
+}
+
+const besidePeers = (value, middle) => (middle > 0 ? formatShare(value / middle - 1) : "–");
 
 function rankSteps(run, rank, metric, bin, holder) {
   const peers = run.peers(rank).filter((one) => one !== rank), bins = run.bins.map((_, i) => i);
@@ -77,7 +84,7 @@ function kernelsPart(run, rank) {
 
 function besideKernel(run, rank, number) {
   const middle = median(run.peers(rank).map((one) => run.kernel(one, number)));
-  return middle > 0 ? formatShare(run.kernel(rank, number) / middle - 1) : "–";
+  return besidePeers(run.kernel(rank, number), middle);
 }
 
 // Peaks by component; what its peers have stands beside what it holds.

@@ -10,7 +10,7 @@ from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import fetch_program
 from cluster_collect.remote.tar_stream import TarParser
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.transfer.intake import Intake, TarIntake
+from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transports.protocol import RunningCommand
 
 #: An archive ends with zero blocks up to this size: with a blocking factor of 128 it is filled up to 64 KiB.

@@ -10,7 +10,7 @@ from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import rest_program
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.store.incoming import FileRefusedError, IncomingFile
-from cluster_collect.transfer.intake import Intake
+from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.protocol import RunningCommand
 
 #: Nothing but a part of the marker that follows may come behind the last byte.
@@ -42,7 +42,7 @@ async def fetch_rest(
 ) -> RemoteEntry | None:
     """Fetch what `intake` lacks of a file; return how the host lists it afterwards.
 
-    None when it could not be gone on with: what was here is removed then, and the file has to begin
+    None when it could not be resumed: what was here is removed then, and the file has to begin
     anew. `shell` is that of `stream_from`.
 
     Raises:

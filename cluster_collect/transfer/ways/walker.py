@@ -19,7 +19,7 @@ from cluster_collect.entries import (
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, RemoteFailureError
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.store.incoming import FileRefusedError
-from cluster_collect.transfer.intake import Intake
+from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.protocol import RemoteFiles
 from cluster_collect.watchdog import cancelled
 

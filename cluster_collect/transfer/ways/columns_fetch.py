@@ -11,8 +11,8 @@ from cluster_collect.remote.programs import columns_program
 from cluster_collect.remote.reader import reader, request
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions
-from cluster_collect.transfer.fetch.by_tar import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
-from cluster_collect.transfer.intake import Intake, TarIntake
+from cluster_collect.transfer.ways.intake import Intake, TarIntake
+from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
 from cluster_collect.transports.protocol import RunningCommand
 from cluster_collect.wording import printable
 from cluster_reduce.form import READY, SUFFIX, UNFIT
