@@ -37,8 +37,6 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
     if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
-    if is_one_queue(calls):  # then computing is looked at by itself
-        return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
