@@ -2,14 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-report bench-scale gold bundle picture clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
 
 setup: .venv/.stamp
 
-.venv/.stamp: pyproject.toml requirements/collect.txt requirements/analysis.txt tools/setup.sh
+COMPILED := $(wildcard cluster_analysis/sources/compiled/*)
+
+.venv/.stamp: pyproject.toml setup.py $(COMPILED) requirements/collect.txt requirements/analysis.txt tools/setup.sh
 	@PYTHON=$(PYTHON) bash tools/setup.sh
 	@touch $@
 
@@ -23,6 +25,7 @@ test: setup      ## the whole test suite, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
 	$(BIN)/pytest -m "slow or not slow"
 
 test-fast: setup ## what a developer runs all the time
@@ -43,11 +46,15 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_fields
 
-picture: setup   ## take the README's picture anew, from the demo's job
+fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
+	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
+
+picture: setup   ## take all pictures of README and docs anew, from the demo's job
 	@bash tools/system_packages.sh browser
 	$(BIN)/python -m tools.renew_picture
 
 bundle: setup    ## dist/bundle-VERSION: all wheels for clusters without network (x86_64 and aarch64, Python 3.10 to 3.13)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang auditwheel wheel  # compile for both machines
 	@$(BIN)/python -m tools.bundle dist
 
 bench: setup     ## the whole analysis against the peer's script, at 64 and 256 ranks
@@ -55,6 +62,9 @@ bench: setup     ## the whole analysis against the peer's script, at 64 and 256 
 
 bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
 	@$(BIN)/python -m benchmarks.scale
+
+bench-large: setup ## captures that are large another way: 3076 steps, and 100 MB of kernel_details.csv a rank
+	@$(BIN)/python -m benchmarks.large
 
 bench-decode: setup ## communication.json to columns: MB/s a core, and memory
 	@$(BIN)/python -m benchmarks.decode

@@ -1,9 +1,10 @@
 """Collecting from eight hosts, against scp, sftp, rsync, ssh tar and paramiko: `make bench-collect`.
 
 All servers are real OpenSSH on loopback addresses of this machine and share its processors with the
-clients; every host serves the same tree. Targets lie on a memory file system where there is one, so
-that nobody's disk is measured (cluster-collect alone flushes what it stored before its manifest).
-Wall time is the best of the runs, processor seconds are the mean. Rivals take turns.
+clients; every host serves a copy of one tree (the same files would be fetched once). Targets lie on a
+memory file system where there is one, so that nobody's disk is measured (cluster-collect alone flushes
+what it stored before its manifest). Wall time is the best of the runs, processor seconds are the mean.
+Rivals take turns.
 """
 
 from __future__ import annotations
@@ -176,6 +177,7 @@ def main() -> None:
     parser.add_argument("--delayed-files", type=int, default=300, help="files of 10 KB over the slow link")
     parser.add_argument("--delay-ms", type=float, default=20.0, help="round trip of the slow link")
     parser.add_argument("--held", type=int, default=500, help="connections held at once")
+    parser.add_argument("--many", type=int, default=200, help="hosts of 1000 files that send at once")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument(
         "--bare-login", action="store_true", help="without what this login's ~/.bashrc starts"
@@ -193,9 +195,13 @@ def main() -> None:
 
 def benchmark(arguments: argparse.Namespace, place: Path) -> None:
     """Make the data, run the chosen comparisons, print figures and targets."""
-    write_ranks(place / "big", arguments.ranks, arguments.host_mib)
-    write_small(place / "small", arguments.small_files)
-    write_small(place / "few", arguments.delayed_files)
+    write_ranks(place / "big" / "1", arguments.ranks, arguments.host_mib)
+    write_small(place / "small" / "1", arguments.small_files)
+    write_small(place / "few" / "1", arguments.delayed_files)
+    for part in ("big", "small", "few"):
+        for number in range(2, arguments.hosts + 1):
+            copy = place / part / str(number)
+            shutil.copytree(place / part / "1", copy, copy_function=shutil.copyfile)
     load = os.getloadavg()[0]
     print(f"load before: {load:.1f} on {os.cpu_count()} processors; data in {place}", flush=True)
     with SshLab(place / "lab") as lab:
@@ -213,7 +219,7 @@ def benchmark(arguments: argparse.Namespace, place: Path) -> None:
 
 
 def _specs(lab: SshLab, servers: Sequence[SshServer], root: Path) -> list[HostSpec]:
-    return [spec_of(lab, server, root, number) for number, server in enumerate(servers, 1)]
+    return [spec_of(lab, server, root / str(number), number) for number, server in enumerate(servers, 1)]
 
 
 def _rivals() -> list[Rival]:
@@ -222,7 +228,7 @@ def _rivals() -> list[Rival]:
 
 def _big(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     specs = _specs(lab, servers, place / "big")
-    n_bytes = tree_bytes(place / "big") * len(specs)
+    n_bytes = tree_bytes(place / "big" / "1") * len(specs)
     costs = compare(_rivals(), specs, place, servers, arguments.runs)
     show(f"{len(specs)} hosts, {arguments.ranks} ranks each, {n_bytes / 1e6:.0f} MB in all", costs, n_bytes)
     verdict("throughput over ssh tar's", costs[SSH_TAR].wall_s / costs[OURS].wall_s, 0.9)
@@ -231,7 +237,7 @@ def _big(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer
 
 
 def _one(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
-    n_bytes = tree_bytes(place / "big")
+    n_bytes = tree_bytes(place / "big" / "1")
     costs = compare(_rivals(), _specs(lab, servers[:1], place / "big"), place, servers, arguments.runs)
     show(f"1 host, {n_bytes / 1e6:.0f} MB", costs, n_bytes)
     verdict("throughput over ssh tar's", costs[SSH_TAR].wall_s / costs[OURS].wall_s, 0.9)
@@ -241,17 +247,17 @@ def _small(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServ
     specs = _specs(lab, servers, place / "small")
     costs = compare(_rivals(), specs, place, servers, arguments.runs)
     title = f"{len(specs)} hosts, {arguments.small_files} files of 10 KB each"
-    show(title, costs, tree_bytes(place / "small") * len(specs))
+    show(title, costs, tree_bytes(place / "small" / "1") * len(specs))
     _against_scp(costs, 5, place)
 
 
 def _slow(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     with delayed(servers[0], arguments.delay_ms / 2) as port:
         lab.trust("127.0.0.1", port, servers[0].host_key)
-        far = replace(spec_of(lab, servers[0], place / "few", 1), address="127.0.0.1", port=port)
+        far = replace(spec_of(lab, servers[0], place / "few" / "1", 1), address="127.0.0.1", port=port)
         costs = compare(_rivals(), [far], place, servers, 1)
     title = f"1 host at {arguments.delay_ms:g} ms round trip, {arguments.delayed_files} files of 10 KB"
-    show(title, costs, tree_bytes(place / "few"))
+    show(title, costs, tree_bytes(place / "few" / "1"))
     _against_scp(costs, 10, place)
 
 
@@ -264,7 +270,7 @@ def _against_scp(costs: dict[str, Cost], target: float, place: Path) -> None:
 
 def _wire(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     chosen = [rival for rival in _rivals() if rival.name in (OURS, SSH_TAR, "rsync -az", SCP)]
-    bytes_on_the_wire(chosen, lab, servers[0], place / "big", place)
+    bytes_on_the_wire(chosen, lab, servers[0], place / "big" / "1", place)
 
 
 def _start_up_s(place: Path) -> float:
@@ -292,7 +298,31 @@ def _held(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServe
     verdict("MiB of memory", result["rss_mib"], 150, at_least=False)
 
 
-_RUN = {"big": _big, "one": _one, "small": _small, "slow": _slow, "wire": _wire, "held": _held}
+def _many(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
+    n_hosts, n_files = arguments.many, 1000
+    for number in range(1, n_hosts + 1):
+        write_small(place / "many" / str(number), n_files, 500)
+    roots = [place / "many" / str(number) for number in range(1, n_hosts + 1)]
+    specs = [spec_of(lab, servers[n % len(servers)], root, n) for n, root in enumerate(roots, 1)]
+    (command,) = RIVALS[0].commands(specs, place / "target", place)
+    measured = [
+        sys.executable,
+        "-m",
+        "benchmarks.collect_driver",
+        "peak",
+        *command[3:],
+        "--jobs",
+        str(n_hosts),
+    ]
+    done = subprocess.run(measured, stdout=subprocess.PIPE, text=True, check=True, env=environment(place))
+    peak_mib = float(done.stdout.split()[-1])
+    shutil.rmtree(place / "target")
+    shutil.rmtree(place / "many")
+    print(f"\n{n_hosts} hosts × {n_files} files, all at once: {peak_mib:.0f} MiB at the most")
+    verdict("MiB of memory", peak_mib, 150, at_least=False)
+
+
+_RUN = {"big": _big, "one": _one, "small": _small, "slow": _slow, "wire": _wire, "held": _held, "many": _many}
 _PARTS = list(_RUN)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import resource
 import stat
 import sys
 import threading
@@ -81,6 +83,17 @@ def hold(specs: list[HostSpec], n_hosts: int) -> None:
     asyncio.run(work())
 
 
+def peak(argv: list[str]) -> None:
+    """Run cluster-collect in this process, and print the most memory that it took, in MiB."""
+    from cluster_collect.cli import main as collect_all  # noqa: PLC0415
+
+    with contextlib.redirect_stdout(sys.stderr):
+        code = collect_all(argv)
+    if code:
+        raise SystemExit(code)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
 def _rss_kib() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
@@ -88,7 +101,11 @@ def _rss_kib() -> int:
 
 def main() -> None:
     """Run one mode."""
-    mode, specs = sys.argv[1], _specs(sys.argv[2])
+    mode = sys.argv[1]
+    if mode == "peak":
+        peak(sys.argv[2:])
+        return
+    specs = _specs(sys.argv[2])
     options = CollectOptions(what=("full",))
     if mode == "hold":
         hold(specs, int(sys.argv[3]))

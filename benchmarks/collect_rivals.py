@@ -74,13 +74,16 @@ def _rsync(flags: str) -> Callable[[Sequence[HostSpec], Path, Path], Commands]:
     return commands
 
 
-def _tar(specs: Sequence[HostSpec], target: Path, _: Path) -> Commands:
-    def command(spec: HostSpec) -> str:
-        remote = f"tar -C {shlex.quote(spec.profiler_root)} -cf - ."
-        ssh = shlex.join(["ssh", *ssh_options(spec), f"{spec.user}@{spec.address}", remote])
-        return f"{ssh} | tar -C {shlex.quote(_target(target, spec))} -xf -"
+def _tar(pack: str = "", unpack: str = "") -> Callable[[Sequence[HostSpec], Path, Path], Commands]:
+    def commands(specs: Sequence[HostSpec], target: Path, _: Path) -> Commands:
+        def command(spec: HostSpec) -> str:
+            remote = f"tar -C {shlex.quote(spec.profiler_root)} -cf - .{pack}"
+            ssh = shlex.join(["ssh", *ssh_options(spec), f"{spec.user}@{spec.address}", remote])
+            return f"{ssh}{unpack} | tar -C {shlex.quote(_target(target, spec))} -xf -"
 
-    return [["sh", "-c", command(spec)] for spec in specs]
+        return [["sh", "-c", command(spec)] for spec in specs]
+
+    return commands
 
 
 def _ours(specs: Sequence[HostSpec], target: Path, scratch: Path) -> Commands:
@@ -108,6 +111,7 @@ def _driver(mode: str) -> Callable[[Sequence[HostSpec], Path, Path], Commands]:
 
 OURS = "cluster-collect"
 SSH_TAR = "ssh tar | tar, aes128-gcm"
+SSH_TAR_ZSTD = "ssh tar | zstd | tar"
 SCP = "scp -r"
 PARAMIKO = "  same, transport: paramiko"
 RIVALS = (
@@ -115,7 +119,8 @@ RIVALS = (
     Rival("  same, hosts not niced", _driver("plain-priority")),
     Rival("  same, no compression", _driver("uncompressed")),
     Rival(PARAMIKO, _driver("paramiko")),
-    Rival(SSH_TAR, _tar),
+    Rival(SSH_TAR, _tar()),
+    Rival(SSH_TAR_ZSTD, _tar(" | zstd -1 -q -c", " | zstd -d -q -c")),
     Rival("rsync -a", _rsync("-a")),
     Rival("rsync -az", _rsync("-az")),
     Rival(SCP, _scp),

@@ -25,6 +25,8 @@ from pathlib import Path
 
 from cluster_analysis.engine.memory import return_large_blocks
 from cluster_analysis.lean_imports import keep_pandas_out
+from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.compiled.reader import compiled, in_use
 from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
 
@@ -50,6 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.memory_of:
         print(peak_bytes_above_start(arguments.memory_of))
         return 0
+    print(in_use())
     with tempfile.TemporaryDirectory() as folder:
         files = [
             grown(path, Path(folder) / f"{number}-grown.json") for number, path in enumerate(arguments.files)
@@ -77,6 +80,7 @@ def line(path: Path) -> str:
     return (
         f"{str(path)[-32:]:32} {size / MB:7.2f} {ours:10.0f} {baseline:11.0f} {ours / baseline:6.1f} "
         f"{peak / size:6.1f}x {with_spans:12.0f}"
+        + ("" if compiled() is None or operator_columns(path.read_bytes(), 0, None) else "  left to Python")
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 #: 1785 to 1945 operators a rank in five steps: 2 MB of communication.json.
@@ -24,25 +25,36 @@ def work_directory() -> Path:
     return path
 
 
-def simulated_job(n_ranks: int, kind: tuple[str, ...]) -> Path:
+def made(name: str, make: Callable[[Path], None]) -> Path:
+    """Return what `make` writes at a path, made once; a run that was interrupted leaves nothing behind."""
+    path = work_directory() / name
+    if not path.exists():
+        growing = path.with_name(f"{name}.new")
+        shutil.rmtree(growing, ignore_errors=True)
+        print(f"making {name} …", file=sys.stderr)
+        make(growing)
+        growing.rename(path)
+    return path
+
+
+def simulated(path: Path, *options: str) -> None:
+    """Write a simulated job."""
+    command = (sys.executable, "-m", "cluster_simulate", str(path), "--quiet", *options)
+    subprocess.run(command, check=True)
+
+
+def simulated_job(n_ranks: int, kind: tuple[str, ...], form: str = "text") -> Path:
     """Return the run directory of a job with one slow rank; TP 8 × PP 4 × DP the rest."""
     name = "full" if kind is FULL else "thin"
-    path = work_directory() / f"{name}-{n_ranks}"
-    if path.exists():
-        return path
-    growing = path.with_name(f"{path.name}.new")
-    shutil.rmtree(growing, ignore_errors=True)
-    print(f"simulating {n_ranks} ranks ({name}) …", file=sys.stderr)
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "cluster_simulate", str(growing), "--quiet"),
-            *("--tp", str(_TENSOR), "--pp", str(_STAGES), "--dp", str(n_ranks // (_TENSOR * _STAGES))),
-            *("--steps", "5", "--scenario", "slow_rank:1.25", *kind),
-        ],
-        check=True,
+    replicas = str(n_ranks // (_TENSOR * _STAGES))
+    return made(
+        f"{name}-{n_ranks}" if form == "text" else f"{name}-{form}-{n_ranks}",
+        lambda path: simulated(
+            path,
+            *("--tp", str(_TENSOR), "--pp", str(_STAGES), "--dp", replicas),
+            *("--steps", "5", "--scenario", "slow_rank:1.25", "--form", form, *kind),
+        ),
     )
-    growing.rename(path)
-    return path
 
 
 def size_bytes(path: Path, pattern: str = "communication*.json") -> int:

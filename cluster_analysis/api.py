@@ -113,7 +113,7 @@ class Run:
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """One row a finding, the dearest first, with what findings.json says of it."""
+        """One row a finding, the costliest first, with what findings.json says of it."""
         import pandas as pd  # noqa: PLC0415
 
         rows = [_row(self._result, position) for position in range(len(self.document.findings))]
@@ -165,7 +165,7 @@ class Run:
         rows = "".join(
             f"<tr><td>{escape(one.severity)}</td><td>{escape(summary(one).en)}</td>"
             f"<td>{escape('; '.join(place_text(place, self._result) for place in one.places[:4]))}</td>"
-            f"<td style='text-align:right'>{escape(wording.format_ms(one.cost_ms_per_step))}</td></tr>"
+            f"<td style='text-align:right'>{escape(wording.cost(one.cost_ms_per_step).en)}</td></tr>"
             for one in document.findings[:_MAX_SHOWN]
         )
         head = "<tr><th>severity</th><th>finding</th><th>where</th><th>a step</th></tr>"

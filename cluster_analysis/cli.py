@@ -15,8 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import keep_pandas_out
-from cluster_run.command_line import exit_codes_help, positive_number
+from cluster_analysis.lean_imports import keep_data_sets_out, keep_pandas_out
+from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
+from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.ids import Rank, Step, parse_number_ranges
 from cluster_run.interruption import interruptible
@@ -27,11 +28,9 @@ if TYPE_CHECKING:
     from cluster_analysis.engine.read_ranks import Progress
     from cluster_analysis.options import AnalyseOptions
     from cluster_analysis.outputs.everything import Written
-    from cluster_analysis.result import AnalysisResult
+    from cluster_analysis.result import AnalysisResult, Shown
     from cluster_analysis.sentences.phrase import Language
 
-#: Where the environment says the language, the first one that is set.
-_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 _WHAT_IS_LEFT = "the older output is as it was"
 _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
@@ -74,18 +73,20 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
     check_output_folder(options.output_folder, options.run)
     keep_pandas_out()
+    keep_data_sets_out()
     return_large_blocks()
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
+    from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
-        progress.say(f"{len(one.sources)} captures read with {one.engine.name}")
+        progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
-    sys.stdout.write(_rendered(written, arguments.format, _language(arguments.lang)))
+    sys.stdout.write(text_reporter(arguments.format).text(written.reported, _shown(arguments.lang)))
     sys.stdout.flush()
     if not arguments.quiet:
         _say_where(options, written)
@@ -93,13 +94,12 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         import webbrowser  # noqa: PLC0415
 
         webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
-    return _exit_code(written.result, arguments.fail_on)
+    return _exit_code(written.reported.result, arguments.fail_on)
 
 
 def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]:
     """Return the modules that show the result, which take a tenth of a second to import."""
-    names = ["cluster_analysis.reports.terminal"] if output_format == "terminal" else []
-    return [*names, "cluster_analysis.reports.html"] if options.write_report else names
+    return [TEXTS[output_format], *(one.module for one in FILES if one.is_wanted(options))]
 
 
 def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
@@ -114,33 +114,21 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
     return told
 
 
-def _rendered(written: Written, output_format: str, language: Language) -> str:
-    result = written.result
-    if output_format == "json":
-        from cluster_analysis.findings_json import document_to_json  # noqa: PLC0415
-
-        return document_to_json(result.document)
-    if output_format == "markdown":
-        from cluster_analysis.reports import markdown  # noqa: PLC0415
-
-        return markdown.render(result, written.comparison, language=language)
-    from cluster_analysis.reports import terminal  # noqa: PLC0415
+def _shown(language: str | None) -> Shown:
+    from cluster_analysis.result import Shown  # noqa: PLC0415
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    columns = shutil.get_terminal_size().columns
-    return terminal.render(result, columns, colour, written.comparison, language)
+    return Shown(_language(language), shutil.get_terminal_size().columns, colour)
 
 
 def _language(wanted: str | None) -> Language:
     """Return the language asked for, else that of the environment, as far as stdout can write it."""
-    if wanted is not None:
-        return "zh" if wanted == "zh" else "en"
-    named = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "")
-    try:
-        "慢卡".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return "en"
-    return "zh" if named.startswith("zh") else "en"
+    if wanted is None:
+        try:
+            "慢卡".encode(sys.stdout.encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            return "en"
+    return language_of(wanted)
 
 
 def _say_where(options: AnalyseOptions, written: Written) -> None:
@@ -246,8 +234,8 @@ def make_parser() -> argparse.ArgumentParser:
     out.add_argument("--output", metavar="DIR", type=Path, help="default: RUN/cluster_analysis_output")
     out.add_argument(
         "--format",
-        choices=("terminal", "json", "markdown"),
-        default="terminal",
+        choices=tuple(TEXTS),
+        default=next(iter(TEXTS)),
         help="of the result on stdout",
     )
     out.add_argument(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.checks import next_check
@@ -33,11 +33,25 @@ from cluster_run.findings import (
     RunInfo,
     Wait,
 )
+from cluster_run.layout import FINDINGS_NAME
 from cluster_run.problem import Problem
+
+if TYPE_CHECKING:
+    from cluster_analysis.result import Reported, Shown
 
 SCHEMA = "cluster-findings/1"
 TOOL_NAME = "cluster-analyse"
 _FINDING_FIELDS = frozenset(one.name for one in fields(Finding))
+
+
+def files(given: Reported) -> Iterator[tuple[str, bytes]]:
+    """Give findings.json."""
+    yield FINDINGS_NAME, document_to_json(given.result.document).encode("ascii")
+
+
+def text(given: Reported, shown: Shown) -> str:
+    """Return findings.json for stdout; programs read the same in every language."""
+    return document_to_json(given.result.document)
 
 
 def document_to_json(document: FindingsDocument) -> str:
@@ -93,6 +107,7 @@ def _finding(plain: dict[str, Any]) -> Finding:
         "links": tuple(Link(**one) for one in parts["links"]),
         "evidence": tuple(Evidence(**one) for one in parts["evidence"]),
         "facts": tuple(fact_of(one) for one in parts["facts"]),
+        "advice": tuple(fact_of(one) for one in parts.get("advice", ())),
         "chain": tuple(Wait(**one) for one in parts["chain"]),
         "places": tuple(Place(**one) for one in parts.get("places", ())),
     }
@@ -143,7 +158,7 @@ def _plain(document: FindingsDocument) -> dict[str, Any]:
 
 
 def _plain_finding(finding: Finding) -> dict[str, Any]:
-    facts = {"facts": [one.plain() for one in finding.facts]}
+    facts = {name: [one.plain() for one in getattr(finding, name)] for name in ("facts", "advice")}
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
     return {**asdict(finding), **facts, **said}
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from cluster_run.errors import InputError, UsageError
-from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, REPORT_NAME, TABLES_NAME
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 INSIGHT_TEXT_NAMES = (
     "cluster_step_trace_time.csv",
@@ -26,20 +26,7 @@ INSIGHT_TEXT_NAMES = (
 INSIGHT_DATABASE_NAME = "cluster_analysis.db"
 #: MindStudio Insight keeps what it once read in these and does not notice that the files have changed.
 INSIGHT_CACHE_NAMES = ("cluster.db", "cluster.db-wal", "cluster.db-shm")
-TIMELINE_NAME = "trace.json.gz"
-COMPARISON_NAME = "comparison.json"
-
-#: What a run writes, and removes of an older one. The findings come last: where they are, all is there.
-_OWNED = (
-    TABLES_NAME,
-    REPORT_NAME,
-    TIMELINE_NAME,
-    COMPARISON_NAME,
-    *INSIGHT_TEXT_NAMES,
-    INSIGHT_DATABASE_NAME,
-    *INSIGHT_CACHE_NAMES,
-    FINDINGS_NAME,
-)
+INSIGHT_NAMES = (*INSIGHT_TEXT_NAMES, INSIGHT_DATABASE_NAME, *INSIGHT_CACHE_NAMES)
 _STAGING_PREFIX = ".new-"
 
 
@@ -65,10 +52,14 @@ def check_output_folder(folder: Path, run: Path) -> None:
 
 
 @contextmanager
-def new_output(folder: Path) -> Iterator[Path]:
+def new_output(folder: Path, owned: Sequence[str]) -> Iterator[Path]:
     """Give a directory to write into; when the block ends well, what is in it replaces the older output.
 
     After an error the older output is as it was.
+
+    Args:
+        folder: the output folder; it is made where it is missing.
+        owned: names in it that are ours, put in place in this order; what is not written anew is removed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,17 +70,17 @@ def new_output(folder: Path) -> Iterator[Path]:
         ) from error
     try:
         yield staging
-        _replace(folder, staging)
+        _replace(folder, staging, owned)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _replace(folder: Path, staging: Path) -> None:
+def _replace(folder: Path, staging: Path, owned: Sequence[str]) -> None:
     retired = staging / ".old"
     retired.mkdir()
-    for name in _OWNED:
+    for name in owned:
         old, new = folder / name, staging / name
         if new.is_dir() or (old.is_dir() and not old.is_symlink()):
             # A directory cannot be renamed onto another one that is not empty.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cluster_analysis.describe.everything import described
+from cluster_analysis.describe.rules import advised
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
@@ -245,8 +246,12 @@ def judged(examined: Examined) -> AnalysisResult:
         **read.figures,
     }
     tables |= described(tables, topology)
+    findings = advised(document.findings, tables["advice"], len(seen))
     return AnalysisResult(
-        document=document, topology=topology, tables=tables, addresses=examined.shown_addresses
+        document=replace(document, findings=findings),
+        topology=topology,
+        tables=tables,
+        addresses=examined.shown_addresses,
     )
 
 

@@ -1,15 +1,19 @@
-"""The outcome of an analysis: the only thing that reports get to see."""
+"""The outcome of an analysis, and what a report is given: reports get to see nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
 
 from cluster_analysis.tables.model import Topology
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import HostId
+
+if TYPE_CHECKING:
+    from cluster_analysis.judge.baseline import Comparison
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,51 @@ class AnalysisResult:
     topology: Topology
     tables: Mapping[str, pa.Table]
     addresses: Mapping[HostId, str] = field(default_factory=dict)
+
+
+def no_collectives() -> Sequence[pa.Table]:
+    """Return nothing: of a result alone, single calls are not known."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What a report is made of.
+
+    Attributes:
+        result: what was found.
+        comparison: what changed since the baseline, if one was named.
+        analysed: time of the analysis, for people; not for what must be the same for the same input.
+        collectives: gives the calls of all ranks, a table of schema COLLECTIVES a step. It takes time:
+            a report asks only if it needs them.
+    """
+
+    result: AnalysisResult
+    comparison: Comparison | None = None
+    analysed: str | None = None
+    collectives: Callable[[], Sequence[pa.Table]] = no_collectives
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Where a text is shown: in which language, how many columns wide, with colours or without."""
+
+    language: Literal["en", "zh"] = "en"
+    width: int = 80
+    colour: bool = False
+
+
+class FileReporter(Protocol):
+    """A module that tells a result in files of the output folder."""
+
+    def files(self, given: Reported) -> Iterator[tuple[str, bytes]]:
+        """Give each file: its name in the output folder, and its content."""
+        ...
+
+
+class TextReporter(Protocol):
+    """A module that tells a result on stdout."""
+
+    def text(self, given: Reported, shown: Shown) -> str:
+        """Return the text; it ends with a newline."""
+        ...

@@ -48,6 +48,7 @@ class Arguments:
     ask_password: bool = False
     ask_passphrase: bool = False
     json: bool = False
+    print_reader: bool = False
     verbosity: int = 1
 
     @property
@@ -62,11 +63,14 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Parse a command line; ends the program with code 2 when it cannot be meant."""
     parser = make_parser()
     given = parser.parse_args(argv)
-    if given.inventory is None and given.hosts is None and given.rank_table is None:
+    has_hosts = not given.inventory is given.hosts is given.rank_table is None
+    if not (has_hosts or given.print_reader):
         parser.error("no hosts: give --inventory FILE, --hosts NODESET or --rank-table FILE")
     what = tuple(part for text in given.what or _DEFAULTS.what for part in text.split(",") if part)
-    if {"analysis", "full"} <= set(what) or not what:
-        parser.error("--what takes 'analysis' or 'full', globs, or one of the two and globs that narrow it")
+    if len({"analysis", "columns", "full"} & set(what)) > 1 or not what:
+        parser.error(
+            "--what takes 'analysis', 'columns' or 'full', globs, or one of them and globs that narrow it"
+        )
     options = CollectOptions(
         what=what,
         exclude=tuple(given.exclude),
@@ -88,8 +92,13 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         min_free_bytes=given.min_free,
         accept_new_host_keys=given.accept_new_host_keys,
         verify=given.verify,
+        hide_addresses=given.hide_addresses,
         dry_run=given.dry_run,
         check=given.check,
+        columns_as_root=given.columns_as_root,
+        columns_deadline_s=given.columns_deadline,
+        columns_memory_bytes=given.columns_memory,
+        while_running=given.while_running,
     )
     return Arguments(
         inventory=given.inventory,
@@ -102,6 +111,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         ask_password=given.ask_password,
         ask_passphrase=given.ask_passphrase,
         json=given.json,
+        print_reader=given.print_reader,
         verbosity=0 if given.quiet else 1 + given.verbose,
     )
 
@@ -117,9 +127,15 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_host_options(parser.add_argument_group("which hosts"))
     _add_data_options(parser.add_argument_group("what, and where to"))
+    _add_columns_options(parser.add_argument_group("reading on the hosts (--what columns)"))
     _add_limits(parser.add_argument_group("limits"))
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="write the result to stdout as JSON")
+    output.add_argument(
+        "--hide-addresses",
+        action="store_true",
+        help="reasons and advices name no server, as in manifest.json; for logs that others read",
+    )
     loudness = output.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="count", default=0, help="say more; -vv names every file")
     loudness.add_argument(
@@ -181,8 +197,9 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
         nargs="+",
         action="extend",
         metavar="WHAT",
-        help="'analysis' (what cluster-analyse reads, the default), 'full', or globs of paths; "
-        "globs after one of the two narrow it: analysis 'job-101/*'",
+        help="'analysis' (what cluster-analyse reads, the default), 'columns' (the same, large files "
+        "reduced on their hosts), 'full', or globs of paths; globs after one of the three narrow it: "
+        "analysis 'job-101/*'",
     )
     group.add_argument(
         "--exclude",
@@ -218,6 +235,32 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     mode = group.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="show what would be copied, and how much")
     mode.add_argument("--check", action="store_true", help="log in and look at each host; copy nothing")
+
+
+def _add_columns_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--print-reader", action="store_true", help="print the program that would run on the hosts, and end"
+    )
+    group.add_argument("--columns-as-root", action="store_true", help="run it for a login that is root, too")
+    group.add_argument(
+        "--while-running", action="store_true", help="run it while a process uses the host's devices, too"
+    )
+    group.add_argument(
+        "--columns-memory",
+        type=size,
+        default=_DEFAULTS.columns_memory_bytes,
+        metavar="SIZE",
+        help="memory of each of its processes; a file that needs more travels as it is "
+        f"(default: {_DEFAULTS.columns_memory_bytes // 2**30}Gi)",
+    )
+    group.add_argument(
+        "--columns-deadline",
+        type=seconds,
+        default=_DEFAULTS.columns_deadline_s,
+        metavar="SECONDS",
+        help="longest time for reducing on a host; what is not done then travels as it is "
+        f"(default: {_DEFAULTS.columns_deadline_s:g})",
+    )
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from cluster_collect.arguments import Arguments, parse_arguments
-from cluster_run.errors import ClusterError
+from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.interruption import interruptible
 
 
@@ -27,6 +27,11 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str], arguments: Arguments) -> int:
     # Everything heavy comes with this import; `--help` and usage errors do without.
     from cluster_collect.call import carry_out  # noqa: PLC0415
+    from cluster_collect.remote.reader import reader  # noqa: PLC0415
+
+    if arguments.print_reader:
+        _print_result(reader().as_text())
+        return ExitCode.DONE
 
     result = carry_out(argv, arguments)
     _print_result(result.text)

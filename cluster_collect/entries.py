@@ -15,7 +15,7 @@ _SAFE_PART = rb"(?!\.{1,2}(?:/|\Z))[^/\0]{1,%d}" % _MAX_NAME_BYTES
 _SAFE = re.compile(rb"%b(?:/%b)*" % (_SAFE_PART, _SAFE_PART))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a host may list half a million
 class RemoteEntry:
     """One thing below the profiler root. `kind` is `f`, `d`, `l` or another letter of find's `%y`.
 

@@ -16,6 +16,7 @@ FAILURES: Mapping[str, str] = {
     "host-key": "the host key is unknown, changed or revoked",
     "login": "user, key or password was refused",
     "ssh-setup": "our own side: key file, certificate, SSH configuration, no common algorithm",
+    "become": "sudo on the host does not let us be become_user without a password",
     "no-shell": "the host runs no commands for us and offers no SFTP",
     "no-profiler-root": "the profiler root is missing or cannot be entered",
     "no-data": "nothing below the profiler root is profiler data, or matches --what",

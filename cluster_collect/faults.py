@@ -10,9 +10,11 @@ ClusterError
 │   ├── HostKeyError            unknown, changed or revoked host key
 │   ├── LoginError              the host refused every credential
 │   ├── SshSetupError           our own side: key files, ssh_config
+│   ├── BecomeError             sudo does not let us be the user that the inventory names
 │   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
 │   ├── NoProfilerRootError     the profiler root is missing or unreadable
 │   ├── RemoteFailureError      a command on the host failed
+│   │   └── NoColumnsError        our reader does not run there: files may still travel as they are
 │   ├── NoRoomError             its files do not fit on this machine
 │   ├── HostileDataError        the host sent what it must not send
 │   └── UnexpectedError         a mistake of ours, met at this host
@@ -92,6 +94,12 @@ class SshSetupError(HostError):
     failure = "ssh-setup"
 
 
+class BecomeError(HostError):
+    """The host lets us in, and sudo there does not let us be the user that the inventory names."""
+
+    failure = "become"
+
+
 class NoShellError(HostError):
     """The host runs no commands for us, or lacks the programs; its files may still be readable."""
 
@@ -108,6 +116,10 @@ class RemoteFailureError(HostError):
     """A command or a file operation on the host failed."""
 
     failure = "remote-failure"
+
+
+class NoColumnsError(RemoteFailureError):
+    """Our reader of columns does not run on the host; its files may still be fetched as they are."""
 
 
 class NoRoomError(HostError):

@@ -18,7 +18,8 @@ class HostSpec:
     `local` names a directory of a shared file system that is read instead of connecting.
     `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
     `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
-    `passphrase` (of `identity_file`) never show in a repr.
+    `passphrase` (of `identity_file`) never show in a repr. With `become` (`sudo`) commands run as
+    `become_user` there, root where that is unset.
     """
 
     host: HostId
@@ -41,6 +42,8 @@ class HostSpec:
     certificate_file: str | None = None
     ssh_config: str | None = None
     follow_links: tuple[str, ...] = ()
+    become: str | None = None
+    become_user: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,12 @@ class CollectOptions:
     """How to collect. Times are seconds; `None` means no limit.
 
     `what`, `exclude`, `since_s` and `capture` are those of `selection.captures.Choice`.
+    With `columns` in `what`, a reader of ours runs on the hosts: for `columns_deadline_s` at most, in
+    processes of `columns_memory_bytes` each; for root, and while a process has one of `columns_devices`
+    (a regular expression) open, only if told so.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
+    `hide_addresses` keeps the names of servers out of reasons and advices.
     """
 
     what: tuple[str, ...] = ("analysis",)
@@ -78,5 +85,16 @@ class CollectOptions:
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False
     verify: bool = False
+    hide_addresses: bool = False
     dry_run: bool = False
     check: bool = False
+    columns_as_root: bool = False
+    columns_deadline_s: float = 600.0
+    columns_memory_bytes: int = 2 << 30
+    columns_devices: str = "/dev/davinci[0-9]+"
+    while_running: bool = False
+
+    @property
+    def columns(self) -> bool:
+        """Whether large files are reduced on their hosts."""
+        return "columns" in self.what

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cluster_hook.inventory import HostDefaults
+from cluster_hook.follow.inventory import HostDefaults
+from cluster_hook.follow.pipeline import IN_ALLOCATION, FollowOptions
 from cluster_hook.job import FinishedJob, parse_request
-from cluster_hook.pipeline import IN_ALLOCATION, FollowOptions
 from cluster_run.errors import UsageError
 
 _WHOLE = ("analysis", "full")

@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cluster_hook.cli_check import add_check
-from cluster_hook.cli_drain import add_drain
-from cluster_hook.cli_slurm import add_slurm_post, add_slurm_submit
-from cluster_hook.cli_sweep import add_sweep
+from cluster_hook.subcommands.check import add_check
+from cluster_hook.subcommands.drain import add_drain
+from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
+from cluster_hook.subcommands.sweep import add_sweep
 from cluster_run.command_line import exit_codes_help
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.interruption import interruptible

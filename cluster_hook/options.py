@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 
 from cluster_hook.checks import check_follow_options
-from cluster_hook.inventory import read_defaults
-from cluster_hook.pipeline import FollowOptions
-from cluster_hook.telling import TELL_WHEN, TellOptions
-from cluster_hook.webhook import FORMATS, URL_VARIABLE, find_webhook
+from cluster_hook.follow.inventory import read_defaults
+from cluster_hook.follow.pipeline import FollowOptions
+from cluster_hook.telling.tell import TELL_WHEN, TellOptions
+from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
+from cluster_run.command_line import language_of
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
@@ -87,6 +88,11 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         "--webhook-format", choices=FORMATS, default=FORMATS[0], help="who reads the message (default: json)"
     )
     group.add_argument(
+        "--lang",
+        choices=("en", "zh"),
+        help="language of messages and of the line in the job's log (default: that of LC_ALL or LANG)",
+    )
+    group.add_argument(
         "--prometheus-dir",
         type=Path,
         metavar="DIR",
@@ -133,6 +139,7 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
         webhook=find_webhook(arguments.webhook_file, arguments.webhook_format),
         prometheus_dir=arguments.prometheus_dir,
         keep_metrics_s=arguments.keep_metrics * _HOUR_S,
+        language=language_of(arguments.lang),
     )
 
 
@@ -158,6 +165,7 @@ def forwarded_tell_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
         f"--tell={arguments.tell}",
         f"--webhook-format={arguments.webhook_format}",
         f"--keep-metrics={arguments.keep_metrics:g}",
+        f"--lang={language_of(arguments.lang)}",
         *_path_arguments(arguments, "webhook_file", "prometheus_dir"),
     )
 

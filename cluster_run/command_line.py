@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
+from typing import Literal
 
 from cluster_run.errors import ExitCode
 
@@ -15,6 +17,8 @@ _MEANING = {
     ExitCode.FINDINGS: "done, and there is a finding at or above --fail-on",
     ExitCode.INTERRUPTED: "interrupted",
 }
+#: Where the environment says the language, the first one that is set.
+_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
 def exit_codes_help(own: Mapping[ExitCode, str | None] | None = None) -> str:
@@ -27,6 +31,12 @@ def exit_codes_help(own: Mapping[ExitCode, str | None] | None = None) -> str:
     meanings = {**_MEANING, **(own or {})}
     lines = (f"  {code.value:<4} {meaning}\n" for code, meaning in meanings.items() if meaning)
     return "exit codes:\n" + "".join(lines)
+
+
+def language_of(wanted: str | None) -> Literal["en", "zh"]:
+    """Return the language that `--lang` asks for, else that of the environment."""
+    named = wanted or next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "")
+    return "zh" if named.startswith("zh") else "en"
 
 
 def positive_number(text: str) -> int:

@@ -22,6 +22,7 @@ FindingFact = Literal[
     "matrix_kernels",
     "vector_kernels",
     "some_kernels",
+    "clock_below_peers",
     "moment_or_fault",
     # Parts of the network, by the times of links.
     "link_one_way",
@@ -51,6 +52,7 @@ FindingFact = Literal[
     "transfer_took_long",
     "more_links",
     "packets_lost",
+    "sent_again",
     "stood_still_together",
     "host_link_stopped",
     # Pauses.
@@ -66,16 +68,20 @@ FindingFact = Literal[
     "loader_not_timed",
     "loader_takes_most",
     "loader_takes_little",
+    "head_split",
+    "idle_split",
     "exposed",
     "exposed_of_some_ranks",
     "devices_idle",
     "host_alone_late",
     "host_alone_idle",
+    "host_alone_slow",
     "small_operators",
     # What is to be known of the cost.
     "cost_is_bound",
     "cost_not_replayable",
     "cost_not_explained",
+    "late_even_so",
     "hidden",
     "could_be_covered",
 ]
@@ -92,6 +98,7 @@ NoteFact = Literal[
     "costly_moments",
     "costly_unexplained",
     "waits_for_absent",
+    "long_pause",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",
@@ -102,6 +109,8 @@ NoteFact = Literal[
     "capture_lacks_ranks",
     "family_left_out",
     "no_groups",
+    "no_groups_of_iterations",
+    "other_models",
     "no_communication_recorded",
     "level0_operators",
     "mean_step_only",
@@ -234,45 +243,8 @@ AdviceKind = Literal[
 RefusalKind = Literal[
     "laid_out_differently", "other_number_of_ranks", "first_without_steps", "second_without_steps"
 ]
-#: Parts of files that are left out one by one.
-Part = Literal[
-    "cell",
-    "duration",
-    "entry",
-    "event",
-    "line",
-    "link",
-    "link_end",
-    "name",
-    "operator",
-    "packet_size",
-    "row",
-    "start_time",
-    "step",
-    "task",
-    "value",
-]
-#: Why they are.
-LeftOutReason = Literal[
-    "no_number",
-    "no_number_in_column",
-    "below_0",
-    "no_time",
-    "no_start",
-    "in_no_step",
-    "no_step_number",
-    "no_step_number_but",
-    "not_source_destination",
-    "other_number_of_cells",
-    "not_readable",
-    "not_sum_of_parts",
-    "step_repeated",
-    "shared_name",
-    "no_rank",
-    "no_such_rank",
-]
 
-FactKind = FindingFact | NoteFact | ReasonKind | RefusalKind
+FactKind = FindingFact | Literal["rule_holds"] | NoteFact | ReasonKind | RefusalKind
 #: A number, a name, or several of them. The unit of a number is in its name (`_us`, `_bytes`, `_share`).
 Value = bool | int | float | str | None | tuple["Value", ...]
 

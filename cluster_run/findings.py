@@ -38,6 +38,29 @@ WARNING_COST_SHARE = 0.005
 CRITICAL_COST_SHARE = 0.05
 
 
+#: Rules of the advice; `rule_holds` is the fact that one does.
+RuleName = Literal[
+    "ai_cpu",
+    "format_changes",
+    "compiled_at_run_time",
+    "changing_shapes",
+    "bound_operators",
+    "byte_alignment",
+    "clock",
+    "memory_beside_peers",
+    "memory_full",
+    "input_queue",
+    "sent_again",
+    "queue_empty",
+    "next_empty",
+    "cpu_busy",
+    "late_launches",
+    "other_environment",
+    "blocking_launch",
+    "log_level",
+]
+
+
 @dataclass(frozen=True)
 class Link:
     """A directed link between two global ranks."""
@@ -122,6 +145,8 @@ class Finding:
     cost_high_ms: float | None = None
     #: The ranks that it names, then both ends of its links.
     places: tuple[Place, ...] = ()
+    #: Facts `rule_holds`: rules of the advice that may be its reason.
+    advice: tuple[Fact, ...] = ()
 
     @property
     def is_alarm(self) -> bool:
@@ -142,6 +167,20 @@ class ParallelSizes:
 
 #: What a step may lose time to.
 Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
+#: Which part of the loss a kind of finding belongs to; `other` is what no finding explains.
+PART_OF_KIND: Mapping[str, Part] = {
+    "slow_rank": "slow_devices",
+    "slow_host": "slow_devices",
+    "stage_imbalance": "stages",
+    "data_imbalance": "samples",
+    "expert_imbalance": "experts",
+    "slow_link": "communication",
+    "slow_nic": "communication",
+    "slow_host_pair": "communication",
+    "slow_uplink": "communication",
+    "retransmission": "communication",
+    "periodic_pause": "pauses",
+}
 
 
 @dataclass(frozen=True)

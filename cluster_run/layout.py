@@ -22,6 +22,8 @@ ANALYSIS_OUTPUT_NAME = "cluster_analysis_output"
 FINDINGS_NAME = "findings.json"
 REPORT_NAME = "report.html"
 TABLES_NAME = "tables"
+TIMELINE_NAME = "trace.json.gz"
+COMPARISON_NAME = "comparison.json"
 TRUTH_NAME = "truth.json"
 
 #: Directory name endings of PyTorch and MindSpore captures.

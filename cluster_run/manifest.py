@@ -7,7 +7,8 @@ Schema history:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal
@@ -24,9 +25,12 @@ FileState = Literal["stored", "unstable", "skipped", "failed"]
 HostState = Literal["complete", "partial", "failed"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # there may be hundreds of thousands
 class CollectedFile:
-    """One file of one host. `path` is relative to the run directory, with `/` between its parts."""
+    """One file of one host. `path` is relative to the run directory, with `/` between its parts.
+
+    `reduced_from_bytes` is the size on the host of a file whose columns lie here in its place, else None.
+    """
 
     path: str
     source: str
@@ -35,6 +39,7 @@ class CollectedFile:
     sha256: str
     state: FileState
     reason: str = ""
+    reduced_from_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class HostOutcome:
 
     `failure` is the reason for programs: one word of a fixed list, empty when the host is complete.
     `clock_offset_ms` is its clock minus ours, give or take `clock_uncertainty_ms`. `same_files_as` is the
-    host that its files were fetched from, where both see one file system.
+    host that its files were fetched from, where both see one file system. `raw_because` is why a host
+    that was asked for columns sent its files as they are.
     """
 
     host: HostId
@@ -58,6 +64,7 @@ class HostOutcome:
     failure: str = ""
     same_files_as: str = ""
     clock_uncertainty_ms: float | None = None
+    raw_because: str = ""
 
     @property
     def n_stored(self) -> int:
@@ -81,19 +88,28 @@ class Manifest:
 
 
 def manifest_to_json(manifest: Manifest) -> str:
-    """Return the manifest as JSON text, one line a file: there may be hundreds of thousands."""
+    """Return the manifest as JSON text, one line a file."""
+    return "".join(manifest_pieces(manifest))
+
+
+def manifest_pieces(manifest: Manifest) -> Iterator[str]:
+    """Yield the manifest as JSON text, host by host: all of it may be larger than what it is made of."""
     head = json.dumps({"schema": SCHEMA, **vars(manifest), "hosts": None}, indent=1)
-    hosts = ",\n".join(_host_to_json(host) for host in manifest.hosts)
-    return head.replace('"hosts": null', f'"hosts": [\n{hosts}\n ]') + "\n"
+    before, _, after = head.partition('"hosts": null')
+    yield before + '"hosts": [\n'
+    for number, host in enumerate(manifest.hosts):
+        yield (",\n" if number else "") + _host_to_json(host)
+    yield f"\n ]{after}\n"
 
 
 def file_to_json(file: CollectedFile) -> str:
     """Return one file's line: what `json.dumps` makes of its fields, many times faster."""
     text = encode_basestring_ascii
+    reduced = "" if file.reduced_from_bytes is None else f', "reduced_from_bytes": {file.reduced_from_bytes}'
     return (
         f'{{"path": {text(file.path)}, "source": {text(file.source)}, "size_bytes": {file.size_bytes}, '
         f'"mtime_ns": {file.mtime_ns}, "sha256": {text(file.sha256)}, "state": {text(file.state)}, '
-        f'"reason": {text(file.reason)}}}'
+        f'"reason": {text(file.reason)}{reduced}}}'
     )
 
 
@@ -123,14 +139,18 @@ def read_manifest(path: Path) -> Manifest:
 def _manifest_from_document(document: dict[str, Any]) -> Manifest:
     hosts = tuple(
         HostOutcome(
-            **{**_known(HostOutcome, host), "files": tuple(CollectedFile(**file) for file in host["files"])}
+            **{
+                **_known(HostOutcome, host),
+                "files": tuple(CollectedFile(**_known(CollectedFile, file)) for file in host["files"]),
+            }
         )
         for host in document["hosts"]
     )
     return Manifest(**{**_known(Manifest, document), "hosts": hosts, "what": tuple(document["what"])})
 
 
-def _known(kind: type[HostOutcome] | type[Manifest], document: dict[str, Any]) -> dict[str, Any]:
+def _known(
+    kind: type[HostOutcome] | type[Manifest] | type[CollectedFile], document: dict[str, Any]
+) -> dict[str, Any]:
     """Leave out the fields that a later version added."""
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in document.items() if name in names}
+    return {name: value for name, value in document.items() if name in kind.__dataclass_fields__}

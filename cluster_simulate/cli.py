@@ -38,13 +38,15 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     from cluster_simulate.files.rundir import write_run  # noqa: PLC0415
     from cluster_simulate.job.events import simulate  # noqa: PLC0415
     from cluster_simulate.job.faults import parse_scenario  # noqa: PLC0415
-    from cluster_simulate.job.truth import truth_path  # noqa: PLC0415
+    from cluster_simulate.job.truth import truth_path, truth_to_json  # noqa: PLC0415
 
     faults = [parse_scenario(text) for text in arguments.scenario]
     job = simulate(spec_of(arguments), faults, arguments.seed, arguments.run)
     n_processes = (os.cpu_count() or 1) if job.spec.n_ranks >= _MANY_RANKS else 1
     answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes)
-    if not arguments.quiet:
+    if arguments.json:
+        sys.stdout.write(truth_to_json(answer))
+    elif not arguments.quiet:
         _tell(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks)
     return ExitCode.DONE
 

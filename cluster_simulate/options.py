@@ -69,6 +69,7 @@ def build_parser(program: str) -> argparse.ArgumentParser:
     add("--framework", choices=("pt", "ms"), default="pt", help="PyTorch or MindSpore")
     add("--form", choices=("text", "db", "r1"), default="text", help="form of the files")
     add("-q", "--quiet", action="store_true", help="print nothing")
+    add("--json", action="store_true", help="print the truth as JSON, the same as in the file beside the run")
     add("--version", action="version", version=f"%(prog)s {VERSION}")
     _add_job(parser.add_argument_group("the job"))
     _add_variations(parser.add_argument_group("what varies though nothing is broken"))

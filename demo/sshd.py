@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -108,11 +108,12 @@ class SshLab:
         port: int | None = None,
         host_key: Path | None = None,
         known: bool = True,
+        inside: Sequence[str] = (),
     ) -> SshServer:
         """Start a server at a loopback address and wait until it answers.
 
         `settings` are lines of sshd_config that go before ours, so that they win. `known` says whether its
-        key goes into the known_hosts file.
+        key goes into the known_hosts file. `inside` is a command that runs the server, such as unshare.
 
         Raises:
             SshServerError: sshd is not installed, or does not start.
@@ -130,7 +131,7 @@ class SshLab:
         config = self._config(directory, address, port, host_key, settings or {})
         with (directory / "sshd.log").open("ab") as log:
             process = subprocess.Popen(
-                [program, "-D", "-e", "-f", str(config)],
+                [*inside, program, "-D", "-e", "-f", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

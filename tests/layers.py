@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "cluster_run",
+    "cluster_reduce",
     "cluster_collect",
     "cluster_analysis",
     "cluster_simulate",
@@ -25,9 +27,11 @@ _COLLECTOR = (
     "cluster_collect.wording"
 )
 _CONNECTIONS = (
+    "cluster_collect.transports.become "
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
+_HOOK = "cluster_hook.job cluster_hook.knownjob cluster_hook.processes"
 _STEP = (
     "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
     "cluster_run"
@@ -44,6 +48,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(allowed.split())
     for name, allowed in {
         "cluster_run": "",
+        # Runs on hosts, where nothing else of ours is.
+        "cluster_reduce": "",
+        "cluster_reduce.form": "",
         # Values and small helpers of all its packages: they import nothing of these.
         **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
         "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
@@ -62,7 +69,11 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.store": f"{_COLLECTOR} cluster_run",
         "cluster_collect.transfer": (
             "cluster_collect.transports cluster_collect.selection cluster_collect.remote "
-            f"cluster_collect.store {_COLLECTOR} cluster_run"
+            f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
+        ),
+        "cluster_collect.transfer.ways": (
+            "cluster_collect.transports.protocol cluster_collect.selection cluster_collect.remote "
+            f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
         ),
         "cluster_collect.show": (
             "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
@@ -75,9 +86,19 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.thresholds": "",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
-        "cluster_analysis.sources.text": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
+        "cluster_analysis.sources.columns": (
+            "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_run"
+        ),
+        "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.text": (
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.iterations": (
+            "cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
@@ -87,7 +108,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.trace.pairing": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
-        "cluster_analysis.topology": "cluster_analysis.trace.calls cluster_analysis.tables cluster_run",
+        "cluster_analysis.topology": (
+            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.replay": (
             "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
             "cluster_analysis.tables cluster_run"
@@ -106,13 +129,17 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
+        "cluster_analysis.judge.reasons": (
+            f"cluster_analysis.judge.view cluster_analysis.judge.suspects {_JUDGED}"
+        ),
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
             f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
-        "cluster_analysis.result": "cluster_analysis.tables cluster_run",
+        "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
         "cluster_analysis.describe": (
-            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.trace.calls cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
@@ -121,9 +148,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.run_header "
             f"cluster_analysis.judge {_JUDGED}"
         ),
-        "cluster_analysis.findings_json": "cluster_analysis.sentences cluster_run",
+        "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
-            "cluster_analysis.result cluster_analysis.trace.calls cluster_analysis.tables cluster_run"
+            "cluster_analysis.result cluster_analysis.sentences cluster_analysis.trace.calls "
+            "cluster_analysis.tables cluster_run"
+        ),
+        "cluster_analysis.reports.timeline": (
+            "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "
+            "cluster_analysis.numeric cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
@@ -143,14 +175,34 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
             "cluster_analysis.judge.baseline cluster_analysis.judge.told_before "
-            "cluster_analysis.run_header cluster_run"
+            "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         "cluster_simulate": "cluster_run",
         "cluster_simulate.job": "cluster_analysis.tables cluster_run",
         "cluster_simulate.files": "cluster_simulate.job cluster_analysis.tables cluster_run",
-        "cluster_hook": "cluster_run cluster_collect cluster_analysis",
-        "cluster_hook.kubernetes": "cluster_hook cluster_run",
+        # Of both commands the hook knows a few values: it runs them as processes.
+        **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
+        "cluster_hook.telling": (
+            "cluster_analysis.findings_json cluster_analysis.reports cluster_analysis.result "
+            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
+        ),
+        "cluster_hook.follow": (
+            "cluster_hook.telling cluster_analysis.discovery cluster_analysis.engine.clusters "
+            f"{_HOOK} cluster_run"
+        ),
+        "cluster_hook.slurm": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.spool": f"cluster_hook.slurm cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
+        "cluster_hook.checks": (
+            f"cluster_hook.follow cluster_analysis.options cluster_collect.inventory.keys {_HOOK} cluster_run"
+        ),
+        "cluster_hook.subcommands": (
+            "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
+            f"cluster_hook.slurm cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run"
+        ),
+        "cluster_hook": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
         "benchmarks.models": "benchmarks.models.streams benchmarks.models.paths cluster_run.findings",
         # A model shares no code with the simulator, with the analysis, or with another model.
@@ -164,6 +216,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 MAX_MODULES = 15
 #: With more lines than this a module has.
 MAX_LINES = 350
+#: The full name of a module of ours.
+_DOTTED = re.compile(r"(?:cluster_\w+|demo|benchmarks)(?:\.\w+)+")
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
@@ -171,11 +225,11 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collect_driver"),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
-    "distributed": ("cluster_analysis.engine", "cluster_hook.dask_allocation"),
+    "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.html",),
     "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
-    "ClusterShell": ("cluster_collect", "cluster_hook"),
+    "ClusterShell": ("cluster_collect",),
 }
 #: Libraries that one module alone may import: their errors are made ours there.
 IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell")
@@ -192,8 +246,16 @@ def modules() -> dict[str, Path]:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return the dotted names a module imports when it runs, those inside its functions too."""
-    return _named(path, (node for node in ast.walk(_tree(path)) if node not in _for_types(path)))
+    """Return the dotted names a module imports when it runs, those inside its functions too.
+
+    A text that is the name of a module counts: registries name modules that are imported late.
+    """
+    running = [node for node in ast.walk(_tree(path)) if node not in _for_types(path)]
+    return _named(path, running) | {
+        node.value
+        for node in running
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOTTED.fullmatch(node.value)
+    }
 
 
 def imports_for_types(path: Path) -> set[str]:

@@ -11,6 +11,7 @@ import pytest
 import cluster_analysis.sources
 from cluster_analysis.discovery import ascend, legacy, prof, walk
 from cluster_analysis.sources import counters, numbers
+from cluster_analysis.sources.iterations import timelines
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import SourceKind
@@ -20,6 +21,9 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "formats.md"
 SOURCES = Path(next(iter(cluster_analysis.sources.__path__)))
 #: What places of a name vary in, and an example of it.
 PLACEHOLDERS = {
+    "{device}": "0",
+    "{model}": "2",
+    "{iteration}": "7",
     "{pytorch,mindspore}": "pytorch",
     "{rank}": "7",
     "{id}": "7",
@@ -30,10 +34,10 @@ PLACEHOLDERS = {
 PATTERNS = (
     ascend._INFO,
     ascend._DATABASE,
-    ascend._QUEUES,
-    ascend._QUEUES_SUMMARY,
+    *ascend.INPUT_PIPELINE.values(),
     *legacy.FILES.values(),
-    *(pattern for _, pattern in prof._FILES.values()),
+    *(pattern for _, pattern in prof.FILES.values()),
+    timelines.NAME,
 )
 FIXED = {
     *ascend.OUTPUT_FILES.values(),
@@ -75,7 +79,7 @@ def test_every_file_with_a_fixed_name_is_in_the_document(text: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    [*legacy.FILES.values(), ascend._INFO, ascend._DATABASE, ascend._QUEUES],
+    [*legacy.FILES.values(), ascend._INFO, ascend._DATABASE, *ascend.INPUT_PIPELINE.values()],
     ids=lambda one: one.pattern,
 )
 def test_every_family_of_files_is_in_the_document(text: str, pattern: re.Pattern[str]) -> None:

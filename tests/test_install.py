@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 import venv
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.bundle import ROOT, Target, make_bundle, missing_requirements
+from tools.bundle import ROOT, Target, compiled_wheel, make_bundle, missing_requirements
 
 HERE = Target(platform.machine(), f"{sys.version_info.major}.{sys.version_info.minor}")
 COMMANDS = ("cluster-collect", "cluster-analyse", "cluster-simulate", "cluster-hook")
@@ -103,6 +104,9 @@ def test_the_bundle_installs_four_working_commands_into_an_empty_environment(
     assert str(ROOT) not in run(tmp_path, programs / "python", "-c", "import sys; print(sys.path)")
     for command in COMMANDS:
         assert "usage:" in run(tmp_path, programs / command, "--help")
+    ask = "from cluster_analysis.sources.compiled import reader; print(reader.in_use())"
+    is_compiled = "compiled" in run(tmp_path, programs / "python", "-c", ask)
+    assert is_compiled == any("abi3" in wheel.name for wheel in bundle.glob("wheels/cluster_profiler-*.whl"))
 
     run(tmp_path, programs / "cluster-simulate", "run1", *JOB)
     run(tmp_path, programs / "cluster-analyse", "run1", "--output", "out")
@@ -125,6 +129,24 @@ def test_a_login_node_collects_without_dask(bundle: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("machine", "elf_number"), [("x86_64", 62), ("aarch64", 183)])
+def test_one_wheel_a_machine_has_the_compiled_reader_for_every_python(
+    tmp_path: Path, machine: str, elf_number: int
+) -> None:
+    wheel = compiled_wheel(tmp_path, machine)
+    if wheel is None:
+        pytest.skip(f"no compiler for {machine} here")
+    assert "-cp310-abi3-" in wheel.name
+    assert wheel.name.endswith(f"linux_{machine}.whl") or re.search(rf"manylinux_2_\d+_{machine}", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".so"))
+        header = archive.read(name)[:20]
+    assert header[:4] == b"\x7fELF"
+    assert int.from_bytes(header[18:20], "little") == elf_number
+
+
+@pytest.mark.slow
 def test_the_install_lines_of_the_bundle_are_those_that_were_run(bundle: Path) -> None:
     text = (bundle / "INSTALL.txt").read_text()
     assert "pip install --no-index --find-links wheels cluster-profiler\n" in text
@@ -136,7 +158,7 @@ def test_the_install_lines_of_the_bundle_are_those_that_were_run(bundle: Path) -
 
 @pytest.mark.slow
 def test_the_extras_of_earlier_versions_are_still_known(bundle: Path) -> None:
-    (wheel,) = bundle.glob("wheels/cluster_profiler-*.whl")
+    (wheel,) = bundle.glob("wheels/cluster_profiler-*-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(name).decode()

@@ -31,8 +31,6 @@ COMMANDS = {
     "cluster_simulate": "cluster_simulate",
     "cluster_hook": "cluster_hook",
 }
-#: Packages that are being split.
-TO_BE_SPLIT = ("cluster_hook", "benchmarks")
 HEAVY = ("asyncssh", "dask", "distributed", "pandas", "paramiko")
 
 
@@ -67,7 +65,6 @@ def test_every_rule_is_about_something_that_is_there() -> None:
 def test_no_package_has_more_modules_than_a_reader_can_hold() -> None:
     counted = Counter(path.parent for path in modules().values() if path.name != "__init__.py")
     too_many = {str(folder.relative_to(ROOT)): n for folder, n in counted.items() if n > MAX_MODULES}
-    too_many = {name: n for name, n in too_many.items() if name not in TO_BE_SPLIT}
     assert too_many == {}
 
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import argparse
 import email.parser
+import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -35,6 +39,7 @@ _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 _INSTALL = """\
 cluster-profiler {version}, with all that it needs.
 For Linux on {machines}, CPython {pythons}, glibc 2.28 or newer.
+Its own wheel is here for each of these machines, with a compiled reader, and once for all others, without it.
 Run these lines in this directory, in an environment of its own (python3 -m venv ~/cluster-profiler).
 
 All four commands:
@@ -101,6 +106,12 @@ def make_bundle(directory: Path, targets: list[Target], extras: str = EXTRAS) ->
     with tempfile.TemporaryDirectory() as temporary:
         own = build_wheel(Path(temporary))
         shutil.copy(own, wheels)
+        for machine in dict.fromkeys(target.machine for target in targets):
+            compiled = compiled_wheel(Path(temporary), machine)
+            if compiled is None:
+                print(f"bundle: no compiler for {machine}: ranks are read in Python there", file=sys.stderr)
+            else:
+                shutil.copy(compiled, wheels)
         for target in targets:
             _download(target, f"{own}[{extras}]" if extras else str(own), wheels, extras)
     (bundle / "requirements").mkdir()
@@ -116,12 +127,71 @@ def make_bundle(directory: Path, targets: list[Target], extras: str = EXTRAS) ->
 
 
 def build_wheel(directory: Path) -> Path:
-    """Build the project's own wheel into `directory`, from a copy: the checkout may hold an old `build/`."""
-    source = directory / "source"
-    ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "dist", "*.egg-info", "tests", "docs")
+    """Build the project's own wheel for every machine into `directory`, without the compiled reader."""
+    _pip(
+        "wheel",
+        "--no-deps",
+        "--wheel-dir",
+        str(directory),
+        str(_copy(directory / "pure")),
+        CLUSTER_PROFILER_PURE="1",
+    )
+    return next(directory.glob("*-none-any.whl"))
+
+
+def compiled_wheel(directory: Path, machine: str) -> Path | None:
+    """Build the wheel with the compiled reader for `machine`; None where nothing compiles for it."""
+    compiler = _compiler(machine)
+    if compiler is None:
+        return None
+    built = directory / machine
+    environment = {
+        "CC": compiler,
+        "LDSHARED": f"{compiler} -shared",
+        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+    }
+    source = _copy(directory / f"source-{machine}")
+    _pip("wheel", "--no-deps", "--wheel-dir", str(built), str(source), **environment)
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        if not any(name.endswith(".so") for name in archive.namelist()):
+            return None
+    return _named_after_its_library(wheel)
+
+
+def _named_after_its_library(wheel: Path) -> Path:
+    """Name the oldest C library that a wheel runs with, as its symbols say: `manylinux_2_17_x86_64`."""
+    if find_spec("auditwheel") is None or find_spec("wheel") is None:
+        return wheel
+    shown = _python("auditwheel", "show", str(wheel))
+    found = re.search(r'following\s+platform\s+tag:\s+"(manylinux_\d+_\d+_\w+)"', shown)
+    if found is None:
+        return wheel
+    name = _python("wheel", "tags", "--remove", f"--platform-tag={found.group(1)}", str(wheel))
+    return wheel.with_name(name.split()[-1])
+
+
+def _python(module: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+
+
+def _compiler(machine: str) -> str | None:
+    """Return a C compiler for `machine`: zig for any, else the system's own for its own machine."""
+    if find_spec("ziglang") is not None:
+        # Isolated: pip hides what is installed from the processes of a build.
+        return f"{sys.executable} -I -m ziglang cc -target {machine}-linux-gnu.2.{_GLIBC_MINORS[-1]}"
+    names = ["cc", "gcc"] if machine == platform.machine() else [f"{machine}-linux-gnu-gcc"]
+    return next((name for name in names if shutil.which(name)), None)
+
+
+def _copy(source: Path) -> Path:
+    """Copy the project to `source`: the checkout may hold an old `build/`."""
+    ignored = shutil.ignore_patterns(
+        "__pycache__", ".*", "build", "dist", "*.egg-info", "*.so", "tests", "docs"
+    )
     shutil.copytree(ROOT, source, ignore=ignored)
-    _pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(source))
-    return next(directory.glob("*.whl"))
+    return source
 
 
 def _download(target: Target, own: str, wheels: Path, extras: str) -> None:
@@ -179,8 +249,8 @@ def _requirements(wheel: Path) -> list[str]:
     return metadata.get_all("Requires-Dist") or []
 
 
-def _pip(*arguments: str) -> None:
-    subprocess.run([*_PIP, *arguments], check=True)  # noqa: S603
+def _pip(*arguments: str, **environment: str) -> None:
+    subprocess.run([*_PIP, *arguments], env={**os.environ, **environment}, check=True)  # noqa: S603
 
 
 def main() -> None:

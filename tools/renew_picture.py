@@ -1,6 +1,6 @@
-"""Takes the README's picture: the report of the demo's job in Chromium, so that the picture never lies.
+"""Takes the pictures of README and docs: the report of the demo's job in Chromium, so that no picture lies.
 
-python -m tools.renew_picture [docs/images/report.png]
+python -m tools.renew_picture [docs/images]
 """
 
 from __future__ import annotations
@@ -9,29 +9,70 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from demo.__main__ import FAULTS, JOB
 
-PICTURE = Path("docs/images/report.png")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PICTURES = Path("docs/images")
 #: Wide enough for the page's full layout; the README shows it at about this size.
 WIDTH, HEIGHT = 1180, 1025
 #: For a machine that does other things too.
 TIMEOUT_MS = 60_000
+#: The rank that the demo makes slow.
+SLOW_RANK = 13
 
 
-def take_picture(picture: Path) -> None:
-    """Simulate and analyse the demo's job, open its report with the first finding, write a PNG."""
+def take_pictures(folder: Path) -> None:
+    """Simulate and analyse the demo's job, and write its pictures into `folder`."""
     scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(prefix="training-") as directory:
         _command(directory, "cluster_simulate", "run1", *JOB, *scenario)
         _command(directory, "cluster_analysis", "run1")
         report = Path(directory, "run1", "cluster_analysis_output", "report.html")
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        _screenshot(report, picture)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _browser() as browser:
+            for name, (language, theme, anchor, take) in _PICTURES.items():
+                page = _opened(browser, f"{report.as_uri()}#{anchor}", language, theme)
+                take(page, folder / name)
+                page.close()
 
 
-def _screenshot(report: Path, picture: Path) -> None:
+def _first_screen(page: Page, path: Path) -> None:
+    page.locator("details.finding summary").first.click()
+    # The browser reports an opened finding some time after the click; only then is its evidence drawn.
+    page.locator("details.finding[data-drawn=yes] .drawn canvas").first.wait_for()
+    page.mouse.move(0, 0)
+    page.screenshot(path=path)
+
+
+def _panel(page: Page, path: Path) -> None:
+    page.locator("#panel .u-wrap canvas").wait_for()
+    page.screenshot(path=path)
+
+
+def _section(page: Page, path: Path) -> None:
+    page.locator("#matrix canvas").scroll_into_view_if_needed()
+    page.locator("#communication").screenshot(path=path)
+
+
+Take = Callable[["Page", Path], None]
+#: Each picture by its file: language, theme, where in the page, and how it is taken.
+_PICTURES: dict[str, tuple[str, str, str, Take]] = {
+    "report.png": ("en-GB", "light", "", _first_screen),
+    "report.zh.png": ("zh-CN", "dark", "", _first_screen),
+    "rank.png": ("en-GB", "light", f"ranks&show=rank:{SLOW_RANK}", _panel),
+    "matrix.png": ("en-GB", "light", "communication", _section),
+}
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 (only this function needs a browser)
 
     chromium = shutil.which("chromium")
@@ -40,16 +81,22 @@ def _screenshot(report: Path, picture: Path) -> None:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, locale="en-GB")
-        page.set_default_timeout(TIMEOUT_MS)
-        page.goto(report.as_uri())
-        page.wait_for_function("window.clusterReport && window.clusterReport.ready")
-        page.locator("details.finding summary").first.click()
-        # The browser reports an opened finding some time after the click; only then is its evidence drawn.
-        page.locator("details.finding[data-drawn=yes] .drawn canvas").first.wait_for()
-        page.mouse.move(0, 0)
-        page.screenshot(path=picture)
+        yield browser
         browser.close()
+
+
+def _opened(browser: Browser, address: str, language: str, theme: str) -> Page:
+    size = {"width": WIDTH, "height": HEIGHT}
+    page = browser.new_page(
+        viewport=size,  # type: ignore[arg-type]
+        locale=language,
+        color_scheme=theme,  # type: ignore[arg-type]
+        reduced_motion="reduce",
+    )
+    page.set_default_timeout(TIMEOUT_MS)
+    page.goto(address)
+    page.wait_for_function("() => window.clusterReport && window.clusterReport.drawn")
+    return page
 
 
 def _command(directory: str, module: str, *arguments: str) -> None:
@@ -59,6 +106,7 @@ def _command(directory: str, module: str, *arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
-    take_picture(target)
-    print(f"{target}: {target.stat().st_size // 1000} kB")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    take_pictures(target)
+    for picture in sorted(target.glob("*.png")):
+        print(f"{picture}: {picture.stat().st_size // 1000} kB")

@@ -17,7 +17,7 @@ need_library() { # need_library FILE PACKAGE
 for set_name in "$@"; do
   case $set_name in
     venv) missing+=(python3-venv) ;;
-    ssh) need sshd openssh-server; need ssh openssh-client; need zstd zstd ;;
+    ssh) need sshd openssh-server; need ssh openssh-client; need zstd zstd; need sudo sudo ;;
     slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge ;;
     prometheus) need promtool prometheus; need prometheus-node-exporter prometheus-node-exporter ;;
     bench) need rsync rsync ;;

@@ -142,9 +142,9 @@ def is_costed(findings: Sequence[Finding], fault: KnownFault) -> bool:
 
 
 def cost_error_ms(findings: Sequence[Finding], fault: KnownFault) -> float | None:
-    """Return how far the dearest right finding is from the truth, None where no cost is quoted.
+    """Return how far the costliest right finding is from the truth, None where no cost is quoted.
 
-    Where faults hide each other, what lies between mending one alone and mending it last is true.
+    Where faults hide each other, what lies between repairing one alone and repairing it last is true.
     """
     costs = [one.cost_ms_per_step for one in findings if one.cost_ms_per_step is not None]
     if not costs:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for fault in job.faults:
         print(
             f"{fault.kind} ranks {fault.ranks} hosts {fault.hosts} links {fault.links}: {fault.cost_ms:.1f} "
-            f"ms with all others mended, {fault.marginal_ms:.1f} with none"
+            f"ms with all others repaired, {fault.marginal_ms:.1f} with none"
         )
     return 0
 

@@ -14,7 +14,7 @@ class KnownFault:
     """One fault, and what it truly costs: the job made again without it, with the same draws.
 
     `accepted` are the kinds that name it right: more than one where the files cannot tell them apart.
-    `cost_ms` is a step's saving with all other faults mended, `marginal_ms` with all others left: two equal
+    `cost_ms` is a step's saving with all other faults repaired, `marginal_ms` with all others left: two equal
     faults hide each other. `ranks` are a host's ranks, or the ends of links.
     """
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from cluster_analysis.describe import places
 from cluster_analysis.describe.communication import by_group_and_type
+from cluster_analysis.describe.figures import figures_between_ranks
 from cluster_analysis.describe.kernels import between_ranks, flops_of_ranks
 from cluster_analysis.describe.memory import peaks
 from cluster_analysis.describe.rules import advice
@@ -24,8 +26,15 @@ def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, p
     made = {
         "communication": by_group_and_type(tables["matched"]),
         "kernel_spread": between_ranks(tables["kernels"], topology),
+        "figures_between_ranks": figures_between_ranks(tables["counters"]),
         "flops": flops_of_ranks(tables["kernels"], tables["counters"]),
         "memory_peaks": peaks(tables["memory"], tables["counters"], topology),
         "stages": by_stage(tables["steps"], topology),
+    }
+    made |= {
+        "devices": places.devices({**tables, **made}, topology),
+        "groups": places.groups(topology),
+        "packet_sizes": places.packet_sizes(tables["packets"]),
+        "host_times": places.host_times(tables["counters"]),
     }
     return {**made, "advice": advice({**tables, **made})}

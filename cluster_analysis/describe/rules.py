@@ -1,17 +1,21 @@
-"""Advice as one table of rules: when it holds, what is said, what to check next, where it is from."""
+"""Advice as one table of rules: when it holds, what it may be the reason of, and where it is from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.describe.quartiles import table_of
+from cluster_analysis.sentences.rules import rule_sentences
 from cluster_analysis.tables.described import ADVICE
 from cluster_analysis.trace.calls import numbers
+from cluster_run.facts import fact
+from cluster_run.findings import Finding, RuleName
 
 Tables = Mapping[str, pa.Table]
 
@@ -20,15 +24,15 @@ Tables = Mapping[str, pa.Table]
 class Rule:
     """One rule. `measure` gives a value by rank; the rule holds for ranks whose value is above `limit`.
 
-    `sentence` is filled in with `{ranks}`, `{percent}` and `{value}`: the largest value of these ranks.
+    What it says is in `sentences.rules`. `explains` are the kinds of findings, and the causes of slow
+    ranks and hosts, that it may be the reason of.
     """
 
-    name: str
+    name: RuleName
     measure: Callable[[Tables], dict[int, float]]
     limit: float
-    sentence: str
-    next_check: str
     source: str
+    explains: frozenset[str] = frozenset()
 
 
 def _share_of_kernels(is_wanted: Callable[[pa.Table], pa.Array]) -> Callable[[Tables], dict[int, float]]:
@@ -127,61 +131,127 @@ def _full_queues(tables: Tables) -> dict[int, float]:
     return last
 
 
+def _empty_though_queued(tables: Tables) -> dict[int, float]:
+    """How often the device found no batch on ranks whose host queue was seldom empty, by rank."""
+    empty = _counter("input_queue_empty_share")(tables)
+    found = _counter("input_next_empty_share")(tables)
+    return {rank: share for rank, share in found.items() if empty.get(rank, 0.0) <= _SELDOM_EMPTY}
+
+
+def _busy_processors(tables: Tables) -> dict[int, float]:
+    """The share of the host's processors that work, by rank."""
+    return {
+        row["rank"]: row["value"]
+        for row in tables["counters"].to_pylist()
+        if row["metric"] == "host_cpu_busy_share" and row["label"] == "all"
+    }
+
+
+def _slow_products(tables: Tables) -> dict[int, float]:
+    """The share of the time of a rank's matrix products that runs at less than half of their typical speed.
+
+    The advisor calls an operator bound whose pipes are all idle half of the time, which only Level2 records;
+    against the rank's own fastest product any capture with shapes can say it.
+    """
+    kernels = tables["kernels"].filter(pc.is_valid(tables["kernels"]["flops_count"]))
+    if not kernels.num_rows:
+        return {}
+    time = np.maximum(numbers(kernels["total_us"]), 1e-9)
+    speed = numbers(kernels["flops_count"]) / time
+    ranks, row = np.unique(kernels["rank"].to_numpy(), return_inverse=True)
+    found = {}
+    for at, rank in enumerate(ranks.tolist()):
+        own = row == at
+        # The fastest that counts: half of the operations run at this speed or faster.
+        order = np.argsort(-speed[own])
+        operations = np.cumsum(numbers(kernels["flops_count"])[own][order])
+        typical = speed[own][order][int(np.searchsorted(operations, operations[-1] / 2))]
+        found[rank] = float(time[own][speed[own] < typical / 2].sum() / time[own].sum())
+    return found
+
+
+def _run_time_compilations(tables: Tables) -> dict[int, float]:
+    """How often a rank compiled, or looked up what it had compiled, at run time."""
+    found: dict[int, float] = defaultdict(float)
+    for row in tables["apis"].to_pylist():
+        if row["api"] == "aclopCompileAndExecute":
+            found[row["rank"]] += row["n_calls"] or 0
+    return found
+
+
+def _other_environment(tables: Tables) -> dict[int, float]:
+    """How many environment variables of a rank differ from what most ranks have."""
+    found: dict[int, float] = defaultdict(float)
+    by_variable: dict[str, dict[int, str]] = defaultdict(dict)
+    for row in tables["environment"].to_pylist():
+        by_variable[row["variable"]][row["rank"]] = row["value"]
+    for values in by_variable.values():
+        (usual, n_usual), *_ = Counter(values.values()).most_common(1)
+        if 2 * n_usual > len(values):
+            for rank, value in values.items():
+                found[rank] += value != usual
+    return found
+
+
+def _set_to(variable: str, *bad: str) -> Callable[[Tables], dict[int, float]]:
+    """Return what gives 1 for ranks whose environment variable has one of these values."""
+
+    def measure(tables: Tables) -> dict[int, float]:
+        return {
+            row["rank"]: float(row["value"].strip() in bad)
+            for row in tables["environment"].to_pylist()
+            if row["variable"] == variable
+        }
+
+    return measure
+
+
 _ALIGNED_BYTES = 512
+_SELDOM_EMPTY = 0.3
 _CHANGES = pa.array(["TransData", "Cast"])
 _ADVISOR, _TUTORIAL = "msprof-analyze advisor", "MindSpore profiling tutorial"
+
+_COMPUTE = frozenset({"compute"})
+_HOST = frozenset({"dispatch", "host_bound"})
+_INPUT = frozenset({"input", "input_bound"})
+_NETWORK = frozenset(
+    {"slow_link", "slow_nic", "slow_host_pair", "slow_uplink", "retransmission", "exposed_communication"}
+)
 
 RULES: tuple[Rule, ...] = (
     Rule(
         "ai_cpu", _share_of_kernels(lambda one: pc.equal(_text(one, "core_type"), "AI_CPU")), 0.05,
-        "On {ranks} up to {percent} of the time of kernels runs on the AI CPU, far slower than AI cores.",
-        "Replace these operators, or their data types (int64, float64), by ones that AI cores have.",
-        f"{_ADVISOR}, AICPU",
+        f"{_ADVISOR}, AICPU", _COMPUTE,
     ),
     Rule(
         "format_changes", _share_of_kernels(lambda one: pc.is_in(_text(one, "op_type"), _CHANGES)), 0.1,
-        "On {ranks} up to {percent} of the time of kernels only changes formats or types (TransData, Cast).",
-        "Keep weights in the device's own format (torch_npu.npu.config.allow_internal_format), and one type.",
-        f"{_ADVISOR}, operator bound",
+        f"{_ADVISOR}, operator bound", _COMPUTE,
+    ),
+    Rule("compiled_at_run_time", _run_time_compilations, 20.0, f"{_ADVISOR}, operator dispatch", _HOST),
+    Rule("changing_shapes", _most_shapes, 100.0, f"{_ADVISOR}, dynamic shape", _HOST),
+    Rule("bound_operators", _slow_products, 0.5, f"{_ADVISOR}, operator bound", _COMPUTE),
+    Rule("byte_alignment", _odd_packets, 0.2, f"{_ADVISOR}, byte alignment", _NETWORK | {"small_packets"}),
+    Rule("clock", _slowed_clock, 0.05, f"{_ADVISOR}, AI Core frequency", _COMPUTE),
+    Rule("memory_beside_peers", _memory_beside_peers, 0.2, "median of the stage, 20 %", _COMPUTE),
+    Rule("memory_full", _theoretical_peak, 0.9, f"{_TUTORIAL}, memory"),
+    Rule(
+        "input_queue", _full_queues, 0.2, f"{_TUTORIAL}, queue usage 0.8",
+        _INPUT,
+    ),
+    Rule("queue_empty", _counter("input_queue_empty_share"), 0.3, f"{_TUTORIAL}, host queue", _INPUT),
+    Rule("next_empty", _empty_though_queued, 0.0, f"{_TUTORIAL}, data queue", _INPUT),
+    Rule("cpu_busy", _busy_processors, 0.8, f"{_TUTORIAL}, CPU utilisation", _INPUT | _HOST),
+    Rule("late_launches", _counter("dispatched_late_share"), 0.5, f"{_TUTORIAL}, HostToDevice", _HOST),
+    Rule(
+        "sent_again", _counter("retry_operators_count"), 0.0, "COMMUNICATION_OP.retry", _NETWORK,
     ),
     Rule(
-        "changing_shapes", _most_shapes, 100.0,
-        "On {ranks} one kernel ran with up to {value} different shapes.",
-        "Where the host is too slow: bucket lengths, or torch_npu.npu.set_compile_mode(jit_compile=False).",
-        f"{_ADVISOR}, dynamic shape",
+        "other_environment", _other_environment, 0.0, "the other ranks of the job",
+        _COMPUTE | _HOST | _NETWORK,
     ),
+    Rule("blocking_launch", _set_to("ASCEND_LAUNCH_BLOCKING", "1"), 0.0, f"{_ADVISOR}, environment", _HOST),
     Rule(
-        "byte_alignment", _odd_packets, 0.2,
-        "On {ranks} packets that are no multiple of 512 bytes take up to {percent} of the time on links.",
-        "Pad what is sent (gradient buckets, the size of shards) to multiples of 512 bytes.",
-        f"{_ADVISOR}, byte alignment",
-    ),
-    Rule(
-        "clock", _slowed_clock, 0.05,
-        "On {ranks} the clock of the AI cores falls up to {percent} below the job's highest.",
-        "Look at power and temperature: npu-smi info -t power, -t temp.", f"{_ADVISOR}, AI Core frequency",
-    ),
-    Rule(
-        "memory_beside_peers", _memory_beside_peers, 0.2,
-        "{ranks} reserve up to {percent} more memory than the median of their stage.",
-        "Compare batch sizes, recomputation and fragmentation of these ranks with the others.",
-        "median of the stage, 20 %",
-    ),
-    Rule(
-        "memory_full", _theoretical_peak, 0.9,
-        "On {ranks} the planned peak is up to {percent} of the device's memory.",
-        "Recompute, or shard more: there is little room for fragmentation.", f"{_TUTORIAL}, memory",
-    ),
-    Rule(
-        "input_queue", _full_queues, 0.2,
-        "On {ranks} a queue of the input pipeline is up to {percent} empty.",
-        "The operation in front of the first empty queue is the bottleneck: give it more workers.",
-        f"{_TUTORIAL}, queue usage 0.8",
-    ),
-    Rule(
-        "sent_again", _counter("retry_operators_count"), 0.0,
-        "On {ranks} up to {value} communication operators were sent again.",
-        "Look at the network's error counters: hccn_tool -i N -stat -g.", "COMMUNICATION_OP.retry",
+        "log_level", _set_to("ASCEND_GLOBAL_LOG_LEVEL", "0", "1"), 0.0, f"{_ADVISOR}, environment", _HOST,
     ),
 )  # fmt: skip
 
@@ -194,17 +264,47 @@ def advice(tables: Tables) -> pa.Table:
         if not held:
             continue
         most, ranks = max(held.values()), sorted(held)
-        who = f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
-        sentence = rule.sentence.format(ranks=who, percent=f"{100 * most:.0f} %", value=f"{most:g}")
+        said, check = rule_sentences(rule.name, tuple(ranks), most)
         rows.append(
             {
                 "rule": rule.name,
                 "ranks": ranks,
                 "value": most,
                 "limit": rule.limit,
-                "sentence": sentence,
-                "next_check": rule.next_check,
+                "sentence": said.en,
+                "next_check": check.en,
+                "sentence_zh": said.zh,
+                "next_check_zh": check.zh,
                 "source": rule.source,
             }
         )
     return table_of(rows, ADVICE)
+
+
+def advised(findings: Sequence[Finding], table: pa.Table, n_ranks: int) -> tuple[Finding, ...]:
+    """Return findings with the rules that may be their reason.
+
+    Of a finding that names ranks, a rule must hold for one of them, and not for most of the others: what all
+    have makes nobody slower. Of a finding on the whole job it must hold for most ranks.
+    """
+    explains = {rule.name: rule.explains for rule in RULES}
+    found = []
+    for one in findings:
+        named = {*one.ranks, *(end for link in one.links for end in (link.src, link.dst))}
+        kinds = {one.kind, one.cause} if named else {one.kind}
+        own = []
+        for row in table.to_pylist():
+            holds = set(row["ranks"])
+            if not explains[row["rule"]] & kinds:
+                continue
+            n_others = n_ranks - len(named)
+            is_reason = (
+                bool(holds & named) and 2 * len(holds - named) <= n_others
+                if named
+                else 2 * len(holds) >= n_ranks
+            )
+            if is_reason:
+                ranks = tuple(row["ranks"])
+                own.append(fact("rule_holds", rule=row["rule"], ranks=ranks, value=row["value"]))
+        found.append(replace(one, advice=tuple(own)) if own else one)
+    return tuple(found)

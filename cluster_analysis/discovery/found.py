@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
@@ -24,7 +25,7 @@ def public_name(directory: Path) -> str:
 def file_size(path: Path) -> int:
     """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will tell."""
     try:
-        return path.stat().st_size
+        return on_disk(path).stat().st_size
     except OSError:
         return 0
 
@@ -32,7 +33,7 @@ def file_size(path: Path) -> int:
 def modified_ns(path: Path) -> int:
     """Return when a file was last written; 0 where it has gone meanwhile."""
     try:
-        return path.stat().st_mtime_ns
+        return on_disk(path).stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
+from cluster_analysis.sources.columns.place import on_disk, original_name
 from cluster_run.facts import Fact, fact
 from cluster_run.manifest import CollectedFile
 from cluster_run.problem import Problem
@@ -39,7 +40,7 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
     problems: list[Problem] = []
     touched: list[_Stored] = []
     for one in captures:
-        for path in one.files.values():
+        for path in map(on_disk, one.files.values()):
             collected = places.stored.get(path.relative_to(root).as_posix())
             if collected is None:
                 continue
@@ -64,7 +65,7 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
 
 def _problem(stored: _Stored, why: Fact) -> Problem:
     owner = stored.owner
-    return Problem(why, stored.path.name, owner.rank, owner.host, "collect_again")
+    return Problem(why, original_name(stored.path.name), owner.rank, owner.host, "collect_again")
 
 
 def _sha256(path: Path) -> str | None:

@@ -22,11 +22,17 @@ FILES = {
     "r1_hccl": re.compile(r"^hccl_raw_(\d{1,6})\.csv$"),
     "r1_cluster_analyse": re.compile(r"^(?:ascend|gpu)_cluster_analyse_[a-z-]+_\d+_\d+_(\d{1,6})\.csv$"),
     "r1_aicore": re.compile(r"^aicore_intermediate_(\d{1,6})_type\.csv$"),
+    "r1_aicore_detail": re.compile(r"^aicore_intermediate_(\d{1,6})_detail\.csv$"),
+    "r1_framework": re.compile(r"^framework_raw_(\d{1,6})\.csv$"),
+    "r1_strategy": re.compile(r"^parallel_strategy_(\d{1,6})\.json$"),
     "r1_flops": re.compile(r"^flops_summary_(\d{1,6})\.json$"),
     "r1_memory": re.compile(r"^memory_usage_summary_(\d{1,6})\.json$"),
     "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d{1,6})\.csv$"),
     "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d{1,6})\.csv$"),
     "minddata_summary": re.compile(r"^minddata_pipeline_summary_(\d{1,6})\.csv$"),
+    "device_queue": re.compile(r"^(?:device_queue|dataset_iterator)_profiling_(\d{1,6})\.txt$"),
+    "device_fetches": re.compile(r"^minddata_aicpu_(\d{1,6})\.txt$"),
+    "host_processors": re.compile(r"^minddata_cpu_utilization_(\d{1,6})\.json$"),
 }
 
 _MAIN = frozenset({"r1_step_trace", "r1_hccl", "r1_cluster_analyse"})

@@ -14,6 +14,8 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank
+from cluster_analysis.sources.iterations.rank import is_iteration_export
+from cluster_analysis.sources.iterations.timelines import role_of
 from cluster_analysis.sources.text.timeline_json import TIMELINE, slice_number
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import fact
@@ -21,7 +23,8 @@ from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 _ANALYZE, _EXPORT = "analyze", "mindstudio_profiler_output"
-_FILES = {
+#: Of each role the directory below PROF_*, and the file's name.
+FILES = {
     "communication": (_ANALYZE, re.compile(r"^communication\.json$")),
     "matrix": (_ANALYZE, re.compile(r"^communication_matrix\.json$")),
     "communication_db": (_ANALYZE, re.compile(r"^communication_analyzer\.db$")),
@@ -93,7 +96,7 @@ def inspect_prof(
 
 def _files(directory: Path) -> dict[str, Path]:
     files = {}
-    for role, (below, pattern) in _FILES.items():
+    for role, (below, pattern) in FILES.items():
         folder = directory / below if below else directory
         matches = (
             sorted(path for path in folder.glob("*") if pattern.match(path.name)) if folder.is_dir() else []
@@ -102,8 +105,10 @@ def _files(directory: Path) -> dict[str, Path]:
             files.update(_newest_timeline(matches))
         elif matches:
             files[role] = matches[-1]
-    if TIMELINE not in files:
-        files.update(_newest_timeline(sorted(directory.glob("device_*/timeline/msprof_*.json"))))
+    if not files:
+        older = sorted(directory.glob("device_*/timeline/*.json"))
+        files = {said: path for path in older if (said := role_of(path))}
+        files = files or _newest_timeline([path for path in older if path.name.startswith("msprof_")])
     return files
 
 
@@ -117,7 +122,8 @@ def _newest_timeline(paths: list[Path]) -> dict[str, Path]:
 
 
 def _kind(files: Mapping[str, Path]) -> SourceKind:
-    return "prof/text" if files.keys() & {"communication", "matrix", TIMELINE} else "prof/db"
+    is_text = bool(files.keys() & {"communication", "matrix", TIMELINE}) or is_iteration_export(files)
+    return "prof/text" if is_text else "prof/db"
 
 
 def _devices(directory: Path) -> list[DeviceId]:

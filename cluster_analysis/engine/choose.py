@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster_analysis.engine import local
 from cluster_analysis.engine.protocol import Engine, Place
 from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions
+from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import RankSource
 from cluster_run.errors import UsageError
 
@@ -63,7 +64,7 @@ def _open_cluster(options: AnalyseOptions, sources: Sequence[RankSource], scratc
 def _one_file_a_host(sources: Sequence[RankSource]) -> tuple[str, ...]:
     """Return what workers are asked for: hosts' data may lie in file systems of their own."""
     of_host = {source.host: file for source in sources for file in source.files.values()}
-    return tuple(of_host.values())[:_MAX_PROBED_FILES]
+    return tuple(str(on_disk(Path(file))) for file in list(of_host.values())[:_MAX_PROBED_FILES])
 
 
 def usable_cpus() -> int:

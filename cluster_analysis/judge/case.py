@@ -11,7 +11,8 @@ import numpy as np
 
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
-from cluster_analysis.judge.measures.metrics import Metric, metrics, outside_experts
+from cluster_analysis.judge.measures.metrics import Metric, by_steady_kernels, metrics, outside_experts
+from cluster_analysis.judge.measures.steady import steady_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray
@@ -40,6 +41,13 @@ class Case:
         """The same, computing without that of experts where it is known."""
         return tuple(outside_experts(one, self.view) for one in self.metrics)
 
+    @cached_property
+    def steady(self) -> Metric | None:
+        """Computing by the kernels that do the same work whatever the samples are; None where not known."""
+        computing = [one for one in self.metrics if one.follows_work]
+        longer = steady_kernels(self.evidence.operators, self.view) if computing else None
+        return None if longer is None else by_steady_kernels(computing[0], longer)
+
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
@@ -47,7 +55,7 @@ class Case:
         if key not in self._compared:
             values = np.where(left_out[:, None], np.nan, metric.values)
             self._compared[key] = deviations(
-                values, self.view, metric.floor, self.limits, use_replicas=metric.is_log
+                values, self.view, metric.floor, self.limits, use_replicas=metric.follows_work
             )
         return self._compared[key]
 

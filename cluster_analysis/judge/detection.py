@@ -11,11 +11,11 @@ import pyarrow as pa
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf
-from cluster_analysis.judge.detectors.kernels import with_kernels
 from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import finding_of
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import can_judge, few_peers, open_questions, what_is_missing
+from cluster_analysis.judge.reasons.all_reasons import with_reasons
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
@@ -75,7 +75,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects: list[Suspect] = []
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
-    suspects = with_kernels(evidence.operators, view, _costliest(suspects))
+    suspects = with_reasons(evidence, view, _costliest(suspects))
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     step_us = view.mean_step_us

@@ -56,6 +56,10 @@ def finding_of(
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
     low, high = _interval(cost, saving)
+    late = _late_even_so(view, suspect, saving, limits)
+    if cost is not None and late >= max(HIDDEN_FACTOR * (weight or 0.0), limits.sure_cost_share * step_us):
+        weight, high = late, max(high or 0.0, late)
+        facts.append(fact("late_even_so", cost_us=late))
     if suspect.kind == "exposed_communication" and cost is not None:
         # No peer does without it: what covering it would save is no loss to anything that misbehaves.
         facts.append(fact("could_be_covered", cost_us=cost))
@@ -92,6 +96,22 @@ def finding_of(
         cost_high_ms=None if high is None else round(high / 1e3, 3),
         separable=suspect.separable,
     )
+
+
+def _late_even_so(view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds) -> float:
+    """µs a step by which a device is later than all that nobody suspects, where nothing excuses that.
+
+    Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
+    it is worth a look whatever the replay says: waiting that is copied replays exactly.
+    """
+    if (suspect.cause, suspect.pattern) != ("compute", "persistent") or not suspect.evidence:
+        return 0.0
+    row = suspect.evidence[0]
+    excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0
+    alike = len(set(view.role.tolist())) < 2
+    least = limits.natural_effect if alike else limits.single_step_device_effect
+    is_host = alike and suspect.kind == "slow_host"
+    return (saving.bound_us or 0.0) if is_host or excess >= least else 0.0
 
 
 def _interval(cost_us: float | None, saving: Saving) -> tuple[float | None, float | None]:

@@ -67,7 +67,11 @@ def open_questions(
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
     if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
         questions = questions or _unexplained(view, findings, limits)
-        questions += _waits_for_absent(view, evidence, limits) or _long_steps(view, limits)
+        questions += (
+            _waits_for_absent(view, evidence, limits)
+            or _long_steps(view, limits)
+            or _long_pause(view, limits)
+        )
     return questions
 
 
@@ -134,3 +138,25 @@ def _long_steps(view: JobView, limits: Thresholds) -> list[Fact]:
         return []
     worst = int(np.argmax(unexplained))
     return [fact("long_step", longer_us=float(unexplained[worst]), step=view.steps[worst])]
+
+
+def _long_pause(view: JobView, limits: Thresholds) -> list[Fact]:
+    """A step that is long because one rank idled in it: once is no proof of a fault, and dear even so.
+
+    Or the rank's record of the call is lost for which all others waited.
+    """
+    if len(view.steps) < limits.min_steps_confident:
+        return []
+    idle = view.free_us + np.nan_to_num(view.preparing_us)
+    with np.errstate(invalid="ignore"):
+        longer_idle = idle - median(idle, 1)[:, None]
+        longer_idle -= median(longer_idle, 0)  # all ranks may pause together
+        by_step = median(view.step_us, 0)
+        longer = np.fmin(by_step - median(by_step), np.fmax.reduce(longer_idle, axis=0))
+    worst = int(np.argmax(np.nan_to_num(longer)))
+    # Shorter pauses happen to healthy hosts; this long is what else is taken for an event.
+    least_us = max(limits.open_cost_share * view.mean_step_us * len(view.steps), limits.retransmission_us)
+    if not longer[worst] >= least_us:
+        return []
+    rank = view.rank_ids([int(np.nanargmax(longer_idle[:, worst]))])[0]
+    return [fact("long_pause", longer_us=float(longer[worst]), step=view.steps[worst], rank=rank)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,3 +44,11 @@ class Suspect:
     p_value: float = 0.0
     separable: bool = True
     metric: str = ""
+
+
+def surest(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """One suspect a culprit, the surest alarm, of several ways to look at one thing."""
+    best: dict[str, Suspect] = {}
+    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
+        best.setdefault(one.key, one)
+    return list(best.values())

@@ -15,9 +15,9 @@ class Instances:
     """The columns of a graph's instances (V,) that decide the order; V where there is none, V + 1 for `join`.
 
     `by_operator` are the instances of each operator, in their order. `cell` numbers step and rank
-    through. `join` is a instance of another stream that must have ended too, before
+    through. `join` is an instance of another stream that must have ended too, before
     the local time or, where the instance `waits_last`, behind it. `own_us` is what a receive takes
-    once its message is there, NaN where a instance takes the operator's transfer.
+    once its message is there, NaN where an instance takes the operator's transfer.
     """
 
     operator: IntArray

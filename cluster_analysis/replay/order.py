@@ -68,7 +68,7 @@ class ReplayOrder:
     """The blocks in order. `instances` (V,) and `operators` (O,) lie at each place, `place` (V,) and
     `operator_place` (O,) where each one lies.
 
-    `after` (V,) is by place: the row that a instance's gap counts from. Operators in a circle (matched
+    `after` (V,) is by place: the row that an instance's gap counts from. Operators in a circle (matched
     wrongly) have the last places and no block. A rank's step, cell `cells[i]`, has ended when the rows
     `last_rows` have, from `last_begin[i]` on.
     """

@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.resources import files
+from importlib import resources
 
 import jinja2
 from markupsafe import Markup
@@ -25,10 +26,12 @@ from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
+from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
@@ -36,12 +39,14 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import InputError
+from cluster_run.layout import REPORT_NAME
 
 #: Put together in this order; each file may use what the ones above it define.
 _SCRIPTS = (
     "uplot/uPlot.iife.min.js",
     "js/data.js",
     "js/page.js",
+    "js/drawing.js",
     "js/address.js",
     "js/paint.js",
     "js/strip.js",
@@ -59,7 +64,12 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.")
+_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.", "picture.")
+
+
+def files(given: Reported) -> Iterator[tuple[str, bytes]]:
+    """Give the page."""
+    yield REPORT_NAME, render(given.result, given.comparison, given.analysed)
 
 
 def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
@@ -79,6 +89,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     )
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
+    environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
     environment.globals.update(reason=reason, advice=advice, changes=changes)
     environment.globals.update(
@@ -92,8 +103,9 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         baseline=baseline,
         since=since(baseline, dictionary) if baseline else (),
         parts=parts,
-        culprit=blamed(result.document),
+        named=blamed(result.document),
         unusual_steps=unusual_steps(result),
+        price=price_of_unevenness(result.document, dictionary),
         parts_us=sum(part.mean_us for part in parts),
         payload=_payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
         analysed=moment(result.document.run.analysed or analysed),
@@ -133,6 +145,7 @@ def _payload(
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
         "wait_groups": per_rank.wait_groups,
         "kernel_kinds": per_rank.kernel_kinds,
+        "memory_components": per_rank.memory_components,
         "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
         "words": {
@@ -143,7 +156,7 @@ def _payload(
 
 
 def _asset(name: str) -> str:
-    return files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
+    return resources.files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
 
 
 def _licensed(name: str) -> str:

@@ -11,7 +11,8 @@ from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.header import header_phrases
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.since import since
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
@@ -27,6 +28,11 @@ _MAX_PLACES = 8
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
+def text(given: Reported, shown: Shown) -> str:
+    """Return the report for stdout; it tells no time but that of the recording."""
+    return render(given.result, given.comparison, language=shown.language)
+
+
 def render(
     result: AnalysisResult,
     baseline: Comparison | None = None,
@@ -39,11 +45,13 @@ def render(
     """
     document = result.document
     ticket = _Ticket(result, words.load_dictionary(), language)
+    price = price_of_unevenness(document, ticket.dictionary)
     lines = [
         f"## {ticket.said(term(terms.VERDICTS, document.verdict))}",
         "",
         ticket.said(words.verdict_sentence(document, ticket.dictionary)),
         "",
+        *([ticket.said(price.sentence()), ""] if price else []),
         ticket.said(words.run_line(document, ticket.dictionary)),
         "",
         *ticket.header(analysed),
@@ -90,10 +98,10 @@ class _Ticket:
                 str(number),
                 self.said(term(terms.SEVERITIES, finding.severity)),
                 self.said(wording.kind_name(finding)),
-                self.said(words.culprit(finding, self.result, self.dictionary)),
-                wording.format_ms(finding.cost_ms_per_step),
+                self.said(words.named(finding, self.result, self.dictionary)),
+                self.said(wording.cost(finding.cost_ms_per_step)),
                 wording.format_share(finding.cost_share),
-                wording.format_ms(finding.cumulative_saving_ms),
+                self.said(wording.cost(finding.cumulative_saving_ms)),
             )
             rows.append(f"| {' | '.join(cells)} |")
         return [*rows, ""]

@@ -14,7 +14,8 @@ from cluster_analysis.reports import changes, wording, words
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.since import since
-from cluster_analysis.result import AnalysisResult
+from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
@@ -34,6 +35,11 @@ MAX_NOTES = 4
 MAX_CHECKS = 3
 MAX_PLACES = 2
 _MIN_WIDTH = 40
+
+
+def text(given: Reported, shown: Shown) -> str:
+    """Return the report for stdout."""
+    return render(given.result, shown.width, shown.colour, given.comparison, shown.language)
 
 
 def render(
@@ -65,6 +71,9 @@ def render(
     dictionary = words.load_dictionary()
     sentence = words.verdict_sentence(document, dictionary).of(language)
     console.print(Text(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style=style))
+    price = price_of_unevenness(document, dictionary)
+    if price is not None and price.lost:
+        console.print(Text(price.sentence().of(language)))
     console.print(Text(words.run_line(document, dictionary).of(language), style="dim"))
     if document.findings:
         console.print()
@@ -91,7 +100,7 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
         style = _SEVERITY_STYLES[finding.severity]
         cells = [
             Text(_SEVERITY_SIGNS[finding.severity], style=style),
-            Text(wording.format_ms(finding.cost_ms_per_step)),
+            Text(wording.cost(finding.cost_ms_per_step).of(language)),
             Text(wording.format_share(finding.cost_share)),
         ]
         if wide:
@@ -126,7 +135,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         if host in result.addresses
     ]
     if known:
-        console.print(Text("; ".join(known)))
+        console.print(Text(("；" if language == "zh" else "; ").join(known)))
     elif hosts:
         console.print(Text(say("hosts_hint").of(language), style="dim"))
 

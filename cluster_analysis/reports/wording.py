@@ -33,10 +33,16 @@ def plain(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
+def cost(value_ms: float | None) -> Phrase:
+    """Return a cost, or that it is not known."""
+    text = format_ms(value_ms)
+    return say("unknown_cost") if value_ms is None else Phrase(text, text)
+
+
 def format_ms(value_ms: float | None) -> str:
-    """Format a time: `12.3 ms`, `1.24 s`, `410 µs`; `unknown` for None."""
+    """Format a time: `12.3 ms`, `1.24 s`, `410 µs`; `?` for None."""
     if value_ms is None:
-        return "unknown"
+        return "?"
     size = abs(value_ms)
     if size >= 1000:
         return f"{value_ms / 1000:.{1 if size >= 10_000 else 2}f} s"
@@ -91,7 +97,7 @@ def host_name(host: HostId, result: AnalysisResult) -> str:
     return f"host {plain(host)} ({plain(address)})" if address else f"host {plain(host)}"
 
 
-def culprit(finding: Finding, result: AnalysisResult) -> str:
+def named(finding: Finding, result: AnalysisResult) -> str:
     """Return who a finding is about: hosts, links or ranks, at most three of them by name."""
     if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
         return _listed([host_name(host, result) for host in finding.hosts])
@@ -122,7 +128,7 @@ def verdict_sentence(document: FindingsDocument) -> str:
             f"Degraded: {plain(summary(worst).en) if worst else step + ', and no single cause stands out.'}"
         )
     share = format_share(total_ms / run.step_ms) if run.step_ms > 0 else "?"
-    largest = "all" if len(document.findings) == 1 else format_ms(worst.cost_ms_per_step)
+    largest = "all" if len(document.findings) == 1 else cost(worst.cost_ms_per_step).en
     lost = f"{format_ms(total_ms)} ({share}) of it is lost"
     return f"Degraded: {step}; {lost}, {largest} of that to {subject(worst)}."
 

@@ -151,7 +151,7 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
         step=step,
         lost=wording.format_ms(lost_ms),
         share=wording.format_share(lost_ms / run.step_ms),
-        largest=wording.format_ms(worst.cost_ms_per_step),
+        largest=wording.cost(worst.cost_ms_per_step),
         subject=subject(worst, dictionary),
     )
 
@@ -181,18 +181,18 @@ def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) ->
     return dictionary.say("map.host", host=wording.host_name(host, result).removeprefix("host "))
 
 
-def beside_part(part: StepPart, culprit: Finding | None, dictionary: Dictionary) -> Phrase:
-    """Return what one rank has of a part of the step: the culprit, or the rank with most of it."""
+def beside_part(part: StepPart, named: Finding | None, dictionary: Dictionary) -> Phrase:
+    """Return what one rank has of a part of the step: the one that a finding names, or that with most."""
     most = dictionary.say("rank", rank=part.most_rank)
-    who = _who(culprit, dictionary) if culprit and part.most_rank is None else most
+    who = _who(named, dictionary) if named and part.most_rank is None else most
     return dictionary.say("step.of", who=who, value=wording.format_ms(part.beside_us / 1000))
 
 
-def beside_note(culprit: Finding | None, dictionary: Dictionary) -> Phrase:
+def beside_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
     """Return whose times stand below those of the mean step."""
-    if culprit is None:
+    if named is None:
         return dictionary.say("step.beside.most")
-    return dictionary.say("step.beside.culprit", who=_who(culprit, dictionary))
+    return dictionary.say("step.beside.named", who=_who(named, dictionary))
 
 
 def problem_phrase(result: AnalysisResult, index: int, dictionary: Dictionary) -> Phrase:
@@ -227,9 +227,9 @@ def run_line(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     return Phrase(wording.run_line(document), chinese)
 
 
-def culprit(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+def named(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
     """Return who a finding is about."""
-    english = wording.culprit(finding, result)
+    english = wording.named(finding, result)
     if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
         hosts = (host_phrase(host, result, dictionary).zh for host in finding.hosts)
         return Phrase(english, "、".join(hosts))

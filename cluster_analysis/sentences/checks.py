@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.findings import who
-from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
+from cluster_analysis.sentences.rules import rule_of
 from cluster_run.findings import Finding
 
 #: By kind; of a rank or host by cause too. `where` is the rank or the host.
@@ -13,6 +14,11 @@ CHECKS: Mapping[str, Template] = {
     "compute": (
         "Compare AI Core frequency, temperature and power limit of {where} with its neighbours.",
         "对比{where}与相邻设备的 AI Core 频率、温度和功耗限制。",
+    ),
+    "low_clock": (
+        "Look why the clock of {where} is low: temperature, power limit, cooling (npu-smi info -t temp, "
+        "-t power).",
+        "检查{where}频率低的原因：温度、功耗限制、散热（npu-smi info -t temp、-t power）。",
     ),
     "input": (
         "Look at data loading and storage on {where}: its steps begin late.",
@@ -88,6 +94,13 @@ CHECKS: Mapping[str, Template] = {
         "Look at data loading: more workers, prefetching, a faster file system.",
         "检查数据加载：增加 worker、预取，或使用更快的文件系统。",
     ),
+    "head_split": (
+        "Copy batches from pinned memory without waiting (pin_memory=True, non_blocking=True), load them "
+        "with "
+        "more workers, and look at what the loop does before its forward pass.",
+        "从锁页内存异步拷贝 batch（pin_memory=True、non_blocking=True），增加数据加载的 worker 数，"
+        "并检查循环在前向之前做了什么。",
+    ),
     "loader_not_timed": (
         "Record operator_details.csv (with_stack) or a timeline: does the host wait for its data loader "
         "there, "
@@ -104,15 +117,18 @@ _HOST: Template = ("host {host}", "主机 {host}")
 #: Facts that say better than the kind what to look at.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
+    "clock_below_peers": "low_clock",
     "packets_lost": "packets_lost",
+    "sent_again": "packets_lost",
     "host_link_stopped": "host_link_stopped",
     "loader_not_timed": "loader_not_timed",
     "loader_takes_little": "loader_not_timed",
+    "head_split": "head_split",
 }
 
 
 def next_check(finding: Finding) -> Phrase:
-    """Return what to look at next."""
+    """Return what to look at next: by the kind of finding, then by the rules that may be its reason."""
     host = finding.hosts[0] if finding.hosts else ""
     first = finding.links[0] if finding.links else None
     values = {
@@ -122,7 +138,8 @@ def next_check(finding: Finding) -> Phrase:
         "src": first.src if first else None,
         "dst": first.dst if first else None,
     }
-    return fill(CHECKS[check_kind(finding)], values)
+    first_of_all = fill(CHECKS[check_kind(finding)], values)
+    return joined([first_of_all, *(one for rule in finding.advice for one in rule_of(rule))])
 
 
 def check_kind(finding: Finding) -> str:

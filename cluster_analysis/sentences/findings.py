@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster_analysis.sentences.network import NETWORK
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
+from cluster_analysis.sentences.whole_job import WHOLE_JOB
 from cluster_run.facts import FindingFact
 from cluster_run.findings import Finding
 
@@ -14,15 +16,6 @@ _HOSTS = (
     "ranks of the same stage on {n_hosts} other {n_hosts:host|hosts}",
     "其他 {n_hosts} 台主机上同阶段的卡",
 )
-_LINKS = (
-    "takes {slower_share:percent} longer for the same bytes than {n_links} other {transport} links "
-    "(seen {n_seen} times).",
-    "传输相同数据的时间比其他 {n_links} 条 {transport} 链路长 {slower_share:percent}（观测 {n_seen} 次）。",
-)
-_OPERATORS = (
-    "takes {slower_share:percent} longer for the same bytes than {n_others} like it elsewhere.",
-    "传输相同数据的时间比其他 {n_others} 个同类长 {slower_share:percent}。",
-)
 _EXPOSED = (
     "Communication that computing does not cover takes {exposed_us:ms} a step, {step_share:percent} of "
     "it: of the "
@@ -31,7 +24,6 @@ _EXPOSED = (
     "用于传输，"
     "{waiting_share:percent} ",
 )
-_TOOK = ("took {took_us:ms} instead of {usual_us:ms}", "耗时 {took_us:ms}，通常为 {usual_us:ms}")
 
 #: The sentence of each fact. Besides the fact's values it may speak of the finding's: `who` (the rank and its
 #: host), `rank`, `host`, `hosts`, `src`, `dst`, `ends`, and `when` (in which steps).
@@ -76,109 +68,17 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "Slower are {kernels:shares}; its other kernels are not.",
         "变慢的算子：{kernels:shares}；其余算子正常。",
     ),
+    "clock_below_peers": (
+        "Its AI cores ran at {own_mhz:.0f} MHz, {lower_share:percent} below those of its peers "
+        "({peers_mhz:.0f} MHz): the low clock makes it slow.",
+        "其 AI Core 频率为 {own_mhz:.0f} MHz，比同类（{peers_mhz:.0f} MHz）低 {lower_share:percent}："
+        "频率低导致计算变慢。",
+    ),
     "moment_or_fault": (
         "With {n_steps} {n_steps:step|steps} a moment cannot be told from a fault.",
         "只有 {n_steps} 步，无法区分偶发与故障。",
     ),
-    "link_one_way": (
-        f"The {{transport}} link from rank {{src}} to rank {{dst}} {_LINKS[0]}",
-        f"卡 {{src}} 到卡 {{dst}} 的 {{transport}} 链路{_LINKS[1]}",
-    ),
-    "link_both_ways": (
-        f"The {{transport}} link between ranks {{ends:and}} {_LINKS[0]}",
-        f"卡 {{ends:and}} 之间的 {{transport}} 链路{_LINKS[1]}",
-    ),
-    "nic": (f"The NIC of {{who}} {_LINKS[0]}", f"{{who}}的网卡{_LINKS[1]}"),
-    "nic_sending": (f"The NIC of {{who}}, sending, {_LINKS[0]}", f"{{who}}的网卡发送时，{_LINKS[1]}"),
-    "nic_receiving": (f"The NIC of {{who}}, receiving, {_LINKS[0]}", f"{{who}}的网卡接收时，{_LINKS[1]}"),
-    "port": (
-        f"{{who:capital}} ({{transport}} links inside the host) {_LINKS[0]}",
-        f"{{who}}（主机内 {{transport}} 链路）{_LINKS[1]}",
-    ),
-    "port_sending": (
-        f"{{who:capital}} ({{transport}} links inside the host), sending, {_LINKS[0]}",
-        f"{{who}}（主机内 {{transport}} 链路）发送时，{_LINKS[1]}",
-    ),
-    "port_receiving": (
-        f"{{who:capital}} ({{transport}} links inside the host), receiving, {_LINKS[0]}",
-        f"{{who}}（主机内 {{transport}} 链路）接收时，{_LINKS[1]}",
-    ),
-    "host_pair": (
-        f"The network between hosts {{hosts:and}} {_LINKS[0]}",
-        f"主机 {{hosts:and}} 之间的网络{_LINKS[1]}",
-    ),
-    "uplink": (f"The uplink of host {{host}} {_LINKS[0]}", f"主机 {{host}} 的上行链路{_LINKS[1]}"),
-    "may_be_nic": (
-        "It may as well be the NIC of rank {ranks:or}, or the network between the hosts: not separable "
-        "with this "
-        "traffic, which uses no other link there.",
-        "也可能是卡 {ranks:or} 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分。",
-    ),
-    "may_be_port": (
-        "It may as well be the port of rank {ranks:or}: not separable with this traffic, which uses no other "
-        "link there.",
-        "也可能是卡 {ranks:or} 的端口：作业在此处没有使用其他链路，无法区分。",
-    ),
-    "only_two_links": (
-        "Only two of its links carry traffic: one of them alone may be the reason.",
-        "其中只有两条链路有流量：可能仅是其中一条的问题。",
-    ),
-    "operators_between_two": (
-        f"Communication between ranks {{ends:and}} {_OPERATORS[0]}",
-        f"卡 {{ends:and}} 之间的通信{_OPERATORS[1]}",
-    ),
-    "operators_of_rank": (
-        f"Every operator that {{who}} shares with others over {{transport}} {_OPERATORS[0]}",
-        f"{{who}}经 {{transport}} 与其他卡共同执行的每个通信算子，{_OPERATORS[1]}",
-    ),
-    "operators_across_host": (
-        f"Every operator that crosses the border of host {{host}} {_OPERATORS[0]}",
-        f"每个跨出主机 {{host}} 的通信算子，{_OPERATORS[1]}",
-    ),
-    "operators_between_hosts": (
-        f"Every operator between hosts {{hosts:and}} {_OPERATORS[0]}",
-        f"主机 {{hosts:and}} 之间的每个通信算子，{_OPERATORS[1]}",
-    ),
-    "operators_of_group": (
-        f"Communication among ranks {{ranks:listed}} {_OPERATORS[0]}",
-        f"卡 {{ranks:listed}} 之间的集合通信{_OPERATORS[1]}",
-    ),
-    "operators_of_groups": (
-        f"Communication among {{n_groups}} groups {_OPERATORS[0]}",
-        f"{{n_groups}} 个通信域的集合通信{_OPERATORS[1]}",
-    ),
-    "no_matrix": (
-        "Without communication_matrix.json the link itself cannot be told.",
-        "没有 communication_matrix.json，无法定位到具体链路。",
-    ),
-    "stood_still_together": (
-        "In the same steps {n_groups} groups stood still for as long: one event, so they are fixed together.",
-        "同样的步中有 {n_groups} 个通信域停顿同样长的时间：属于同一事件，一并计算。",
-    ),
-    "operators_took_long": (
-        f"{{n_operators}} {{op_type}} among ranks {{first}} to {{last}} {_TOOK[0]} {{when}}.",
-        f"卡 {{first}} 至 {{last}} 之间的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
-    ),
-    "operators_took_long_between": (
-        f"{{n_operators}} {{op_type}} from rank {{src}} to rank {{dst}} {_TOOK[0]} {{when}}.",
-        f"卡 {{src}} 到卡 {{dst}} 的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
-    ),
-    "transfer_took_long": (
-        f"A transfer from rank {{src}} to rank {{dst}} ({{transport}}, {{op_type}}) {_TOOK[0]} {{when}}.",
-        f"卡 {{src}} 到卡 {{dst}} 的一次传输（{{transport}}，{{op_type}}）{_TOOK[1]}（{{when}}）。",
-    ),
-    "more_links": (
-        "{n_links} more {n_links:link has|links have} such transfers.",
-        "另有 {n_links} 条链路出现同样的传输。",
-    ),
-    "packets_lost": (
-        "Packets were probably lost and sent again.",
-        "可能发生丢包重传。",
-    ),
-    "host_link_stopped": (
-        "A link inside the host stood still, or the whole host did.",
-        "主机内的链路或整台主机曾停顿。",
-    ),
+    **NETWORK,
     "rank_pauses": (
         "{who:capital} pauses for {length_us:ms} {when}; its peers do not.",
         "{who}停顿 {length_us:ms}（{when}）；同类没有停顿。",
@@ -215,33 +115,7 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "各专家所在卡的计算时间每步都相差 {spread_share:percent}；卡 {ranks:ranges} 比通常多 "
         "{more_share:percent}。",
     ),
-    "late_first_operator": (
-        "Every step begins with {wait_us:ms} before its first operator, {step_share:percent} of the step, "
-        "{n_ranks:on the one rank that was read|on all ranks alike}.",
-        "每步在第一个算子之前有 {wait_us:ms}，占每步的 {step_share:percent}"
-        "（{n_ranks:仅读取的一张卡|所有卡都如此}）。",
-    ),
-    "loader_not_timed": (
-        "Nobody timed the data loader: it may wait for input, or prepare the step on the host.",
-        "没有 data loader 的耗时：可能在等待输入，也可能是主机在准备该步。",
-    ),
-    "loader_takes_most": (
-        "Its data loader takes {loader_us:ms} of that.",
-        "其中 data loader 占 {loader_us:ms}。",
-    ),
-    "loader_takes_little": (
-        "Its data loader takes {loader_us:ms} of that only, the rest is the host's own work: copying the "
-        "batch "
-        "to the device, or Python before the first operator.",
-        "其中 data loader 仅占 {loader_us:ms}，其余是主机自身的工作：向设备拷贝 batch，或第一个算子之前的 "
-        "Python。",
-    ),
-    "devices_idle": (
-        "Devices idle {idle_us:ms} a step between operators, {step_share:percent} of the step, "
-        "{n_ranks:on the one rank that was read|on all ranks alike}: the host is too slow.",
-        "设备每步在算子之间空闲 {idle_us:ms}，占每步的 {step_share:percent}"
-        "（{n_ranks:仅读取的一张卡|所有卡都如此}）：主机下发过慢。",
-    ),
+    **WHOLE_JOB,
     "could_be_covered": (
         "Covered by computing, it would save {cost_us:ms} a step.",
         "若被计算掩盖，每步可节省 {cost_us:ms}。",
@@ -257,6 +131,12 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "ranks of its stage are on it: it may be the host, or how this stage's operators are dispatched.",
         "主机 {host} 的设备每步在算子之间空闲 {own_us:ms}，其他主机为 {others_us:ms}。该 stage 的所有卡都在"
         "这台主机上：可能是该主机慢，也可能是该 stage 的算子下发方式。",
+    ),
+    "host_alone_slow": (
+        "Every type of kernel takes {slower_share:percent} longer or more on host {host} than elsewhere. "
+        "All ranks of its stage are on it: it may be the host, or what this stage computes.",
+        "主机 {host} 上每类 kernel 都比其他主机至少慢 {slower_share:percent}。该 stage 的所有卡都在"
+        "这台主机上：可能是该主机慢，也可能是该 stage 的计算量大。",
     ),
     "exposed": (
         f"{_EXPOSED[0]} waits for each other. Most data moves in each {{role:term}}.",
@@ -285,6 +165,11 @@ SENTENCES: Mapping[FindingFact, Template] = {
     "cost_not_explained": (
         "Its step lasted that much longer, which the replay does not explain: no cost is quoted.",
         "该步确实长了这么多，但重放无法解释，因此不给出损失。",
+    ),
+    "late_even_so": (
+        "The replay does not show what waits for it, yet it is {cost_us:ms} a step later than all whom "
+        "nobody suspects: it costs that much at most.",
+        "重放未显示谁在等它，但它每步比未被怀疑者晚 {cost_us:ms}（上限）。",
     ),
     "hidden": (
         "Hidden behind costlier findings: once they are fixed, it costs {cost_us:ms}.",

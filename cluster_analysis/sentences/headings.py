@@ -35,6 +35,12 @@ HEADINGS: Mapping[str, Template] = {
     ),
     "more_problems": ("and {n} more", "另有 {n} 个"),
     "note": ("Note: {note}", "说明：{note}"),
+    "if_alike": (
+        "{step} a step, {ideal} if all ranks were alike",
+        "每步 {step}，若各卡一致则为 {ideal}",
+    ),
+    "lost_to": ("{share:percent} of the difference is {part}", "差值的 {share:percent} 来自{part}"),
+    "lost_also_to": ("{share:percent} {part}", "{share:percent} 来自{part}"),
     "finding_columns": (
         "| # | severity | what | who | cost a step | share | saved so far |",
         "| # | 级别 | 类型 | 对象 | 每步损失 | 占比 | 累计可省 |",

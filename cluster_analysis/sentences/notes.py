@@ -61,6 +61,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{wait_us:ms}；"
         "请一并采集",
     ),
+    "long_pause": (
+        "step {step} took {longer_us:ms} longer than usual because rank {rank} idled, and the others waited "
+        "for it: once is no proof of a fault; look at its host at that time",
+        "步 {step} 比平常长 {longer_us:ms}：卡 {rank} 空闲，其他卡等待它；"
+        "一次不足以证明故障，请检查该时段其主机",
+    ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
         "why: look at "
@@ -106,6 +112,16 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "have it, "
         "point-to-point operators not at all",
         "r1.x 文件不含通信域：同名算子在拥有它的卡之间匹配，点对点算子不匹配",
+    ),
+    "no_groups_of_iterations": (
+        "timelines by iteration (device_*/timeline, CANN of 2023) name no communication groups: operators of "
+        "one name are matched over the ranks that have it",
+        "按迭代导出的 timeline（device_*/timeline，2023 年的 CANN）不含通信域：同名算子在拥有它的卡之间匹配",
+    ),
+    "other_models": (
+        "rank {rank}: the iterations of model {model} are read, those of {others:model|models} "
+        "{others:ranges} are not: there are fewer",
+        "卡 {rank}：读取模型 {model} 的迭代；模型 {others:ranges} 的迭代较少，未读取",
     ),
     "no_communication_recorded": (
         "profiled at Level0: there is no communication data, so waiting and links cannot be judged",

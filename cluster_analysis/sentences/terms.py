@@ -69,3 +69,13 @@ CONFIDENCES: Mapping[str, tuple[str, str]] = {
     "medium": ("medium", "中"),
     "low": ("low", "低"),
 }
+#: What a step loses time to.
+LOST: Mapping[str, tuple[str, str]] = {
+    "slow_devices": ("slow ranks and hosts", "慢卡与慢节点"),
+    "stages": ("uneven stages", "流水线阶段不均衡"),
+    "samples": ("uneven data", "数据不均衡"),
+    "experts": ("uneven experts", "专家负载不均衡"),
+    "communication": ("the network", "网络"),
+    "pauses": ("pauses", "停顿"),
+    "other": ("variation without a single cause", "无单一原因的波动"),
+}

@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from cluster_run.errors import InputError
-from cluster_run.facts import AdviceKind, Fact, LeftOutReason, Part, Value, fact
+from cluster_run.facts import AdviceKind, Fact, Value, fact
+
+#: Parts of files that are left out one by one.
+Part = Literal[
+    "cell",
+    "duration",
+    "entry",
+    "event",
+    "line",
+    "link",
+    "link_end",
+    "name",
+    "operator",
+    "packet_size",
+    "row",
+    "start_time",
+    "step",
+    "task",
+    "value",
+]
+#: Why they are.
+LeftOutReason = Literal[
+    "no_number",
+    "no_number_in_column",
+    "below_0",
+    "no_time",
+    "no_start",
+    "in_no_step",
+    "no_step_number",
+    "no_step_number_but",
+    "not_source_destination",
+    "other_number_of_cells",
+    "not_readable",
+    "not_sum_of_parts",
+    "step_repeated",
+    "shared_name",
+    "no_rank",
+    "no_such_rank",
+]
 
 
 class Remark(Protocol):

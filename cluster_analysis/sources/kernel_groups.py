@@ -16,6 +16,7 @@ _SUMS = [("n", "sum"), ("us", "sum"), ("us_min", "min"), ("us_max", "max"), ("wa
 MAX_ROWS = 2_000
 #: The inner length of a product is a whole number; shapes that give another one mean something else.
 _WHOLE = 1e-6
+_DECIMALS = 3
 _OTHERS = "(all others)"
 _MATRIX_TYPES = ("MatMul", "BatchMatMul")
 
@@ -41,6 +42,29 @@ class KernelSums:
         names = {f"{name}_{what}": name for name, what in _SUMS}
         self._table = grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
 
+    def operators(self, rank: int) -> pa.Table | None:
+        """Return OPERATORS: the same by type and core alone, longest first; None where nothing was added."""
+        if self._table is None or not self._table.num_rows:
+            return None
+        summed = self._table.group_by(["op_type", "core_type"], use_threads=False).aggregate(
+            [("n", "sum"), ("us", "sum"), ("us_min", "min"), ("us_max", "max")]
+        )
+        order = [("us_sum", "descending"), ("op_type", "ascending"), ("core_type", "ascending")]
+        summed = summed.sort_by(order)
+        columns = {
+            "rank": numbers.constant(rank, summed.num_rows, pa.int32()),
+            "op_type": numbers.encoded(summed["op_type"].to_pylist()),
+            "core_type": numbers.encoded(summed["core_type"].to_pylist()),
+            "n_calls": summed["n_sum"],
+            "total_us": pc.round(summed["us_sum"], _DECIMALS),
+            "min_us": summed["us_min_min"],
+            "avg_us": pc.round(
+                pc.divide(summed["us_sum"], pc.cast(summed["n_sum"], pa.float64())), _DECIMALS
+            ),
+            "max_us": summed["us_max_max"],
+        }
+        return pa.table([columns[name] for name in schema.OPERATORS.names], schema=schema.OPERATORS)
+
     def table(self, rank: int) -> pa.Table | None:
         """Return KERNELS, those that take most time first; None where nothing was added."""
         if self._table is None or not self._table.num_rows:
@@ -65,8 +89,8 @@ class KernelSums:
             "rank": numbers.constant(rank, ordered.num_rows, pa.int32()),
             **{name: numbers.encoded(ordered[name].to_pylist()) for name in KEYS},
             "n_calls": ordered["n"],
-            "total_us": pc.round(ordered["us"], 3),
-            "avg_us": pc.round(pc.divide(ordered["us"], n), 3),
+            "total_us": pc.round(ordered["us"], _DECIMALS),
+            "avg_us": pc.round(pc.divide(ordered["us"], n), _DECIMALS),
             "min_us": ordered["us_min"],
             "max_us": ordered["us_max"],
             "wait_us": ordered["wait_us"],

@@ -11,17 +11,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.sources.columns.links import read_link_columns
+from cluster_analysis.sources.columns.operators import read_operator_columns
+from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_matrix, read_db_steps
 from cluster_analysis.sources.db.profiler_db import (
     read_db_metadata,
     read_own_device,
     read_step_times,
     read_task_communication,
-    read_task_operators,
     read_task_steps,
 )
 from cluster_analysis.sources.db.task_links_db import read_task_links
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.db.task_operators_db import read_task_operators
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.iterations.rank import is_iteration_export, read_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
@@ -45,8 +49,12 @@ def read_rank(source: RankSource, selection: Selection | None = None) -> RankTab
         steps = frozenset(int(step) for step in selection.steps)
     reading = Reading(source)
     with _collector_off():
-        is_r1 = source.kind == "mindspore_r1/text"
-        tables = read_r1_rank(reading) if is_r1 else _read_ascend(reading, steps)
+        if source.kind == "mindspore_r1/text":
+            tables = read_r1_rank(reading)
+        elif is_iteration_export(source.files):
+            tables = read_iteration_export(reading)
+        else:
+            tables = _read_ascend(reading, steps)
         tables = replace(
             tables,
             steps=_selected(tables.steps, steps),
@@ -76,7 +84,7 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
     step_table = _steps(reading, is_mindspore)
     times = reading.first(("profiler_db", read_step_times)) or ()
     communication = reading.first(
-        ("communication", lambda path, remark: read_communication(path, rank, steps, remark)),
+        ("communication", lambda path, remark: _read_communication(path, rank, steps, remark)),
         ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
         ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
@@ -86,7 +94,7 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         ),
     )
     links = reading.first(
-        ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
+        ("matrix", lambda path, remark: _read_matrix(path, rank, steps, remark)),
         ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
         ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore)),
         ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
@@ -113,6 +121,22 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
         figures=read_figures(reading),
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
     )
+
+
+def _read_communication(
+    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark
+) -> CommunicationTables:
+    columns = columns_of(path)
+    if columns is not None:
+        return read_operator_columns(columns, rank, steps, remark)
+    return read_communication(path, rank, steps, remark)
+
+
+def _read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
+    columns = columns_of(path)
+    if columns is not None:
+        return read_link_columns(columns, rank, steps, remark)
+    return read_matrix(path, rank, steps, remark)
 
 
 def _steps(reading: Reading, is_mindspore: bool) -> pa.Table | None:

@@ -8,15 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
+from cluster_analysis.sources.db.counters_db import read_task_counters
+from cluster_analysis.sources.db.environment import read_db_environment, read_environment
 from cluster_analysis.sources.db.figures_db import (
     read_db_apis,
     read_db_memory,
     read_frequency,
     read_task_kernels,
 )
-from cluster_analysis.sources.db.profiler_db import read_task_counters
+from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
+from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
@@ -28,6 +31,7 @@ _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
     "kernels": (("kernel_details", read_kernels), ("profiler_db", read_task_kernels)),
     "memory": (("memory_record", read_memory_curve), ("profiler_db", read_db_memory)),
     "frequency": (("profiler_db", read_frequency),),
+    "environment": (("metadata", read_environment), ("profiler_db", read_db_environment)),
 }
 
 
@@ -56,10 +60,11 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("dataset", counters.read_dataset),
         ("operator_details", counters.read_data_loader),
         ("profiler_db", read_task_counters),
+        ("profiler_db", read_host_times),
     ):
         found += reading.first((role, read)) or []
     queues = reading.first(
         ("minddata_pipeline", counters.read_minddata_pipeline),
         ("minddata_summary", counters.read_minddata_summary),
     )
-    return found + (queues or [])
+    return found + (queues or []) + read_input_pipeline(reading)

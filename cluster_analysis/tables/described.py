@@ -42,6 +42,19 @@ KERNEL_SPREAD = pa.schema(
     ]
 )
 
+#: One row a figure: what it is, over the ranks that have it. The unit is in the name of the metric.
+FIGURES_BETWEEN_RANKS = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("label", pa.string()),
+        ("n_ranks", pa.int32()),
+        ("min_value", pa.float64()),
+        ("median_value", pa.float64()),
+        ("max_value", pa.float64()),
+        ("max_rank", pa.int32()),
+    ]
+)
+
 #: One row a rank: floating-point operations `of` a step (stated by r1.x) or of recorded matrix products.
 FLOPS = pa.schema(
     [
@@ -76,6 +89,57 @@ STAGES = pa.schema(
     ]
 )
 
+#: One row a rank whose FLOPs, memory or clock is known: what maps of hosts and devices show.
+DEVICES = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("host", pa.string()),
+        ("device", pa.int32()),
+        ("flops_share", pa.float64()),
+        ("memory_bytes", pa.float64()),
+        ("capacity_bytes", pa.float64()),
+        ("lowest_clock_mhz", pa.float64()),
+        ("highest_clock_mhz", pa.float64()),
+    ]
+)
+
+#: One row a communication group of two ranks or more: what it is for, and who is in it.
+GROUPS = pa.schema(
+    [("role", pa.string()), ("group", pa.string()), ("n_ranks", pa.int32()), ("ranks", pa.list_(pa.int32()))]
+)
+
+#: One row a transport and power of two that packets are as large as, or less than twice.
+PACKET_SIZES = pa.schema(
+    [
+        ("transport", pa.string()),
+        ("from_bytes", pa.float64()),
+        ("n_packets", pa.int64()),
+        ("size_bytes", pa.float64()),
+        ("total_us", pa.float64()),
+        ("bandwidth_gbps", pa.float64()),
+    ]
+)
+
+#: One row a rank: its free time by what the host did meanwhile, summed over steps; the median time from a
+#: kernel's launch to its start, and the share of kernels that started within 50 µs of it.
+HOST_TIMES = pa.schema(
+    [
+        ("rank", pa.int32()),
+        *(
+            (name, pa.float64())
+            for name in (
+                "synchronising_us",
+                "collecting_us",
+                "dispatching_us",
+                "elsewhere_us",
+                "dispatch_delay_us",
+                "dispatched_late_share",
+                "host_cpu_busy_share",
+            )
+        ),
+    ]
+)
+
 #: One row a rule that holds: `advice` names it in `describe.rules`.
 ADVICE = pa.schema(
     [
@@ -85,6 +149,8 @@ ADVICE = pa.schema(
         ("limit", pa.float64()),
         ("sentence", pa.string()),
         ("next_check", pa.string()),
+        ("sentence_zh", pa.string()),
+        ("next_check_zh", pa.string()),
         ("source", pa.string()),
     ]
 )

@@ -212,6 +212,22 @@ MEMORY = pa.schema(
 #: One row a rank and change of its AI cores' clock; `time_us` counts from the first record.
 FREQUENCY = pa.schema([("rank", pa.int32()), ("time_us", pa.float64()), ("frequency_mhz", pa.float64())])
 
+#: One row a rank and environment variable that its capture records; "" where it was not set.
+ENVIRONMENT = pa.schema([("rank", pa.int32()), ("variable", pa.string()), ("value", pa.string())])
+
+#: One row a rank and step of r1.x: communication and waiting as hccl_raw states them, sums over operators
+#: that run beside each other; time and bytes on SDMA and RDMA links, null where there were none.
+COMMUNICATION_COSTS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("step", pa.int64()),
+        *(
+            (name, pa.float64())
+            for name in ("communication_us", "wait_us", "sdma_us", "sdma_bytes", "rdma_us", "rdma_bytes")
+        ),
+    ]
+)
+
 #: Tables that describe ranks and decide no verdict: they are joined over the ranks and written as they are.
 FIGURES = {
     "apis": APIS,
@@ -219,6 +235,8 @@ FIGURES = {
     "kernels": KERNELS,
     "memory": MEMORY,
     "frequency": FREQUENCY,
+    "environment": ENVIRONMENT,
+    "communication_costs": COMMUNICATION_COSTS,
 }
 
 

@@ -12,6 +12,10 @@ SHORT_SHARE = 0.6
 #: A rise over all steps is a trend from so many standard errors on.
 TREND_SIGMAS = 6.0
 
+# Clocks.
+#: A clock so many standard deviations of its peers' below theirs is no chance.
+CLOCK_SIGMAS = 3.0
+
 # Kernels.
 #: Kinds of kernels below this share of a device's computing explain nothing.
 SMALL_SHARE = 0.02
@@ -24,6 +28,15 @@ NEARLY_ALL_SHARE = 0.9
 AS_OFTEN_SHARE = 0.01
 #: Kinds of kernels that are named.
 N_NAMED = 3
+
+# Steady kernels.
+#: Types whose times scatter among peers by up to this much do the same work on all of them, where samples
+#: hardly differ from step to step (devices of one kind do by up to a percent). Where they do, types know no
+#: samples whose times scatter by so many times less than usual.
+STEADY_SIGMA = 0.02
+STEADIER_FACTOR = 1.5
+#: A type that is so many sigmas less slow than the steady ones says that it is not the device.
+MOST_SIGMAS = 2.0
 
 # Pauses.
 #: From here on the excess of a step sits in one gap: a pause, not slow dispatch.

@@ -46,7 +46,7 @@ class Thresholds:
     #: Links that contention makes slow by chance, of all that a job has: no more may be among the slow ones.
     links_by_chance: float = 5.0
     #: An operator this many times as long as usual, and by that much longer, was sent again.
-    retransmission_factor: float = 20.0
+    retransmission_factor: float = 10.0
     retransmission_us: float = 200_000.0
     #: When one or two steps are all there is: the share of a rank's gaps that must be longer than its peers'
     #: (of their time, for computing), and how much of what it loses may lie in one gap of each step.

@@ -60,3 +60,7 @@ MOST_AT_ONCE = 2
 MOST_LINKS = 8
 #: Groups that stood still in the same steps, and for this share of the longest time: one event.
 AS_LONG_SHARE = 0.8
+
+# Retries.
+#: So many standard deviations more retries than the other ranks have are this part's own.
+RETRY_SIGMAS = 3.0

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.tables.model import Capture, RankMetadata, Topology
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_analysis.topology.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
@@ -184,6 +184,7 @@ def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Prob
     numbers = np.array([number_of.get(value, _NO_LOCAL) for value in texts], dtype=np.int64)
     group_number = numbers[text]
     ends = {}
+    is_lost = np.zeros(links.num_rows, bool)
     for name in ("src", "dst"):
         local = links[f"{name}_local"].combine_chunks().fill_null(_NO_LOCAL).to_numpy(zero_copy_only=False)
         known = (group_number >= 0) & (local >= 0)
@@ -191,31 +192,38 @@ def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Prob
         ranks = np.full(len(local), _NO_LOCAL, dtype=np.int64)
         ranks[known] = members[offsets[group_number[known]] + local[known]]
         ends[name] = pa.array(ranks.astype(np.int32), mask=~known)
+        is_lost |= ~known
     mapped = links.set_column(links.schema.get_field_index("src_rank"), "src_rank", ends["src"])
     mapped = mapped.set_column(mapped.schema.get_field_index("dst_rank"), "dst_rank", ends["dst"])
-    return mapped, _unmapped(mapped, topology)
+    return mapped, _unmapped(links, is_lost, (texts, text), topology)
 
 
-def _unmapped(links: pa.Table, topology: Topology) -> tuple[Problem, ...]:
-    is_lost = pc.or_(pc.is_null(links["src_rank"]), pc.is_null(links["dst_rank"]))
-    lost = links.select(["group", "src_local", "dst_local"]).filter(is_lost)
-    counts = Counter(lost["group"].cast(pa.string()).to_pylist())
-    ends = pc.max_element_wise(lost["src_local"], lost["dst_local"])
-    largest = pa.table({"group": lost["group"].cast(pa.string()), "end": ends}).group_by(["group"])
-    last = {row["group"]: row["end_max"] for row in largest.aggregate([("end", "max")]).to_pylist()}
+def _unmapped(
+    links: pa.Table, is_lost: BoolArray, groups: tuple[tuple[str, ...], IntArray], topology: Topology
+) -> tuple[Problem, ...]:
+    """Count the links that could not be mapped by group; `groups` are texts, and which one each link has."""
+    lost = np.flatnonzero(is_lost)
+    if not len(lost):
+        return ()
+    texts, text = groups
+    counts = np.bincount(text[lost], minlength=len(texts))
+    last = np.zeros(len(texts), np.int64)
+    for name in ("src_local", "dst_local"):
+        ends = links[name].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+        np.maximum.at(last, text[lost], ends[lost])
     return tuple(
         Problem(
             fact(
                 "links_not_mapped",
-                n_links=count,
+                n_links=int(counts[at]),
                 group=_name(group, topology),
-                n_members=(last[group] or 0) + 1,
+                n_members=int(last[at]) + 1,
             ),
             advice="collect_group",
         )
-        for group, count in sorted(counts.items())
+        for group, at in sorted((group, at) for at, group in enumerate(texts))
         # What r1.x cannot tell is no loss of this run; reading the rank says it once.
-        if group and not group.startswith(OPERATOR_GROUP_PREFIX)
+        if counts[at] and group and not group.startswith(OPERATOR_GROUP_PREFIX)
     )
 
 

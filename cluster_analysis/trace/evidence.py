@@ -16,9 +16,9 @@ class StepOperators:
     """The communication operators of one step as a graph that can be replayed.
 
     A *instance* is one rank's part in one operator; the instances of a rank stand in program order. The
-    local time before a instance is its gap, taken on the rank's own clock. `instance_after` is the instance
-    (same rank) whose end the gap counts from, -1 for the begin of the step; a instance on a second (side)
-    stream counts from the main stream's instance that had ended when it began. `instance_join` is a instance
+    local time before an instance is its gap, taken on the rank's own clock. `instance_after` is the instance
+    (same rank) whose end the gap counts from, -1 for the begin of the step; an instance on a second (side)
+    stream counts from the main stream's instance that had ended when it began. `instance_join` is an instance
     that must have ended too, -1 for none: before the gap, or behind it where the instance `waits_last`.
     A point-to-point instance is an operator of its own; `instance_sender` is the instance it receives from,
     `instance_receiver` the one that receives from it. `instance_by_operator` are those of each operator

@@ -1,8 +1,9 @@
 """Ansible inventories in YAML: hosts, groups, ranges (`node[01:04]`) and the connection variables.
 
 Of the variables, `ansible_host`, `ansible_port`, `ansible_user`, `ansible_ssh_private_key_file`,
-`ansible_connection: local` and `-J` in `ansible_ssh_common_args` are read. Keys of this project are
-written with a prefix, for example `cluster_collect_profiler_root`. Other variables concern Ansible.
+`ansible_connection: local`, `ansible_become` with its user, and `-J` in `ansible_ssh_common_args` are read.
+Keys of this project are written with a prefix, for example `cluster_collect_profiler_root`. Other variables
+concern Ansible.
 """
 
 from __future__ import annotations
@@ -35,15 +36,19 @@ _ARGUMENTS_NOT_HONOURED = {
     "ProxyCommand": "write it into ~/.ssh/config, or name a jump host",
     "StrictHostKeyChecking": _KEYS_ARE_CHECKED,
 }
-_AS_LOGIN_USER = "files are read as the login user"
+_NEVER_READ = "no password is read from an inventory"
+_TO_BECOME = "sudo is called as `sudo -n -H -u USER`"
 _NOT_HONOURED = {
-    "ansible_become": _AS_LOGIN_USER,
-    "ansible_become_user": _AS_LOGIN_USER,
+    "ansible_become_password": f"{_NEVER_READ}, and sudo is given none",
+    "ansible_become_pass": f"{_NEVER_READ}, and sudo is given none",
+    "ansible_become_flags": _TO_BECOME,
+    "ansible_become_exe": _TO_BECOME,
     "ansible_host_key_checking": _KEYS_ARE_CHECKED,
     "ansible_ssh_host_key_checking": _KEYS_ARE_CHECKED,
-    "ansible_password": "no password is read from an inventory: password_env names an environment variable",
-    "ansible_ssh_pass": "no password is read from an inventory: password_env names an environment variable",
+    "ansible_password": f"{_NEVER_READ}: password_env names an environment variable",
+    "ansible_ssh_pass": f"{_NEVER_READ}: password_env names an environment variable",
 }
+_YES = ("true", "yes", "on", "1", "y", "t")
 _GROUP_KEYS = {"hosts", "children", "vars"}
 _RANGE = re.compile(r"\[(\w+):(\w+)(?::(\d+))?\]")
 
@@ -67,8 +72,11 @@ def read_ansible(document: Located) -> Draft:
             `cluster_collect_` key.
     """
     reader = _Reader()
-    for name, group in document.mapping("the inventory").items():
-        reader.read_group(name, group, {}, ())
+    top = document.mapping("the inventory")
+    for name, group in top.items():
+        # To Ansible `all` is above every group, wherever they are written.
+        inherited = {} if name == "all" or "all" not in top else _variables_of(top["all"])
+        reader.read_group(name, group, inherited, ())
     entries = tuple(_entry(name, where, reader.variables[name]) for name, where in reader.hosts.items())
     groups = {
         name: Located(",".join(members), document.file, reader.lines[name])
@@ -92,6 +100,10 @@ def _not_honoured(variables: Mapping[str, Located]) -> Iterator[str]:
                     yield f"{value.place}: {option} in {key} is not honoured: {why}"
         elif key in _NOT_HONOURED and text.lower() not in ("false", "no", ""):
             yield f"{value.place}: {key} is not honoured: {_NOT_HONOURED[key]}"
+
+
+def _variables_of(group: Located) -> Mapping[str, Located]:
+    return {} if group.value is None else _optional(group.mapping("group 'all'"), "vars")
 
 
 class _Reader:
@@ -173,6 +185,7 @@ def _entry(name: str, where: Located, variables: Mapping[str, Located]) -> Entry
             values["jump"] = Located(jump[1], value.file, value.line)
         elif key.startswith(PREFIX):
             values[key.removeprefix(PREFIX)] = _plain(key, value)
+    values |= _become(variables)
     local = getattr(variables.get("ansible_connection"), "value", None) == "local"
     if local and "local" not in values and "profiler_root" in values:
         values["local"] = values["profiler_root"]
@@ -182,6 +195,19 @@ def _entry(name: str, where: Located, variables: Mapping[str, Located]) -> Entry
         values.setdefault("address", Located(name, where.file, where.line))
     values.setdefault("server_id", values.get("address", Located(name, where.file, where.line)))
     return check_entry(where, values, f"of host {name}")
+
+
+def _become(variables: Mapping[str, Located]) -> dict[str, Located]:
+    """Return the keys of a host that Ansible would call sudo for."""
+    asked = variables.get("ansible_become")
+    if asked is None or str(_plain("ansible_become", asked).value).lower() not in _YES:
+        return {}
+    how = variables.get("ansible_become_method", Located("sudo", asked.file, asked.line))
+    method = _plain("ansible_become_method", how).text("ansible_become_method").rpartition(".")[2]
+    values = {"become": Located(method, how.file, how.line)}
+    if "ansible_become_user" in variables:
+        values["become_user"] = _plain("ansible_become_user", variables["ansible_become_user"])
+    return values
 
 
 def _plain(name: str, value: Located) -> Located:

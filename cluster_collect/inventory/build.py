@@ -21,6 +21,8 @@ from cluster_run.ids import HostId, ServerId
 #: Addresses reach the commands of `~/.ssh/config` (`ProxyCommand … %h`), so nothing else may be in one.
 _ADDRESS = re.compile(r"[\w.:%+-]+")
 _SERVER_ID = re.compile(r"[^\s\x00-\x1f]+")
+#: It stands in a command line on the host, for whatever login shell.
+_USER = re.compile(r"[A-Za-z_][\w.-]*")
 _MAX_PORT = 65535
 
 
@@ -165,6 +167,8 @@ class _Builder:
             follow_links=directories_of(entry.values["follow_links"], "'follow_links'")
             if "follow_links" in entry.values
             else (),
+            become=entry.text("become"),
+            become_user=self._become_user(entry),
         )
 
     def _refuse_duplicate(self, entry: Entry, target: str, server_id: str) -> None:
@@ -194,6 +198,18 @@ class _Builder:
                 f"no 'profiler_root' for {address}",
                 "say below 'defaults' (or with --profiler-root) where the data is",
             )
+
+    def _become_user(self, entry: Entry) -> str | None:
+        user = entry.text("become_user")
+        if user is None:
+            return None
+        if entry.text("become") is None:
+            raise entry.values["become_user"].wrong("'become_user' without 'become'", "add become: sudo")
+        if not _USER.fullmatch(user):
+            raise entry.values["become_user"].wrong(
+                f"not the name of a user: {user!r}", "letters, digits, - . _"
+            )
+        return user
 
     def _identity_file(self, entry: Entry) -> str | None:
         path = _text_path(entry.text("identity_file"), self._base)

@@ -11,7 +11,7 @@ from cluster_collect.sizes import parse_size
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.registry import TRANSPORTS
 
-KeyType = Literal["text", "number", "size", "transport", "directories"]
+KeyType = Literal["text", "number", "size", "transport", "directories", "become"]
 
 #: A host with `local` has its transport by that.
 _CHOICES = tuple(name for name in TRANSPORTS if name != LOCAL.name)
@@ -51,6 +51,8 @@ HOST_KEYS: Mapping[str, HostKey] = {
         HostKey(
             "passphrase_env", "text", "environment variable that holds the passphrase of the private key"
         ),
+        HostKey("become", "become", "sudo: work as another user of the host, without a password"),
+        HostKey("become_user", "text", "that user, where it is not root"),
         HostKey("prepare", "text", "command to run on the host before its files are listed"),
         HostKey(
             "follow_links",
@@ -120,6 +122,8 @@ def _check_type(key: HostKey, value: Located) -> None:
         directories_of(value, name)
     elif key.type == "transport" and value.text(name) not in TRANSPORTS:
         raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_CHOICES))
+    elif key.type == "become" and value.text(name) != "sudo":
+        raise value.wrong(f"{name} is {value.text(name)!r}", "sudo is the one way there is")
     elif key.type == "text":
         text = value.text(name)
         if any(ord(character) < 32 for character in text) and key.name != "prepare":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
@@ -32,13 +33,19 @@ class HostSource:
 class Trailer:
     """What follows the content: padding, a marker, the sender's status, and a listing.
 
-    At most `max_padding` bytes may stand before the marker.
+    At most `max_padding` bytes may stand before the marker; `known` is that of the listing.
     """
 
-    def __init__(self, marker: bytes, max_entries: int, max_padding: int) -> None:
+    def __init__(
+        self,
+        marker: bytes,
+        max_entries: int,
+        max_padding: int,
+        known: Mapping[bytes, RemoteEntry] | None = None,
+    ) -> None:
         self._marker = MarkerFilter(marker)
         self._left_padding = max_padding
-        self.listing = ListingReader(max_entries)
+        self.listing = ListingReader(max_entries, known=known)
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes behind the content."""
@@ -58,11 +65,14 @@ async def stream_from(
     sink: Sink,
     trailer: Trailer,
     after_each: Callable[[], None],
+    *,
+    hold_input: bool = False,
 ) -> CommandResult:
     """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
 
     `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
     `after_each` is called when a portion has been unpacked. Neither is called once this has ended.
+    `hold_input` is that of `finish`.
 
     Raises:
         HostError: the stream broke, or did not begin.
@@ -79,10 +89,10 @@ async def stream_from(
         return pause_s
 
     if shell is None:
-        result = await run(source.connection, program.command, program.stdin, receive)
+        result = await run(source.connection, program.command, program.stdin, receive, hold_input=hold_input)
     else:
         shell.redirect(receive)
-        result = await finish(shell, program.follow_up)
+        result = await finish(shell, program.follow_up, hold_input=hold_input)
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")

@@ -21,7 +21,8 @@ _RANK = re.compile(rb"profiler_info_(\d{1,6})\.json")
 class Choice:
     """What of the profiler data of a host is wanted.
 
-    `what` holds `analysis` or `full`, or globs, or one of the two and globs that narrow it. `since_s` is a
+    `what` holds `analysis`, `columns` (the same files) or `full`, or globs, or one of the three and globs
+    that narrow it. `since_s` is a
     time in seconds since 1970; a capture is taken whole when one of its files is not older.
     """
 

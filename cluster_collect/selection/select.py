@@ -47,12 +47,16 @@ class Tree:
     real_root: bytes = b""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlacedFile:
-    """A wanted file. `target` is relative to the host's `profiler` directory."""
+    """A wanted file. `target` is relative to the host's `profiler` directory.
+
+    `reduced_from_bytes` is the size on the host of a file that came as columns, of which `entry` tells.
+    """
 
     entry: RemoteEntry
     target: bytes
+    reduced_from_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -170,8 +174,9 @@ def _glob_body(glob: str) -> str:
 
 
 def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[bytes, bool], bool]:
-    needed = needed_by_analysis(entry.path for entry in entries) if "analysis" in what else None
-    globs = [text for text in what if text not in ("analysis", "full")]
+    is_narrow = bool({"analysis", "columns"} & set(what))
+    needed = needed_by_analysis(entry.path for entry in entries) if is_narrow else None
+    globs = [text for text in what if text not in ("analysis", "columns", "full")]
     matches = matcher(globs)
 
     def wanted(path: bytes, is_known: bool) -> bool:

@@ -22,6 +22,7 @@ MAX_FILES_NAMED = 3
 MAX_CLOCK_OFFSET_MS = 1000.0
 
 _SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
+_RAW_ADVICE = "nothing is lost: what was fetched is analysed the same"
 _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
 
@@ -150,6 +151,9 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
     if outcome.reason:
         incomplete = [file for file in outcome.files if file.state in ("failed", "unstable")]
         troubles.append(_trouble(outcome, around, _named(incomplete)))
+    if outcome.raw_because:
+        reason = f"sent its files as they are, not as columns: {outcome.raw_because}"
+        troubles.append(Trouble(outcome.server_id, reason, _RAW_ADVICE))
     if _is_clock_off(outcome):
         troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles

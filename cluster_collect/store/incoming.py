@@ -10,7 +10,7 @@ from typing import Protocol
 
 from cluster_collect.faults import local_error
 
-#: Files of this size on are gone on with when they are cut off.
+#: Files of this size on are resumed when they are cut off.
 LARGE_BYTES = 8 << 20
 CUT_PREFIX = b".cut-"
 _READ_BYTES = 8 << 20
@@ -130,7 +130,7 @@ class IncomingFile:
         return self.n_bytes - self._n_bytes_before
 
     def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
-        """Hash the content of a file that is gone on with, and stand at its end."""
+        """Hash the content of a file that is resumed, and stand at its end."""
         while piece := os.read(self._descriptor, _READ_BYTES):
             self._hash.update(piece)
             self.n_bytes += len(piece)

@@ -41,13 +41,13 @@ class Journal:
         self._is_begun = False
         self._is_torn = False
         # Several sources may share one stored file: it bears the time of one of them.
-        self._mtimes: dict[str, set[int]] = {}
+        self._mtimes: dict[str, tuple[int, ...]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
         self._read_manifest()
         self._read_journal()
         for files in (*self._proven.values(), *self._claimed.values()):
             for file in files.values():
-                self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
+                self._note_time(file)
         try:
             self._stream = (run / JOURNAL_NAME).open("ab", buffering=0)
             if self._is_torn:
@@ -104,7 +104,12 @@ class Journal:
         self._unwritten.append(f'{{"server_id": {name}, {file_to_json(file)[1:]}\n')
         self._claimed[server_id].pop(file.source, None)
         self._proven[server_id][file.source] = file
-        self._mtimes.setdefault(file.path, set()).add(file.mtime_ns)
+        self._note_time(file)
+
+    def _note_time(self, file: CollectedFile) -> None:
+        known = self._mtimes.get(file.path, ())
+        if file.mtime_ns not in known:
+            self._mtimes[file.path] = (*known, file.mtime_ns)
 
     def flush(self) -> None:
         """Write down what has been recorded: one write for the many small files of one packet."""
@@ -130,6 +135,11 @@ class Journal:
     def knows(self, server_id: ServerId) -> bool:
         """Whether earlier calls, or this one, brought any file of a host."""
         return bool(self._claimed.get(server_id) or self._proven.get(server_id))
+
+    def paths_of(self, server_id: ServerId, source: str) -> tuple[str, ...]:
+        """Return where earlier calls, or this one, put a file of a host."""
+        known = (self._claimed[server_id].get(source), self._proven[server_id].get(source))
+        return tuple(file.path for file in known if file is not None)
 
     def stored(
         self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False
@@ -184,7 +194,8 @@ class Journal:
 
 
 def _is_version(file: CollectedFile, entry: RemoteEntry) -> bool:
-    return file.size_bytes == entry.size_bytes and same_mtime(file.mtime_ns, entry.mtime_ns)
+    of_host = file.size_bytes if file.reduced_from_bytes is None else file.reduced_from_bytes
+    return of_host == entry.size_bytes and same_mtime(file.mtime_ns, entry.mtime_ns)
 
 
 def _journal_error(error: OSError, run: Path) -> ClusterError:

@@ -10,10 +10,10 @@ from cluster_collect.spec import HostSpec
 from cluster_collect.store.journal import Journal, refuse_other_hosts
 from cluster_collect.store.writer import RunWriter
 from cluster_run.errors import InputError
-from cluster_run.files import write_bytes_whole, write_text_whole
+from cluster_run.files import write_bytes_whole, write_text_whole, written_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME
-from cluster_run.manifest import Manifest, manifest_to_json
+from cluster_run.manifest import Manifest, manifest_pieces
 from cluster_run.ranktable import format_host_mapping, parse_host_mapping
 
 
@@ -50,7 +50,9 @@ def finish_run(writer: RunWriter, manifest: Manifest) -> None:
     writer.flush_to_disk()
     path = writer.run / MANIFEST_NAME
     try:
-        write_text_whole(path, manifest_to_json(manifest))
+        with written_whole(path) as stream:
+            for piece in manifest_pieces(manifest):
+                stream.write(piece.encode())
     except OSError as error:
         raise local_error(error, str(path)) or UnwritableError(f"{path}: {error.strerror}") from None
 

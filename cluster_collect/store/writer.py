@@ -1,7 +1,7 @@
 """Writes files into the run directory: under a temporary name, hashed on the way, renamed when whole.
 
 A large file that is cut off stays under its temporary name, which says of which version of the file it
-is the beginning, and is gone on with later. Such a beginning is only believed until this machine is
+is the beginning, and is resumed later. Such a beginning is only believed until this machine is
 booted again: what a process wrote outlives the process, but not always the machine.
 """
 
@@ -73,7 +73,7 @@ class RunWriter:
     def begin(self, path: str, version: str = "", *, has_holes: bool = False) -> IncomingFile:
         """Start the file `path` (relative to the run directory).
 
-        With a `version` (of a large file: its name, size and time on the host) it can be gone on with.
+        With a `version` (of a large file: its name, size and time on the host) it can be resumed.
         With `has_holes` zeros become holes here too.
 
         Raises:
@@ -207,7 +207,7 @@ class RunWriter:
             os.close(descriptor)
 
     def remove_leftovers(self) -> None:
-        """Remove the temporary files of a call that was killed; find what can be gone on with."""
+        """Remove the temporary files of a call that was killed; find what can be resumed."""
         for directory, _, names in os.walk(self._root):
             for name in names:
                 path = os.path.join(directory, name)

@@ -20,12 +20,12 @@ from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
 from cluster_collect.transfer.bandwidth import BandwidthCap
-from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
+from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until
@@ -123,7 +123,7 @@ class HostCollection:
             try:
                 return await self._attempt()
             except NoShellError as error:
-                if self._one_by_one:
+                if self._one_by_one or self._spec.become:
                     raise
                 self._one_by_one = True
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
@@ -165,6 +165,7 @@ class HostCollection:
                 intake=self._intake,
                 findings=self._findings,
                 caps=self._caps,
+                watch=self._shared.watch,
             )
             if not await self._is_brought_by_another(selection):
                 await self._fetch_missing(rounds, selection)
@@ -203,7 +204,9 @@ class HostCollection:
             async with self._shared.bounds.transfer() as slot:
                 try:
                     fitting = self._fitting(missing)
-                    self._budget.promise(sum(file.entry.needed_bytes for file in fitting))
+                    # How much columns are shows when they come: they ask for room then.
+                    n_bytes = 0 if self._options.columns else sum(file.entry.needed_bytes for file in fitting)
+                    self._budget.promise(n_bytes)
                     await rounds.fetch(fitting, slot)
                 finally:
                     self._budget.release()
@@ -241,7 +244,7 @@ class HostCollection:
             file = self._shared.journal.stored(
                 self._spec.server_id, source, entry, hash_again=self._options.verify
             )
-            if file is None:
+            if file is None or (file.reduced_from_bytes is not None and not self._options.columns):
                 missing.append(placed)
             else:
                 present[entry.path] = file

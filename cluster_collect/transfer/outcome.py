@@ -12,8 +12,8 @@ from cluster_collect.faults import HostError
 from cluster_collect.selection.ranks import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
-from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.survey import Survey
+from cluster_collect.transfer.ways.intake import Intake
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, HostState
@@ -32,21 +32,25 @@ class Findings:
     survey: Survey | None = None
     files: list[CollectedFile] = field(default_factory=list)
     refused: tuple[Refused, ...] = ()
-    seen: set[str] = field(default_factory=set)
     unstable: set[bytes] = field(default_factory=set)
     wire_bytes: int = 0
     same_files_as: HostId | None = None
+    raw_because: str = ""
 
     @property
     def has_all(self) -> bool:
         """Whether all that was selected is in the run directory."""
         return self.error is None and all(file.state == "stored" for file in self.files)
 
+    @property
+    def seen(self) -> set[str]:
+        """The sources that the host listed."""
+        return set() if self.survey is None else {os.fsdecode(entry.path) for entry in self.survey.entries}
+
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""
         self.survey = survey
         self.refused = selection.refused
-        self.seen = {os.fsdecode(entry.path) for entry in survey.entries}
 
     def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
         """Note how each selected file fares, in the order of the selection."""
@@ -94,6 +98,7 @@ def outcome_of(
         wire_bytes=findings.wire_bytes,
         failure=failure.word,
         same_files_as=findings.same_files_as or "",
+        raw_because=findings.raw_because,
     )
 
 

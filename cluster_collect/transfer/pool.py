@@ -14,7 +14,7 @@ from typing import TypeVar
 from cluster_collect.faults import as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.store.addresses import without_addresses
+from cluster_collect.store.addresses import DiscreetListener, without_addresses
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.lock import locked
 from cluster_collect.store.run_files import finish_run, prepare_run
@@ -46,7 +46,8 @@ async def collect(
 ) -> Manifest:
     """Collect from every host into `run`, write the manifest there last, and return it.
 
-    The one that is returned names addresses in reasons and advices, the one in the directory does not.
+    The one that is returned names addresses in reasons and advices, unless `hide_addresses` is set; the one
+    in the directory does not.
 
     Hosts that an earlier call collected and this one does not name stay in the manifest. Cancelling
     leaves a directory from which the next call goes on.
@@ -58,6 +59,9 @@ async def collect(
         mapping = prepare_run(run, specs, journal, rank_table)
         writer = RunWriter(run, options.min_free_bytes)
         writer.remove_leftovers()
+        of_host = {spec.host: spec for spec in specs}
+        if options.hide_addresses:
+            watch = DiscreetListener(watch, of_host, lambda spec: dialers.of(spec).names(spec))
         rate = options.bandwidth_bytes_per_s
         shared = Shared(
             options=options,
@@ -77,20 +81,23 @@ async def collect(
                 return await HostCollection(spec, dialers.of(spec), shared).run()
 
             outcomes = await _each(specs, one)
+            names = {host: dialers.of(spec).names(spec) for host, spec in of_host.items()}
         manifest = Manifest(
             what=options.what,
             hosts=_with_earlier(outcomes, journal, set(mapping.values())),
             tool_version=VERSION,
             finished_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
-        of_host = {spec.host: spec for spec in specs}
-        told = tuple(
-            without_addresses(outcome, of_host[outcome.host]) if outcome.host in of_host else outcome
+        hosts = tuple(
+            without_addresses(outcome, of_host[outcome.host], names[outcome.host])
+            if outcome.host in of_host
+            else outcome
             for outcome in manifest.hosts
         )
-        await asyncio.to_thread(finish_run, writer, replace(manifest, hosts=told))
+        discreet = replace(manifest, hosts=hosts)
+        await asyncio.to_thread(finish_run, writer, discreet)
         journal.finished()
-        return manifest
+        return discreet if options.hide_addresses else manifest
 
 
 async def plan(

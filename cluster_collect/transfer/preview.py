@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict
 
 from cluster_collect.faults import NoShellError
+from cluster_collect.remote.reader import reader
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
@@ -37,7 +38,7 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
         server_id=spec.server_id,
         files=files,
         skipped=skipped,
-        method=survey.method(spec),
+        method=_method(survey, spec, options),
         reason=failure.reason,
         advice=failure.advice,
         failure=failure.word,
@@ -63,12 +64,18 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
         free_bytes=survey.free_bytes,
         clock_offset_ms=None if survey.clock is None else survey.clock.offset_ms,
         clock_uncertainty_ms=None if survey.clock is None else survey.clock.uncertainty_ms,
-        method=survey.method(spec),
+        method=_method(survey, spec, options),
         tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
         reason=failure.reason,
         advice=failure.advice,
         failure=failure.word,
     )
+
+
+def _method(survey: Survey, spec: HostSpec, options: CollectOptions) -> str:
+    """Say how the files would travel, and what would run on the host."""
+    method = survey.method(spec)
+    return f"{method}, columns by {reader().name}" if options.columns else method
 
 
 async def _look(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> tuple[Survey, float]:
@@ -80,7 +87,7 @@ async def _look(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> tupl
         try:
             return await survey_host(connection, spec, options, one_by_one=one_by_one), login_s
         except NoShellError:
-            if one_by_one:
+            if one_by_one or spec.become:
                 raise
         finally:
             await connection.close()

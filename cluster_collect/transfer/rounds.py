@@ -7,18 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from cluster_collect.entries import RemoteEntry, unchanged
+from cluster_collect.faults import HostError, NoRoomError
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.bandwidth import BandwidthCap
-from cluster_collect.transfer.intake import Intake
 from cluster_collect.transfer.outcome import Findings
-from cluster_collect.transfer.rest_fetch import fetch_rest
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
-from cluster_collect.transfer.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.verify import differing
-from cluster_collect.transfer.walker import fetch_by_walker
+from cluster_collect.transfer.ways.columns_fetch import fetch_columns
+from cluster_collect.transfer.ways.intake import Intake
+from cluster_collect.transfer.ways.rest_fetch import fetch_rest
+from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
+from cluster_collect.transfer.ways.walker import fetch_by_walker
 from cluster_collect.transports.bounds import TransferSlot
 from cluster_collect.transports.protocol import HostConnection, RunningCommand
 from cluster_collect.watchdog import Watchdog
@@ -43,6 +46,7 @@ class Rounds:
         intake: Intake,
         findings: Findings,
         caps: Sequence[BandwidthCap],
+        watch: ProgressListener,
     ) -> None:
         self._connection = connection
         self._survey = survey
@@ -52,6 +56,7 @@ class Rounds:
         self._findings = findings
         self._caps = caps
         self._shell = survey.shell
+        self._watch = watch
 
     async def fetch(self, missing: Sequence[PlacedFile], slot: TransferSlot) -> None:
         """Fetch, and fetch again what changed meanwhile; what still changes then is unstable."""
@@ -76,6 +81,12 @@ class Rounds:
         """With `verify`, let the host hash files, and return those that are something else here."""
         if not self._options.verify:
             return []
+        # Columns are no copy of what the host has: their own hash is compared where they are read.
+        files = [
+            placed
+            for placed in files
+            if (file := here.get(placed.entry.path)) is None or file.reduced_from_bytes is None
+        ]
         largest_bytes = max((placed.entry.size_bytes for placed in files), default=0)
         watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
         source = self._source("none", self._booking(watchdog))
@@ -84,6 +95,10 @@ class Rounds:
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
+        if self._options.columns and not self._findings.raw_because:
+            after = await self._columns(pending, slot)
+            if after is not None:
+                return after, b""
         watchdog = Watchdog(
             self._options.progress_deadline_s,
             when_quiet=slot.give_back,
@@ -92,6 +107,29 @@ class Rounds:
         book = self._booking(watchdog)
         fetch = self._by_walker if self._survey.codec is None else self._by_tar
         return await watchdog.guard(fetch(pending, book), "waiting for its files")
+
+    async def _columns(
+        self, pending: Sequence[PlacedFile], slot: TransferSlot
+    ) -> dict[bytes, RemoteEntry] | None:
+        """Fetch what comes as columns; None where that fails, and the host is not asked for any again.
+
+        Raises:
+            HostError: the connection broke, and all else has to begin anew.
+        """
+        # While a large file is reduced, nothing comes.
+        watchdog = Watchdog(self._options.columns_deadline_s, when_quiet=slot.give_back)
+        source = self._source(self._survey.codec or "none", self._booking(watchdog))
+        try:
+            fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options)
+            return await watchdog.guard(fetching, "waiting for its columns")
+        except NoRoomError:
+            raise  # files as they are would need more
+        except HostError as error:
+            self._findings.raw_because = error.message
+            self._watch.noted(self._spec.host, f"files as they are: {error.message}")
+            if error.retryable:
+                raise
+            return None
 
     def _booking(self, watchdog: Watchdog) -> Callable[[int], float]:
         """Return what is told the size of all that arrives, and says how long the sender has to pause."""

@@ -18,8 +18,8 @@ from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.captures import Choice
 from cluster_collect.selection.select import Selection, Tree, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transfer.tar_fetch import last_line
-from cluster_collect.transfer.walker import Walked, walk
+from cluster_collect.transfer.ways.tar_fetch import last_line
+from cluster_collect.transfer.ways.walker import Walked, walk
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
 
@@ -94,7 +94,8 @@ async def survey_host(
         try:
             return await _survey_by_shell(connection, spec, options)
         except NoShellError:
-            pass
+            if spec.become:  # what the login user may read is not what was asked for
+                raise
     return await survey_by_files(connection, spec, options)
 
 

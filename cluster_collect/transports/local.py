@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
 from cluster_collect.entries import RemoteEntry, kind_letter
@@ -32,6 +32,10 @@ class LocalDialer:
     async def dial(self, spec: HostSpec) -> LocalConnection:
         """Return a connection; whether the directory exists shows when it is listed."""
         return LocalConnection()
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        """No server is on the way."""
+        return {}
 
     async def close(self) -> None:
         """Nothing is shared."""

@@ -16,6 +16,8 @@ from cluster_collect.transports.bounds import Bounds
 
 #: What is kept of a command's error output.
 MAX_ERROR_BYTES = 64 * 1024
+#: What a server is to a host, where its name must not be told.
+THE_HOST, THE_JUMP_HOST = "the host", "the jump host"
 #: Takes bytes as they arrive; returns the seconds that the sender must pause. May raise to end the stream.
 Receive = Callable[[bytes], float]
 
@@ -86,19 +88,24 @@ class HostConnection(Protocol):
         """Close the connection; never raises, never hangs."""
 
 
-async def run(connection: HostConnection, command: str, stdin: bytes, receive: Receive) -> CommandResult:
+async def run(
+    connection: HostConnection, command: str, stdin: bytes, receive: Receive, *, hold_input: bool = False
+) -> CommandResult:
     """Run a command to its end; errors are those of `RunningCommand`."""
-    return await finish(await connection.start(command, receive), stdin)
+    return await finish(await connection.start(command, receive), stdin, hold_input=hold_input)
 
 
-async def finish(running: RunningCommand, stdin: bytes) -> CommandResult:
+async def finish(running: RunningCommand, stdin: bytes, *, hold_input: bool = False) -> CommandResult:
     """Give a command its last input and wait for its end; errors are those of `RunningCommand`.
 
+    With `hold_input` its input does not end before the connection does, by which the command knows of that.
     It is closed however the wait ends: nothing reaches its receiver after that.
     """
     try:
         running.send(stdin)
-        running.end_input()
+        del stdin  # the names of all files of a host: not to be kept until the last one has come
+        if not hold_input:
+            running.end_input()
         return await running.wait()
     finally:
         await running.close()
@@ -112,6 +119,12 @@ class Dialer(Protocol):
 
         Raises:
             HostError: it did not work; `retryable` says whether trying again makes sense.
+        """
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        """Return what the servers on the way to a host are called in messages, and what each of them is.
+
+        The client's configuration may call them something else than the inventory does (`HostName`).
         """
 
     async def close(self) -> None:

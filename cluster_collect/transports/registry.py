@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transports.become import BecomingDialer
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.protocol import Dialer, Transport
@@ -33,7 +34,8 @@ class Dialers:
         if spec.transport not in self._made:
             make = TRANSPORTS[spec.transport].make_dialer
             self._made[spec.transport] = make(self._options, self._bounds, self._watch)
-        return self._made[spec.transport]
+        dialer = self._made[spec.transport]
+        return BecomingDialer(dialer) if spec.become and spec.local is None else dialer
 
     async def close(self) -> None:
         """Close what the dialers hold."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from cluster_hook.follow.pipeline import FollowOptions, failed, follow
 from cluster_hook.job import FinishedJob, ProfileRequest
 from cluster_hook.kubernetes.api import ApiClient, ApiError
 from cluster_hook.kubernetes.holding import hold, release
@@ -34,8 +35,7 @@ from cluster_hook.kubernetes.trainingjob import (
     TrainingJob,
     parse_training_job,
 )
-from cluster_hook.outcome import Outcome
-from cluster_hook.pipeline import FollowOptions, failed, follow
+from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.layout import RANK_TABLE_NAME, REPORT_NAME
@@ -171,7 +171,7 @@ def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> 
 
 
 def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> str:
-    """Return why not all data can be read; empty where they can, or where nobody has mended it for long."""
+    """Return why not all data can be read; empty where they can, or where nobody has repaired it for long."""
     if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_told(job):
         return ""
     with contextlib.suppress(InputError, OSError):

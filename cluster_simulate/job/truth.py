@@ -2,7 +2,7 @@
 
 The cost of a fault is the mean step with it minus the mean step of the same job, with the same random
 numbers, without it. `cumulative_saving_ms` is what is gained when the faults are repaired one after the
-other, dearest first. Workload scenarios are measured against the same job without them.
+other, costliest first. Workload scenarios are measured against the same job without them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TrueFault:
 
 @dataclass(frozen=True)
 class Truth:
-    """All faults of a job, dearest first. `healthy_step_ms` is the step without any of them."""
+    """All faults of a job, costliest first. `healthy_step_ms` is the step without any of them."""
 
     seed: int
     step_ms: float

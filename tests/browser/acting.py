@@ -28,9 +28,9 @@ def expect(target: Any) -> Any:
     return playwright_expect(target)
 
 
-def wait_until_ready(page: Any) -> None:
-    """Wait until the data is unpacked and every chart is drawn."""
-    page.wait_for_function("window.clusterReport && window.clusterReport.ready")
+def wait_until_ready(page: Any, state: str = "drawn") -> None:
+    """Wait until the page answers (`ready`), or until every chart is drawn."""
+    page.wait_for_function("state => window.clusterReport && window.clusterReport[state]", arg=state)
 
 
 def open_finding(page: Any, index: int = 0) -> Any:

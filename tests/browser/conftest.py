@@ -44,7 +44,8 @@ class Viewer:
         self.wrong: list[str] = []
         self._open: list[Any] = []
 
-    def open(self, content: bytes, **context: Any) -> Any:
+    def open(self, content: bytes, *, is_idle: bool = True, **context: Any) -> Any:
+        """Open a page and wait until all of it is drawn; one that is never idle, until it answers."""
         path = self._directory / f"report-{len(self._open)}.html"
         path.write_bytes(content)
         # Without motion: a page that still scrolls is not yet where the next click expects it.
@@ -52,12 +53,14 @@ class Viewer:
         opened = self._browser.new_context(**{**defaults, **context})
         opened.set_default_timeout(ACTION_TIMEOUT_MS)
         page = opened.new_page()
+        if not is_idle:
+            page.add_init_script("window.requestIdleCallback = () => {}")
         page.on("console", lambda message: self.wrong.append(f"console {message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self._requested(request.url, path.as_uri()))
         page.goto(path.as_uri())
-        wait_until_ready(page)
+        wait_until_ready(page, "drawn" if is_idle else "ready")
         self._open.append(opened)
         return page
 

@@ -8,14 +8,13 @@ import pytest
 from cluster_analysis.reports import html
 from tests.analysis.reports import builder
 from tests.browser.conftest import SCREENSHOTS
+from tests.browser.pages import JOBS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
-@pytest.mark.parametrize(
-    "job", [builder.Job(), builder.Job(tp=8, dp=32, pp=4, n_steps=10)], ids=["32-ranks", "1024-ranks"]
-)
+@pytest.mark.parametrize("job", JOBS.values(), ids=lambda job: f"{job.n_ranks}-ranks")
 def test_no_heading_stands_alone_at_the_end_of_a_printed_sheet(viewer, job, language):
     if shutil.which("pdftotext") is None:
         pytest.skip("pdftotext is not installed (Debian: apt-get install poppler-utils)")

@@ -4,138 +4,40 @@ Both sizes of job, wide and narrow, light and dark, English and Chinese.
 """
 
 import re
-from itertools import product
 
 import pytest
 
 from cluster_analysis.reports import html
 from tests.analysis.reports import builder
-from tests.browser.acting import expect, open_finding, wait_for_tip, wait_until_painted, wait_until_ready
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser import pages
+from tests.browser.acting import expect, open_finding, wait_for_tip, wait_until_painted
+from tests.browser.looking import CHARTS, READERS, Look, chosen, opened, stands_at_its_top
+from tests.browser.pages import JOBS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-JOBS = {32: builder.Job(), 1024: builder.Job(tp=8, dp=32, pp=4, n_steps=10)}
-WIDTHS = (1400, 400)
-#: Theme and language of a reader.
-READERS = (("light", "en-GB"), ("dark", "zh-CN"))
-EVERYWHERE = pytest.mark.parametrize(
-    "look",
-    list(product(JOBS, WIDTHS, READERS)),
-    ids=lambda look: f"{look[0]}-ranks-{look[1]}-px-{look[2][0]}-{look[2][1][:2]}",
-)
 #: What a mouse does needs no narrow screen.
-BOTH_SIZES = pytest.mark.parametrize(
-    "look", [(n_ranks, 1400, READERS[0]) for n_ranks in JOBS], ids=lambda look: f"{look[0]}-ranks"
-)
-CHARTS = ("bars", "heat", "map", "matrix")
+BOTH_SIZES = pytest.mark.parametrize("n_ranks", JOBS, ids=lambda n_ranks: f"{n_ranks}-ranks")
 RANK = builder.SLOW_RANK
 
 
-@pytest.fixture(scope="module")
-def contents():
-    """Each page once; a test opens it as one of its readers does."""
-    return {n_ranks: html.render(builder.degraded(job)) for n_ranks, job in JOBS.items()}
+def test_a_page_answers_before_all_is_drawn_and_draws_what_is_scrolled_or_gone_to(viewer):
+    def drawn(page):
+        return {chart for chart in CHARTS if page.locator(f"#{chart} canvas").count()}
 
-
-def opened(viewer, contents, look, anchor=""):
-    n_ranks, width, (theme, language) = look
-    size = {"width": width, "height": 900}
-    page = viewer.open(contents[n_ranks], viewport=size, color_scheme=theme, locale=language)
-    if anchor:
-        page.goto(page.url.partition("#")[0] + "#" + anchor)
-        page.reload()
-        wait_until_ready(page)
-    return page
-
-
-def chosen(page):
-    """Return the parts of the address behind "#"."""
-    return set(page.evaluate("decodeURIComponent(location.hash.slice(1))").split("&"))
-
-
-def stands_at_its_top(page, section):
-    """Return whether a section's heading is the first thing below the bar, or the page ends before."""
-    return page.evaluate(
-        """id => { const box = (one) => one.getBoundingClientRect(), bar = document.querySelector(".bar");
-            const top = box(document.getElementById(id)).top;
-            const covered = getComputedStyle(bar).position === "sticky" ? box(bar).bottom : 0;
-            const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-            return top >= covered - 1 && top < (isEnd ? innerHeight - 40 : covered + 60); }""",
-        section,
-    )
-
-
-@EVERYWHERE
-def test_every_link_of_the_bar_leads_to_the_top_of_its_section(viewer, contents, look):
-    page = opened(viewer, contents, look)
-    sections = page.locator(".bar nav a").evaluate_all("links => links.map((link) => link.hash.slice(1))")
-
-    assert len(sections) >= 6
-    for section in (*sections, sections[0], sections[-1]):
-        page.locator(f'.bar nav a[href="#{section}"]').click()
-        assert stands_at_its_top(page, section), section
-        assert section in chosen(page)
-
-
-@EVERYWHERE
-def test_an_address_with_a_section_opens_the_page_there(viewer, contents, look):
-    for section in ("method", "cluster"):
-        page = opened(viewer, contents, look, section)
-        assert stands_at_its_top(page, section), section
-
-
-@EVERYWHERE
-def test_no_section_of_the_whole_page_is_blank(viewer, contents, look):
-    page = opened(viewer, contents, look)
-    for chart in CHARTS:
-        wait_until_painted(page, f"#{chart} canvas")
-    for table in ("links", "groups", "operators", "stage-bars"):
-        expect(page.locator(f"#{table} tbody tr").nth(1)).to_be_visible()
-    name = "-".join(map(str, (look[0], look[1], *look[2])))
-    page.screenshot(path=SCREENSHOTS / f"whole-{name}.png", full_page=True)
-
-
-@EVERYWHERE
-def test_nothing_is_cut_off_at_the_side(viewer, contents, look):
-    page = opened(viewer, contents, look, f"show=rank:{RANK}&open=slow_rank-{RANK}")
-    cut = page.evaluate(
-        """() => [...document.querySelectorAll("main *, .bar *, #panel *")].filter((one) => {
-            const box = one.getBoundingClientRect(), style = getComputedStyle(one);
-            if (!box.width || style.visibility === "hidden" || one.closest("[hidden]")) return false;
-            const isClipped = one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1;
-            return box.right > innerWidth + 1
-              || (isClipped && style.overflowX !== "visible" && style.textOverflow !== "ellipsis");
-          }).map((one) => `${one.tagName}.${one.className} ${one.textContent.slice(0, 40)}`)"""
-    )
-    assert cut == []
-
-
-@EVERYWHERE
-def test_search_by_keyboard_opens_the_panel_of_a_rank_and_escape_closes_it(viewer, contents, look):
-    page = opened(viewer, contents, look)
-    page.keyboard.press("/")
-    page.keyboard.type(f"{RANK}")
-    first = page.locator("#found li").first
-    expect(first).to_have_attribute("aria-selected", "true")
-    page.keyboard.press("Enter")
-
-    panel = page.locator("#panel")
-    locator = page.evaluate(f"clusterReport.run.locator({RANK})")
-    expect(panel.locator("h2")).to_have_text(locator)
-    expect(panel.locator(".u-wrap canvas")).to_be_visible()
-    assert panel.locator("section").count() >= 5
-    assert f"show=rank:{RANK}" in chosen(page)
-    name = "-".join(map(str, (look[0], look[1], *look[2])))
-    page.screenshot(path=SCREENSHOTS / f"panel-{name}.png")
-    page.keyboard.press("Escape")
-    expect(panel).to_be_hidden()
-    assert not any(part.startswith("show=") for part in chosen(page))
+    page = viewer.open(pages.degraded(1024), is_idle=False)
+    assert drawn(page) < set(CHARTS)
+    page.locator("#heat").evaluate("chart => chart.scrollIntoView()")
+    wait_until_painted(page, "#heat canvas")
+    assert drawn(page) < set(CHARTS)
+    page.locator('.bar nav a[href="#method"]').click()
+    assert drawn(page) == set(CHARTS)
+    assert stands_at_its_top(page, "method")
 
 
 @BOTH_SIZES
-def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer, contents, look):
-    page = opened(viewer, contents, look)
+def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer, n_ranks):
+    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
     box, first = page.locator("#search"), page.locator("#found li").first
     for text, wanted in (
         ("host 2", "host 2"),
@@ -151,8 +53,8 @@ def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer, 
 
 
 @BOTH_SIZES
-def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, contents, look):
-    page = opened(viewer, contents, look)
+def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, n_ranks):
+    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
     title = page.locator("#panel h2")
     for chart, position in (("bars", (200, 200)), ("heat", (300, 60)), ("map", (40, 30))):
         page.locator(f"#{chart} canvas").click(position={"x": position[0], "y": position[1]})
@@ -170,7 +72,7 @@ def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, contents, 
     page.keyboard.press("Escape")
     dot = open_finding(page).locator(".drawn canvas").first
     places = dot.evaluate("canvas => [canvas.clientWidth, canvas.clientHeight]")
-    # The culprit is the dot furthest to the right.
+    # The rank of the finding is the dot furthest to the right.
     for x in range(places[0] - 10, places[0] - 60, -3):
         dot.click(position={"x": x, "y": 48})
         if page.locator("#panel").is_visible():
@@ -179,8 +81,8 @@ def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, contents, 
 
 
 @BOTH_SIZES
-def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewer, contents, look):
-    page = opened(viewer, contents, look)
+def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewer, n_ranks):
+    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
     wanted = {
         "bars-sort": "free",
         "bars-step": "12",
@@ -198,7 +100,7 @@ def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewe
     page.locator("#heat canvas").click(position={"x": 300, "y": 60})
     title = page.locator("#panel h2").inner_text()
 
-    again = opened(viewer, contents, look, page.url.partition("#")[2])
+    again = opened(viewer, Look(n_ranks, 1400, READERS[0]), page.url.partition("#")[2])
     for name, value in wanted.items():
         expect(again.locator(f"#{name}")).to_have_value(value)
     expect(again.locator("#bars .reset")).to_be_visible()
@@ -209,8 +111,8 @@ def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewe
     assert chosen(again) == chosen(page)
 
 
-def test_back_returns_to_what_was_shown_before(viewer, contents):
-    page = opened(viewer, contents, (32, 1400, READERS[0]))
+def test_back_returns_to_what_was_shown_before(viewer):
+    page = opened(viewer, Look(32, 1400, READERS[0]))
     page.locator('.bar nav a[href="#cluster"]').click()
     page.evaluate("() => document.querySelector('#links tbody tr').click()")
     expect(page.locator("#panel")).to_be_visible()
@@ -220,8 +122,8 @@ def test_back_returns_to_what_was_shown_before(viewer, contents):
     expect(page.locator("#panel")).to_be_visible()
 
 
-def test_the_link_and_the_ticket_are_copied(viewer, contents):
-    page = opened(viewer, contents, (32, 1400, READERS[0]))
+def test_the_link_and_the_ticket_are_copied(viewer):
+    page = opened(viewer, Look(32, 1400, READERS[0]))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator('.bar nav a[href="#cluster"]').click()
     page.locator("#copy-link").click()
@@ -232,8 +134,8 @@ def test_the_link_and_the_ticket_are_copied(viewer, contents):
 
 
 @BOTH_SIZES
-def test_charts_show_the_metric_of_the_dearest_finding_first(viewer, contents, look):
-    page = opened(viewer, contents, look)
+def test_charts_show_the_metric_of_the_costliest_finding_first(viewer, n_ranks):
+    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
     for chart in ("heat", "map"):
         expect(page.locator(f"#{chart}-metric")).to_have_value("computing")
     expect(page.locator("#matrix-metric")).to_have_value("excess")
@@ -253,8 +155,8 @@ def test_a_healthy_job_looks_healthy(viewer):
 
 
 @BOTH_SIZES
-def test_a_selection_is_drawn_while_dragging_and_the_matrix_zooms_by_it(viewer, contents, look):
-    page = opened(viewer, contents, look)
+def test_a_selection_is_drawn_while_dragging_and_the_matrix_zooms_by_it(viewer, n_ranks):
+    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
     page.locator("#matrix-level").select_option("ranks")
     drag(page, "#matrix canvas", (120, 60), (420, 360), release=False)
     expect(page.locator("#matrix .selection")).to_be_visible()
@@ -266,8 +168,8 @@ def test_a_selection_is_drawn_while_dragging_and_the_matrix_zooms_by_it(viewer, 
     expect(page.locator("#matrix .unzoom")).to_have_count(0)
 
 
-def test_no_tip_outlives_its_chart(viewer, contents):
-    page = opened(viewer, contents, (32, 1400, READERS[0]), "heat-section")
+def test_no_tip_outlives_its_chart(viewer):
+    page = opened(viewer, Look(32, 1400, READERS[0]), "heat-section")
     page.locator("#heat canvas").hover(position={"x": 300, "y": 60})
     wait_for_tip(page, "rank ")
     page.mouse.wheel(0, 700)

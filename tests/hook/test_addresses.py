@@ -32,6 +32,11 @@ _WAYS = (
 )
 
 
+#: Of these the configuration of ssh knows another name.
+_ALIASED = ("login", "host-key-changed", "host-key-unknown", "no-root")
+_ALIAS = "LocalHost"
+
+
 def name_of(way: str) -> str:
     return f"trainer-{way}-x7"
 
@@ -57,17 +62,22 @@ def write_ssh_config(lab: SshLab, root: Path) -> tuple[str, ...]:
         if name == name_of("refused"):
             blocks.append(_host_block(name, address, free_port(address)))
         elif name != name_of("unknown-name"):  # of that one nobody has heard
+            if name in map(name_of, _ALIASED):
+                address = "127.0.0.1"
             servers[name] = lab.start(address)
             wrong = (f"  IdentityFile {make_key(root / 'other_key')}",) if name == name_of("login") else ()
-            blocks.append(_host_block(name, address, servers[name].port, *wrong))
+            called = _ALIAS if name in map(name_of, _ALIASED) else address
+            lab.trust(called, servers[name].port, servers[name].host_key)
+            blocks.append(_host_block(name, called, servers[name].port, *wrong))
     known = lab.known_hosts.read_text().splitlines()
     unknown, changed = servers[name_of("host-key-unknown")], servers[name_of("host-key-changed")]
-    known = [line for line in known if unknown.address not in line and changed.address not in line]
+    new = {f":{server.port} " for server in (unknown, changed)}
+    known = [line for line in known if not any(port in line for port in new)]
     lab.known_hosts.write_text("\n".join(known) + "\n")
-    lab.trust(changed.address, changed.port, make_key(root / "other_host_key"))
+    lab.trust(_ALIAS, changed.port, make_key(root / "other_host_key"))
     blocks.append(f"Host *\n  IdentityFile {lab.identity_file}\n  UserKnownHostsFile {lab.known_hosts}\n")
     (root / "ssh_config").write_text("".join(blocks))
-    return tuple(f"127.0.7.{number}" for number in range(21, 21 + len(_WELL) + len(_WAYS)))
+    return _ALIAS, *(f"127.0.7.{number}" for number in range(21, 21 + len(_WELL) + len(_WAYS)))
 
 
 def write_disks(root: Path, simulated: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from cluster_hook.cli import build_parser
-from cluster_hook.cli_drain import DEFAULT_SPOOL
-from cluster_hook.drain import DrainOptions
 from cluster_hook.job import FOLLOWED_MARK, parse_request
 from cluster_hook.kubernetes import trainingjob
-from cluster_hook.outcome import SCHEMA
-from cluster_hook.telling import TELL_WHEN
-from cluster_hook.webhook import FORMATS, URL_VARIABLE
+from cluster_hook.spool.drain import DrainOptions
+from cluster_hook.subcommands.drain import DEFAULT_SPOOL
+from cluster_hook.telling.outcome import SCHEMA
+from cluster_hook.telling.tell import TELL_WHEN
+from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE
 from tests.hook.jobs import a_job
 
 REPOSITORY = Path(__file__).parents[2]

@@ -25,6 +25,11 @@ def test_it_writes_a_run_and_tells_what_each_fault_costs(
     assert str(tmp_path / "run.truth.json") in told
 
 
+def test_json_is_the_truth_beside_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "run"), "--tp", "2", "--pp", "1", "--dp", "2", "--steps", "2", "--json"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "run.truth.json").read_text()
+
+
 @pytest.mark.parametrize("form", ["text", "db", "r1"])
 @pytest.mark.parametrize("framework", ["pt", "ms"])
 def test_every_form_can_be_asked_for(tmp_path: Path, form: str, framework: str) -> None:

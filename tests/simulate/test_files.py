@@ -134,19 +134,19 @@ def test_r1_splits_a_step_into_what_it_computed_and_what_it_waited_for(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("detail", "lacking"),
+    ("detail", "missing"),
     [
         ("no_matrix", ["communication_matrix.json"]),
         ("totals", ["communication.json", "communication_matrix.json"]),
     ],
 )
 def test_less_detail_means_fewer_files_and_the_same_tables_without_them(
-    tmp_path: Path, detail: str, lacking: list[str]
+    tmp_path: Path, detail: str, missing: list[str]
 ) -> None:
     job = simulate(dataclasses.replace(VARIETY["plain"], detail=detail, declares_groups=False), (), 3)
     write_run(job, tmp_path / "run")
     names = {path.name for path in (tmp_path / "run").rglob("*")}
-    assert not names & set(lacking)
+    assert not names & set(missing)
     found = read_run(tmp_path / "run")
     assert_same(found, tables(job))
     assert not [group for one in found.values() for group in one.metadata.groups]

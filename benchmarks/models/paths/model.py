@@ -75,7 +75,7 @@ def _known(shape: Shape, trouble: Trouble, alone_ms: float, beside_ms: float) ->
 
 
 def _repaired(finding: Finding) -> Repaired:
-    """Return what a finding asks to mend; what this model has no part for mends nothing."""
+    """Return what a finding asks to repair; what this model has no part for repairs nothing."""
     if finding.kind in ("slow_rank", "slow_host", "host_bound", "input_bound"):
         return Repaired(chips=frozenset(int(rank) for rank in finding.ranks))
     both = [(int(link.src), int(link.dst)) for link in finding.links]

@@ -22,7 +22,7 @@ _COPY_US = 2.0
 
 
 @dataclass(frozen=True)
-class Mended:
+class Repaired:
     """What is made as its peers in a run: devices, hosts' launching, links, and what varies by the work."""
 
     devices: frozenset[int] = frozenset()
@@ -37,9 +37,9 @@ class StuckError(RuntimeError):
     """Operations that wait for each other: a mistake in the program."""
 
 
-def run(program: Program, faults: Sequence[Fault] = (), mended: Mended | None = None) -> float:
+def run(program: Program, faults: Sequence[Fault] = (), repaired: Repaired | None = None) -> float:
     """Run all operations, leave their times in them, and return the mean time of a step in µs."""
-    return _Run(program, faults, mended or Mended()).all()
+    return _Run(program, faults, repaired or Repaired()).all()
 
 
 def _ends(message: Message) -> tuple[Op, Op]:
@@ -49,11 +49,11 @@ def _ends(message: Message) -> tuple[Op, Op]:
 
 
 class _Run:
-    def __init__(self, program: Program, faults: Sequence[Fault], mended: Mended) -> None:
+    def __init__(self, program: Program, faults: Sequence[Fault], repaired: Repaired) -> None:
         self.program, self.job = program, program.job
-        self.faults, self.mended = faults, mended
+        self.faults, self.repaired = faults, repaired
         program.network.faults = faults
-        program.network.mended = mended.links
+        program.network.repaired = repaired.links
         self.queue: list[tuple[float, int, int, Op]] = []
         self.number = 0
         self.computing = [False] * self.job.n_ranks
@@ -130,13 +130,13 @@ class _Run:
     # -- kernels and hosts ----------------------------------------------------------------------------
     def _kernel_time(self, op: Op) -> tuple[float, float]:
         """Return how long a block computes, and how long it is idle between its kernels."""
-        is_mended = op.rank in self.mended.devices
-        factor = self.typical_device if is_mended else self.program.devices[op.rank]
-        factor *= 1.0 if self.mended.samples else op.sample
-        factor *= 1.0 if self.mended.experts else op.load
-        factor *= self.even_work if self.mended.stages and op.work != 1.0 else op.work
+        is_repaired = op.rank in self.repaired.devices
+        factor = self.typical_device if is_repaired else self.program.devices[op.rank]
+        factor *= 1.0 if self.repaired.samples else op.sample
+        factor *= 1.0 if self.repaired.experts else op.load
+        factor *= self.even_work if self.repaired.stages and op.work != 1.0 else op.work
         idle = 1.0
-        for fault in () if is_mended else self.faults:
+        for fault in () if is_repaired else self.faults:
             if op.rank not in fault.ranks:
                 continue
             slow = fault.factor_in(op.step, self.job.steps)
@@ -151,15 +151,15 @@ class _Run:
 
     def _launch(self, host: Op, now: float) -> None:
         """Let a host fetch its input and launch a step's operations, one after the other."""
-        is_mended = host.rank in self.mended.devices
+        is_repaired = host.rank in self.repaired.devices
         slow, added = 1.0, 0.0
-        for fault in () if is_mended else self.faults:
+        for fault in () if is_repaired else self.faults:
             if host.rank in fault.ranks and fault.factor_in(host.step, self.job.steps) != 1.0:
                 slow *= fault.factor_in(host.step, self.job.steps) if fault.cause == "dispatch" else 1.0
                 added += fault.add_ms * 1000.0 if fault.cause == "input" else 0.0
         at = now + host.base_us + added
         # A pause falls at a third of the launches: some of it hides behind what was launched before.
-        pause_at = len(host.followers) // 3 if host.pause_us and host.rank not in self.mended.pauses else -1
+        pause_at = len(host.followers) // 3 if host.pause_us and host.rank not in self.repaired.pauses else -1
         for number, op in enumerate(host.followers):
             at += op.launch_us * slow + (host.pause_us if number == pause_at else 0.0)
             op.earliest_us = at

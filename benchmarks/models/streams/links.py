@@ -41,8 +41,8 @@ class Network:
         self._seed = seed
         self._nature: dict[tuple[int, int], float] = {}
         self.faults: Sequence[Fault] = ()
-        #: Links that are mended: as by their specification.
-        self.mended: frozenset[tuple[int, int]] = frozenset()
+        #: Links that are repaired: as by their specification.
+        self.repaired: frozenset[tuple[int, int]] = frozenset()
 
     def transport(self, source: int, destination: int) -> str:
         """Return how two ranks reach each other."""
@@ -59,9 +59,9 @@ class Network:
     def carried(self, source: int, destination: int, size_mb: float, step: int, noise: float) -> Carried:
         """Return what one link takes for one message; `noise` is the call's own factor."""
         transport = self.transport(source, destination)
-        mended = (source, destination) in self.mended
-        factor = 1.0 if mended else self._nature_of(source, destination) * noise
-        for fault in () if mended else self.faults:
+        repaired = (source, destination) in self.repaired
+        factor = 1.0 if repaired else self._nature_of(source, destination) * noise
+        for fault in () if repaired else self.faults:
             if fault.cause == "link" and self.is_hit(fault, source, destination, transport):
                 factor *= fault.factor_in(step, self._job.steps)
         time_us = _LATENCY_US[transport] + size_mb / _GBPS[transport] * 1000.0 * factor

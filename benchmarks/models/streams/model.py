@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.models.streams.events import Mended, costs, run
+from benchmarks.models.streams.events import Repaired, costs, run
 from benchmarks.models.streams.files import write
 from benchmarks.models.streams.job import Fault, Job
 from benchmarks.models.streams.program import Program
@@ -37,7 +37,7 @@ def made(
     )
 
     def saving_ms(finding: Finding) -> float:
-        return (step_us - run(program, faults, _mended(job, finding))) / 1000.0
+        return (step_us - run(program, faults, _repaired(job, finding))) / 1000.0
 
     return KnownJob(
         folder,
@@ -72,16 +72,16 @@ def _known(job: Job, fault: Fault, alone_us: float, beside_us: float) -> KnownFa
     )
 
 
-def _mended(job: Job, finding: Finding) -> Mended:
-    """Return what a finding asks to mend; a kind that no part of this model stands for mends nothing."""
+def _repaired(job: Job, finding: Finding) -> Repaired:
+    """Return what a finding asks to repair; a kind that no part of this model stands for repairs nothing."""
     kind, ranks = finding.kind, [int(rank) for rank in finding.ranks]
     if kind in ("slow_rank", "slow_host", "host_bound", "input_bound"):
-        return Mended(devices=frozenset(ranks), pauses=frozenset(ranks))
+        return Repaired(devices=frozenset(ranks), pauses=frozenset(ranks))
     if kind.startswith("slow_") or kind == "retransmission":
         ends = [(int(link.src), int(link.dst)) for link in finding.links]
         both = {pair for a, b in ends for pair in ((a, b), (b, a))}
-        return Mended(links=frozenset(both))
-    return Mended(
+        return Repaired(links=frozenset(both))
+    return Repaired(
         samples=kind == "data_imbalance",
         experts=kind == "expert_imbalance",
         stages=kind == "stage_imbalance",

@@ -33,13 +33,15 @@ class Checked:
     writes_output: bool
 
 
-def check_workers(client: Client, probe: Probe, address: str) -> Checked:
-    """Ask all workers.
+def check_workers(
+    client: Client, probe: Probe, address: str, workers: Iterable[str] | None = None
+) -> Checked:
+    """Ask all workers, or those named.
 
     Raises:
         EngineError: none of them can do the work; the message says why.
     """
-    asked = sorted(client.nthreads())
+    asked = sorted(client.nthreads() if workers is None else workers)
     reasons: dict[str, str] = {}
     good = asked
     answers: dict[str, Any] = {}

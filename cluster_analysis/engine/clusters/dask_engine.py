@@ -45,10 +45,17 @@ _LOST_DEADLINE_S = 1.0
 
 
 Stop = Callable[[], object]
+#: Takes workers that joined later, and returns those of them that can do the work.
+Ask = Callable[[Sequence[str]], Sequence[str]]
 
 
 def _nothing() -> None:
     """Stop nothing."""
+
+
+def _nobody(_workers: Sequence[str]) -> Sequence[str]:
+    """Let none of them take part."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,7 @@ class DaskEngine:
         writes_output: bool,
         shares_scratch: bool = False,
         workers: Sequence[str] | None = None,
+        ask: Ask = _nobody,
         remarks: Sequence[str] = (),
         stop: Stop = _nothing,
     ) -> None:
@@ -97,6 +105,7 @@ class DaskEngine:
             writes_output: whether its workers may write into our output folder.
             shares_scratch: whether they see our scratch directory.
             workers: those that do the work; None for all, also those that come later.
+            ask: whom to ask about workers that come later, where not all do the work.
             remarks: what the user should know.
             stop: ends what was started for it, once the client is closed.
         """
@@ -105,6 +114,8 @@ class DaskEngine:
         self.shares_scratch = shares_scratch
         self.remarks = tuple(remarks)
         self._workers = None if workers is None else list(workers)
+        self._ask = ask
+        self._known = set(self._workers or ())
         self.address = address
         self.client = client
         self._stop = stop
@@ -151,6 +162,8 @@ class DaskEngine:
         if not keys:
             return []
         mark = uuid.uuid4().hex
+        with self._lost_is_one_line():
+            self._meet_newcomers()
         with self._lost_is_one_line(), warnings.catch_warnings():
             # A job's topology and small tables are some MB; what is large lies on the workers.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
@@ -162,6 +175,15 @@ class DaskEngine:
                     sync=False,
                 )
             )
+
+    def _meet_newcomers(self) -> None:
+        """Ask workers that joined since the last graph; those that can do the work take part in the next."""
+        if self._workers is None:
+            return
+        new = sorted(set(self.client.nthreads()) - self._known)
+        if new:
+            self._known.update(new)
+            self._workers += self._ask(new)
 
     def _outcome(self, future: Future) -> Outcome[Any]:
         with self._lost_is_one_line():
@@ -219,11 +241,21 @@ def checked_engine(
     """
     with probe_of(place.files, place.output) as probe:
         checked = check_workers(client, probe, address)
+
+    def ask(workers: Sequence[str]) -> tuple[str, ...]:
+        try:
+            with probe_of(place.files, place.output) as probe:
+                later = check_workers(client, probe, address, workers)
+        except EngineError:
+            return ()
+        return later.workers if later.writes_output or not checked.writes_output else ()
+
     return DaskEngine(
         client,
         address,
         writes_output=checked.writes_output,
-        workers=checked.workers if checked.left_out else None,
+        workers=checked.workers,
+        ask=ask,
         remarks=(*remarks, *(f"left out: {one}" for one in checked.left_out)),
         stop=stop,
     )

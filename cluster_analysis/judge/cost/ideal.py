@@ -6,7 +6,7 @@ as its mean over peers, and the job is replayed. What that saves is divided by w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,22 +16,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.replay.replay import Graph
-from cluster_run.findings import Finding, LostPart, Part
-
-#: Which part of the loss a kind of finding belongs to.
-PART_OF_KIND: Mapping[str, Part] = {
-    "slow_rank": "slow_devices",
-    "slow_host": "slow_devices",
-    "stage_imbalance": "stages",
-    "data_imbalance": "samples",
-    "expert_imbalance": "experts",
-    "slow_link": "communication",
-    "slow_nic": "communication",
-    "slow_host_pair": "communication",
-    "slow_uplink": "communication",
-    "retransmission": "communication",
-    "periodic_pause": "pauses",
-}
+from cluster_run.findings import PART_OF_KIND, Finding, LostPart, Part
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class WhatIf:
         return [
             Saving(None, None, bound_us=_bound(self._view, one, suspects))
             if np.isnan(found[i])
-            else Saving(found[i], cumulative[i], added[i])
+            else Saving(found[i], cumulative[i], added[i], _bound(self._view, one, suspects))
             for i, one in enumerate(suspects)
         ]
 

@@ -192,10 +192,18 @@ def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
 def _usual_transfer(graph: Graph) -> FloatArray:
     """Median transfer of the other operators of the same kind, size and number of ranks (O,).
 
-    NaN with fewer than two others: one of two lasts longer, and nobody knows whether that is usual.
+    NaN with fewer than two others: one of two lasts longer, and nobody knows whether that is usual. A group
+    of which all operators last long has slow links and no event.
     """
     size = half_octaves(graph.operator_bytes)
-    _, code = combined(graph.operator_type, size, graph.operator_n_ranks)
+    like = (graph.operator_type, size, graph.operator_n_ranks)
+    usual = _others_transfer(graph, combined(*like)[1])
+    of_group = _others_transfer(graph, combined(*like, graph.operator_group)[1])
+    return np.where(np.isfinite(usual), np.fmax(usual, of_group), np.nan)
+
+
+def _others_transfer(graph: Graph, code: IntArray) -> FloatArray:
+    """Median transfer of the other operators of the same code (O,); NaN with fewer than two others."""
     usual = np.full(len(code), np.nan)
     order = stable_order(code)
     for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):

@@ -15,7 +15,7 @@ import numpy as np
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
 from cluster_analysis.judge.measures.metrics import Metric, local_fact
-from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
@@ -65,7 +65,10 @@ class _Judged:
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.outside_experts:
-        yield from host_suspects(case.view, metric, case.deviation(metric), case.limits)
+        hosts = host_suspects(case.view, metric, case.deviation(metric), case.limits)
+        if metric.is_log and case.steady is not None:
+            hosts += host_suspects(case.view, case.steady, case.deviation(case.steady), case.limits)
+        yield from surest(hosts)
 
 
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -210,7 +213,9 @@ def _spread_of_hosts(
     view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
 ) -> float:
     """How far other hosts lie apart. Computing follows data: there what shares data is the unit."""
-    unit = _independent(view) if metric.is_log else view.host
+    unit = view.host
+    if metric.is_log:
+        unit = _independent(view) if metric.follows_work else np.arange(len(view.ranks))
     units = np.unique(unit[peers])
     if len(units) < 2:
         return 0.0
@@ -252,7 +257,7 @@ def _is_whole_host(
     needed = limits.host_share_computing if metric.is_log else limits.host_share
     if slow.sum() < max(FEWEST_SLOW, needed * len(slow)):
         return False
-    if not metric.is_log:
+    if not metric.follows_work:
         return True
     return not view.has_experts or is_slow_everywhere(view, one.inside, shared, limits)
 

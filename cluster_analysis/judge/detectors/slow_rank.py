@@ -19,7 +19,7 @@ from cluster_analysis.judge.measures.deviation import (
     tp_cp_deviations,
 )
 from cluster_analysis.judge.measures.metrics import Metric, local_fact
-from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
@@ -44,18 +44,32 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             healthy = np.where(excluded[:, None], np.nan, whole.values)
             by_tp_cp = tp_cp_deviations(healthy, view, whole.floor, limits)
             if by_tp_cp is not None:
-                ranks = _surest([*ranks, *rank_suspects(view, whole, by_tp_cp, limits, excluded)])
+                ranks += rank_suspects(view, whole, by_tp_cp, limits, excluded)
+            if case.steady is not None:
+                by_kernels = _by_kernels(case, case.steady, deviation, of_hosts, excluded)
+                sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
+                ranks += [one for one in by_kernels if one.key not in sure]
+            ranks = surest(ranks)
         if len(view.steps) < limits.min_steps_confident:
             ranks = [confirmed_within_step(view, one, limits) for one in ranks]
         yield from ranks
 
 
-def _surest(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """One suspect a culprit, the surest alarm: with uneven work only TP/CP peers see it clearly."""
-    best: dict[str, Suspect] = {}
-    for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
-        best.setdefault(one.key, one)
-    return list(best.values())
+def _by_kernels(
+    case: Case, metric: Metric, computing: Deviation, of_hosts: BoolArray, excluded: BoolArray
+) -> Iterator[Suspect]:
+    """Give ranks whose kernels are slow that know no samples, in the steps in which they compute longest."""
+    deviation = case.deviation(metric, of_hosts)
+    for one in rank_suspects(case.view, metric, deviation, case.limits, excluded):
+        rank = int(np.searchsorted(case.view.ranks, one.ranks[0]))
+        level = float(deviation.level[rank])
+        series = computing.series[rank]
+        shifted = series - np.nan_to_num(series).mean() + level
+        course = np.maximum(_lasting(shifted, computing, rank, level), 0.0)
+        steps = np.flatnonzero(course >= HALFWAY * level)
+        excess = np.zeros(computing.series.shape)
+        excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
+        yield replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
 
 
 def rank_suspects(
@@ -87,8 +101,8 @@ def rank_suspects(
         & ~(persistent | trend | intermittent)[:, None]
     )
     suspected = persistent | trend | intermittent | single.any(axis=1) | excluded
-    usual = _range_of_healthy(view, deviation.level[:, None], suspected)
-    farthest = _range_of_healthy(view, series, suspected)
+    usual = _range_of_healthy(view, deviation.series, suspected, lasting=True)
+    farthest = _range_of_healthy(view, deviation.series, suspected, lasting=False)
     found = []
     for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
         pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
@@ -158,19 +172,20 @@ def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> F
     return p
 
 
-def _range_of_healthy(view: JobView, levels: FloatArray, suspected: BoolArray) -> FloatArray:
-    """How far the farthest rank that nobody suspects, of each rank's role (R,), lies from its peers.
+def _range_of_healthy(
+    view: JobView, series: FloatArray, suspected: BoolArray, *, lasting: bool
+) -> FloatArray:
+    """How far the farthest rank that nobody suspects, of each rank's role (R,), lies from others like it.
 
-    `levels` is (R, 1) or by step (R, S).
-
-    On either side: somebody is always the slowest, and somebody the fastest.
+    In the middle of all steps (`lasting`) or in any one. On either side: somebody is always the slowest, and
+    somebody the fastest.
     """
-    distance = np.where(suspected[:, None], np.nan, np.abs(levels))
-    farthest = np.zeros(len(distance))
+    farthest = np.zeros(len(series))
     for role in np.unique(view.role[view.role >= 0]):
-        inside = view.role == role
-        known = distance[inside][np.isfinite(distance[inside])]
-        farthest[inside] = known.max(initial=0.0)
+        healthy = np.where(suspected[:, None], np.nan, series)[view.role == role]
+        levels = median(healthy, 1)[:, None]
+        distance = np.abs((levels if lasting else healthy) - median(levels))
+        farthest[view.role == role] = distance[np.isfinite(distance)].max(initial=0.0)
     return farthest
 
 
@@ -222,9 +237,8 @@ def _intermittent(
     return np.asarray(chosen), events, tail
 
 
-def _lasting(series: FloatArray, deviation: Deviation, rank: int) -> FloatArray:
+def _lasting(series: FloatArray, deviation: Deviation, rank: int, level: float) -> FloatArray:
     """The level by step (S,): its own course as far as it varies more than peers do, else the same in all."""
-    level = float(deviation.level[rank])
     known = np.where(np.isfinite(series), series, level)
     seen = float(np.mean((known - level) ** 2))
     noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
@@ -248,7 +262,8 @@ def _suspect(
     excess = np.zeros(series.shape)
     time = np.nan_to_num(metric.time_us[rank])
     if pattern == "persistent":
-        own, where_steps = _lasting(series[rank], deviation, rank), np.ones(n_steps, bool)
+        level = float(deviation.level[rank])
+        own, where_steps = _lasting(series[rank], deviation, rank, level), np.ones(n_steps, bool)
     elif pattern in ("intermittent", "transient"):
         own, where_steps = np.where(events, series[rank], 0.0), events
     else:

@@ -26,7 +26,7 @@ from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
     yield from _input_bound(case.evidence, case.view, case.limits)
-    yield from _host_bound(case.view, case.limits)
+    yield from _host_bound(case.evidence, case.view, case.limits)
     yield from _small_packets(case.evidence, case.view, case.limits)
 
 
@@ -39,15 +39,7 @@ def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> li
     typical = float(median(view.preparing_us))
     if not typical >= limits.input_bound_share * view.mean_step_us:
         return []
-    loader_us = _data_loader_us(evidence.counters, len(view.steps))
-    if loader_us is None:
-        reading = fact("loader_not_timed")
-        confidence: Confidence = "low"
-    elif loader_us >= _MOSTLY * typical:
-        reading, confidence = fact("loader_takes_most", loader_us=loader_us), "high"
-    else:
-        reading = fact("loader_takes_little", loader_us=loader_us)
-        confidence = "medium"
+    reading, confidence = _why_late(evidence.counters, len(view.steps), typical)
     return [
         _suspect(
             view,
@@ -74,16 +66,41 @@ def _on_whom(view: JobView) -> Mapping[str, int]:
     return {"n_ranks": len(view.ranks)}
 
 
-def _data_loader_us(counters: pa.Table, n_steps: int) -> float | None:
-    """What the typical rank spent in its data loader, a step; None where no file times it."""
-    spent = counters.filter(pc.equal(counters["metric"].cast(pa.string()), "data_loader_us"))
+def _why_late(counters: pa.Table, n_steps: int, typical_us: float) -> tuple[Fact, Confidence]:
+    """What the time before the first operator went into, as far as files time it, and how sure that is."""
+    loader_us = _of_typical_rank(counters, "data_loader_us", "", n_steps)
+    copy_us = _of_typical_rank(counters, "head_copy_us", "host", n_steps)
+    moved_us = _of_typical_rank(counters, "head_copy_us", "device", n_steps)
+    if loader_us is None:
+        return fact("loader_not_timed"), "low"
+    if loader_us >= _MOSTLY * typical_us:
+        return fact("loader_takes_most", loader_us=loader_us), "high"
+    if copy_us is None:
+        return fact("loader_takes_little", loader_us=loader_us), "medium"
+    rest_us = max(typical_us - loader_us - copy_us, 0.0)
+    told = fact("head_split", loader_us=loader_us, copy_us=copy_us, moved_us=moved_us or 0.0, rest_us=rest_us)
+    return told, "medium" if rest_us > _MOSTLY * typical_us else "high"
+
+
+def _of_typical_rank(counters: pa.Table, metric: str, label: str, n_steps: int) -> float | None:
+    """What the typical rank spent in something, a step; None where no file times it."""
+    wanted = pc.and_(
+        pc.equal(counters["metric"].cast(pa.string()), metric), pc.equal(counters["label"], label)
+    )
+    spent = counters.filter(wanted)
     return float(median(numbers(spent["value"]))) / max(n_steps, 1) if spent.num_rows else None
 
 
-def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
+def _host_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
     typical, computing = float(median(view.free_us)), float(median(view.computing_us))
     if not typical >= limits.host_bound_share * (typical + computing):
         return []
+    parts = {
+        f"{name}_us": _of_typical_rank(evidence.counters, "idle_us", name, len(view.steps))
+        for name in ("synchronising", "collecting", "dispatching", "elsewhere")
+    }
+    known = {name: value for name, value in parts.items() if value is not None}
+    why = (fact("idle_split", **known),) if len(known) == len(parts) else ()
     return [
         _suspect(
             view,
@@ -95,6 +112,7 @@ def _host_bound(view: JobView, limits: Thresholds) -> list[Suspect]:
                 fact(
                     "devices_idle", idle_us=typical, step_share=typical / view.mean_step_us, **_on_whom(view)
                 ),
+                *why,
             ),
         )
     ]

@@ -71,9 +71,13 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     step = np.asarray(table["step"].to_numpy(), np.int64)
     src, dst = table["src_rank"].to_numpy(), table["dst_rank"].to_numpy()
     usual, count = medians_by(time[known], like), np.bincount(like)
-    # Far longer than the middle of those of its kind, of which there are enough.
-    least = np.maximum(limits.retransmission_factor * usual, limits.retransmission_us + usual)
-    far = np.flatnonzero((time[known] > least[like]) & (count[like] > ENOUGH_OTHERS))
+    _, of_link = combined(like, src[known], dst[known])
+    # Far longer than the middle of those of its kind, of which there are enough, and of the link itself:
+    # one that is always slow has no event.
+    own = np.where(np.bincount(of_link) > ENOUGH_OTHERS, medians_by(time[known], of_link), 0.0)
+    like_it = np.maximum(usual[like], own[of_link])
+    least = np.maximum(limits.retransmission_factor * like_it, limits.retransmission_us + like_it)
+    far = np.flatnonzero((time[known] > least) & (count[like] > ENOUGH_OTHERS))
     spread = cache(lambda one: float(np.nan_to_num(sigma(time[known][like == one]))))
     events: dict[tuple[str, int], LinkEvent] = {}
     for row in sorted(far.tolist(), key=lambda at: -time[known[at]]):

@@ -27,7 +27,10 @@ _FACTS: Mapping[tuple[str, Cause], FindingFact] = {
 
 @dataclass(frozen=True)
 class Metric:
-    """One part of a rank's local time. `values` is what is compared: ln of µs, or µs."""
+    """One part of a rank's local time. `values` is what is compared: ln of µs, or µs.
+
+    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens.
+    """
 
     name: str
     cause: Cause
@@ -37,6 +40,7 @@ class Metric:
     floor: float
     effect: float
     is_log: bool
+    follows_work: bool = False
 
     def removable(self, deviation: FloatArray, time_us: FloatArray) -> FloatArray:
         """µs that vanish when the deviation does; never more than there are."""
@@ -59,8 +63,14 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
         Metric("free", "dispatch", "spread", view.free_us, view.free_us,
                limits.floor_free_share_of_step * step_us, local, False),
         Metric("computing", "compute", "spread", log_computing, view.computing_us,
-               computing_floor, limits.device_effect, True),
+               computing_floor, limits.device_effect, True, follows_work=True),
     )  # fmt: skip
+
+
+def by_steady_kernels(metric: Metric, longer: FloatArray) -> Metric:
+    """Computing, compared by kernels that know no samples: `longer` (R,) than the peers', in all steps."""
+    values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
+    return replace(metric, values=values, follows_work=False)
 
 
 def local_fact(

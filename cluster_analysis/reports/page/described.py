@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_run.ids import format_number_ranges
 
 _MAX_ROWS = 40
 _MAX_TEXT = 60
+_LARGE = 1000.0
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,16 @@ def described_sections(result: AnalysisResult) -> list[Shown]:
 
 
 def advice_rows(result: AnalysisResult) -> Sequence[Mapping[str, object]]:
-    """Return the rules that hold."""
+    """Return the rules that hold: what each says and what to do, in both languages, and where it is from."""
     table: pa.Table | None = result.tables.get("advice")
-    return [] if table is None else table.to_pylist()
+    return [
+        {
+            "said": Phrase(row["sentence"], row["sentence_zh"]),
+            "check": Phrase(row["next_check"], row["next_check_zh"]),
+            "source": row["source"],
+        }
+        for row in (table.to_pylist() if table is not None else ())
+    ]
 
 
 def _text(value: object) -> str:
@@ -57,6 +67,11 @@ def _number(value: object) -> str:
     return "–" if value is None else f"{value:,}"
 
 
+def _digits(value: object) -> str:
+    """Write a number whose size nobody knows beforehand: whole where it is large."""
+    return f"{value:,.0f}" if isinstance(value, float) and abs(value) >= _LARGE else f"{value:.4g}"
+
+
 def _scaled(factor: float, digits: int) -> Callable[[object], str]:
     def show(value: object) -> str:
         return f"{value / factor:,.{digits}f}" if isinstance(value, (int, float)) else "–"
@@ -66,6 +81,12 @@ def _scaled(factor: float, digits: int) -> Callable[[object], str]:
 
 _ms, _gb, _tera, _percent = _scaled(1e3, 2), _scaled(2.0**30, 2), _scaled(1e12, 1), _scaled(0.01, 0)
 _mb = _scaled(1e6, 1)
+
+
+def _members(value: object) -> str:
+    return _text(format_number_ranges(value)) if isinstance(value, list) else "–"
+
+
 _FIVE = {
     "min_us": ("described.min", _ms),
     "q1_us": ("described.q1", _ms),
@@ -121,6 +142,41 @@ _TABLES: Mapping[str, tuple[str, Mapping[str, tuple[str, Callable[[object], str]
             "share_of_largest": ("described.share", _percent),
         },
     ),
+    "host_times": (
+        "described.host",
+        {
+            "rank": ("described.rank", _text),
+            "synchronising_us": ("described.synchronising", _ms),
+            "collecting_us": ("described.collecting", _ms),
+            "dispatching_us": ("described.dispatching", _ms),
+            "elsewhere_us": ("described.elsewhere", _ms),
+            "dispatch_delay_us": ("described.delay", _ms),
+            "dispatched_late_share": ("described.late", _percent),
+            "host_cpu_busy_share": ("described.busy", _percent),
+        },
+    ),
+    "groups": (
+        "described.groups",
+        {
+            "role": ("described.role", _text),
+            "group": ("described.group", _text),
+            "n_ranks": ("described.ranks", _number),
+            "ranks": ("described.members", _members),
+        },
+    ),
+    "communication_costs": (
+        "described.costs",
+        {
+            "rank": ("described.rank", _text),
+            "step": ("described.step", _text),
+            "communication_us": ("described.transfer", _ms),
+            "wait_us": ("described.wait", _ms),
+            "sdma_us": ("described.sdma", _ms),
+            "sdma_bytes": ("described.sdma_mb", _mb),
+            "rdma_us": ("described.rdma", _ms),
+            "rdma_bytes": ("described.rdma_mb", _mb),
+        },
+    ),
     "stages": (
         "described.stages",
         {
@@ -143,6 +199,18 @@ _TABLES: Mapping[str, tuple[str, Mapping[str, tuple[str, Callable[[object], str]
             "interval_us": ("described.interval", _ms),
             "forward_backward_us": ("described.fpbp", _ms),
             "tail_us": ("described.tail", _ms),
+        },
+    ),
+    "figures_between_ranks": (
+        "described.figures",
+        {
+            "metric": ("described.metric", _text),
+            "label": ("described.label", _text),
+            "n_ranks": ("described.ranks", _number),
+            "min_value": ("described.min", _digits),
+            "median_value": ("described.median", _digits),
+            "max_value": ("described.max", _digits),
+            "max_rank": ("described.most", _text),
         },
     ),
     "apis": (

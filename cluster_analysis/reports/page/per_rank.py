@@ -1,4 +1,4 @@
-"""What the page's panel of one rank shows beside its times: who waits for it, and its kernels."""
+"""What the page's panel of one rank shows beside its times: who waits for it, its kernels, its memory."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ class PerRank:
 
     `wait.group`, `wait.rank`, `wait.us`: what a rank of the group waits a step for that rank, in µs.
     `kernels`: (ranks × kinds), µs a step, NaN where a rank has no such kernel.
+    `memory.rank`, `memory.component` (a number of `memory_components`), and peaks in bytes, NaN where
+    they are not known.
     """
 
     wait_groups: tuple[str, ...]
     kernel_kinds: tuple[str, ...]
+    memory_components: tuple[str, ...]
     columns: Mapping[str, Array]
 
 
@@ -40,7 +43,8 @@ def build_per_rank(result: AnalysisResult, ranks: Sequence[int]) -> PerRank:
     n_steps = max(1, len(result.document.run.steps))
     groups, waits = _waits(result, n_steps)
     kinds, kernels = _kernels(result, ranks, n_steps)
-    return PerRank(groups, kinds, {**waits, **kernels})
+    components, memory = _memory(result)
+    return PerRank(groups, kinds, components, {**waits, **kernels, **memory})
 
 
 def _waits(result: AnalysisResult, n_steps: int) -> tuple[tuple[str, ...], dict[str, Array]]:
@@ -88,3 +92,16 @@ def _kernels(
     sums = np.bincount(cell, total_us[known], n_cells) / n_steps
     sums[np.bincount(cell, minlength=n_cells) == 0] = np.nan
     return tuple(str(name) for name in names[kept]), {"kernels": sums.astype(np.float32)}
+
+
+def _memory(result: AnalysisResult) -> tuple[tuple[str, ...], dict[str, Array]]:
+    table = result.tables.get("memory_peaks")
+    if table is None or not table.num_rows:
+        return (), {}
+    names, component = np.unique(table["component"].cast("string").to_pylist(), return_inverse=True)
+    measured = ("allocated", "reserved", "peers_median", "capacity")
+    return tuple(map(str, names)), {
+        "memory.rank": table["rank"].to_numpy().astype(np.int32),
+        "memory.component": component.astype(np.int32),
+        **{f"memory.{name}": numbers(table[f"{name}_bytes"]).astype(np.float32) for name in measured},
+    }

@@ -1,4 +1,4 @@
-"""Who waited for whom: from a culprit to the groups it kept waiting, and on to those these kept waiting."""
+"""Who waited for whom: from a finding's ranks to the groups they kept waiting, and so on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def build_chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dic
 
 
 def _chain(
-    culprits: Sequence[int],
+    named: Sequence[int],
     waits: Mapping[str, Mapping[int, float]],
     quiet: Mapping[str, float],
     members: Mapping[str, Sequence[int]],
@@ -83,7 +83,7 @@ def _chain(
 ) -> list[Waiting]:
     chain: list[Waiting] = []
     seen: set[str] = set()
-    late: set[int] = set(culprits)
+    late: set[int] = set(named)
     floor_us = _MIN_SHARE * max(
         (waits[group][rank] for rank in late for group in by_rank.get(rank, ())), default=0
     )
@@ -101,7 +101,7 @@ def _chain(
             break
         chain += kept
         seen |= set(found)
-        late = {rank for one in kept for rank in members.get(one.group, ())} - late - set(culprits)
+        late = {rank for one in kept for rank in members.get(one.group, ())} - late - set(named)
     return chain
 
 

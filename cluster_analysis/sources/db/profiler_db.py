@@ -16,13 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out, unheard
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.facts import Part, fact
+from cluster_run.facts import fact
 from cluster_run.ids import Rank
 
 _Spans = npt.NDArray[np.int64]
@@ -211,70 +210,6 @@ def _payload(database: Database) -> str:
         return "NULL"
     is_count = "typeof(count) = 'integer' AND count > 0"
     return f"CASE WHEN {is_count} THEN count * CASE dataType {cases} END END"
-
-
-def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
-    with open_database(path, remark) as database:
-        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
-            _COMPUTE, "opType", "taskType"
-        ):
-            return None
-        tell_untimed(database, _TASK, "task", remark)
-        rows = database.rows(
-            f"SELECT kinds.value, cores.value, COUNT(*), SUM({_TASK}.endNs - {_TASK}.startNs), "
-            f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "
-            f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) "
-            f"LEFT JOIN STRING_IDS AS kinds ON kinds.id = {_COMPUTE}.opType "
-            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType WHERE {IS_TIMED} "
-            "GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
-        )
-    if not rows:
-        return None
-    columns = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "op_type": numbers.encoded([str(row[0]) for row in rows]),
-        "core_type": numbers.encoded([str(row[1]) for row in rows]),
-        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
-        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
-        # op_statistic.csv states its means to the nanosecond too.
-        "avg_us": pa.array([round(row[3] / row[2]) / numbers.NS_PER_US for row in rows], pa.float64()),
-        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.OPERATORS)
-
-
-def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
-    """Return the clock of the AI cores, and operators that were sent again or went another way.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
-    found: list[Counter] = []
-    with open_database(path, remark) as database:
-        if database.has("AICORE_FREQ", "freq"):
-            row = database.rows("SELECT MIN(freq), AVG(freq), MAX(freq) FROM AICORE_FREQ WHERE freq > 0")[0]
-            labels = ("min", "mean", "max")
-            found += [
-                ("aicore_frequency_mhz", label, value) for label, value in zip(labels, row, strict=True)
-            ]
-        if database.has("PYTORCH_API", "startNs", "endNs", "name"):
-            span = "CAST(endNs AS INTEGER) - CAST(startNs AS INTEGER)"
-            (spent,) = database.rows(
-                f"SELECT TOTAL({span}) FROM PYTORCH_API JOIN STRING_IDS ON id = name WHERE value LIKE ?",
-                (f"{DATA_LOADER}%",),
-            )[0]
-            found.append(("data_loader_us", "", float(spent) / numbers.NS_PER_US))
-        for column in ("retry", "relay"):
-            if database.has(_OPERATOR, column):
-                (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
-                found.append((f"{column}_operators_count", "", float(number)))
-    return found
 
 
 def read_own_device(path: Path) -> int | None:

@@ -7,6 +7,7 @@ is read, and what a version lacks is null.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from cluster_analysis.sources.columns.database import database_of
+from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
@@ -55,7 +58,15 @@ class Database:
 
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        return list(self.iterate(query, parameters))
+        self._connection.text_factory = str
+        try:
+            return self._connection.execute(query, parameters).fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError):
+            # What is wrong is said below, unless it is a text that is not UTF-8.
+            self._connection.text_factory = _decoded
+            return list(self.iterate(query, parameters))
+        finally:
+            self._connection.text_factory = _decoded
 
     def iterate(self, query: str, parameters: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query."""
@@ -77,9 +88,15 @@ class Database:
 def open_database(path: Path, remark: Remark) -> Iterator[Database]:
     """Open a database read-only and immutable: no lock, no journal, no change, also on read-only media.
 
+    Where columns lie in its place, they become a database in memory.
+
     Raises:
         BadFileError: it cannot be opened.
     """
+    columns = columns_of(path)
+    if columns is not None:
+        yield Database(_OF_COLUMNS.connection(columns))
+        return
     try:
         if path.stat().st_size == 0:
             raise BadFileError(fact("empty"))
@@ -94,6 +111,27 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
         yield Database(connection)
     finally:
         connection.close()
+
+
+class _LastOfColumns(threading.local):
+    """The last database that this thread made of columns: each reader of a rank asks for the same one."""
+
+    def __init__(self) -> None:
+        self._known: tuple[str, int] | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    def connection(self, columns: Path) -> sqlite3.Connection:
+        known = (str(columns), columns.stat().st_mtime_ns)
+        if self._connection is None or self._known != known:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+            self._connection = database_of(columns)
+            self._known = known
+        return self._connection
+
+
+_OF_COLUMNS = _LastOfColumns()
 
 
 def _decoded(value: bytes) -> str:

@@ -32,7 +32,7 @@ from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
 _FIELD_LIMIT = 2**31 - 1
-_OPERATOR_COLUMN, _LINK_COLUMN = "communication_operator_cost", "link_info"
+_OPERATOR_COLUMN, LINK_COLUMN = "communication_operator_cost", "link_info"
 
 
 def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -43,14 +43,14 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     rows: list[tuple[int, str, str, str, float, float]] = []
     n_bad = 0
-    for line in _lines(read_lines(path, remark)):
+    for line in lines_of(read_lines(path, remark)):
         step = numbers.parse_step(line.get("step_num") or "")
         if line.get("step_num", "").strip() == AVERAGE_ROW:
             continue
-        cost = _literal(line.get(_OPERATOR_COLUMN))
+        cost = literal(line.get(_OPERATOR_COLUMN))
         if _OPERATOR_COLUMN not in line:
             # The earliest writer: links of all operators together, whose sums are sound.
-            cost = {"": [_literal(line.get(_LINK_COLUMN))]}
+            cost = {"": [literal(line.get(LINK_COLUMN))]}
         if step is None or not isinstance(cost, dict):
             n_bad += 1
             continue
@@ -58,17 +58,22 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
             if not isinstance(entry, list) or not entry or not isinstance(entry[-1], dict):
                 n_bad += 1
                 continue
-            rows.extend((step, operator, *link) for link in _links(entry[-1]))
+            rows.extend((step, operator, *link) for link in links_of(entry[-1]))
     if n_bad:
         remark(left_out(n_bad, "entry", "not_readable"))
     return _table(rows, rank)
 
 
-def _lines(content: bytes) -> Iterator[dict[str, str]]:
+def lines_of(content: bytes) -> Iterator[dict[str, str]]:
+    """Yield the rows of a file by column.
+
+    Raises:
+        BadFileError: it has another header, or is no CSV.
+    """
     previous = csv.field_size_limit(_FIELD_LIMIT)
     try:
         reader = csv.DictReader(io.StringIO(content.decode()), strict=True)
-        if not {"step_num", _LINK_COLUMN} <= set(reader.fieldnames or ()):
+        if not {"step_num", LINK_COLUMN} <= set(reader.fieldnames or ()):
             raise BadFileError(fact("header_not_hccl"))
         yield from reader
     except csv.Error as error:
@@ -77,7 +82,8 @@ def _lines(content: bytes) -> Iterator[dict[str, str]]:
         csv.field_size_limit(previous)
 
 
-def _literal(text: str | None) -> Any:
+def literal(text: str | None) -> Any:
+    """Return a cell of JSON, or of a Python literal; None where it is neither."""
     if not text:
         return None
     try:
@@ -90,7 +96,7 @@ def _literal(text: str | None) -> Any:
         return None
 
 
-def _links(link_info: dict[str, Any]) -> Iterator[tuple[str, str, float, float]]:
+def links_of(link_info: dict[str, Any]) -> Iterator[tuple[str, str, float, float]]:
     """Yield `(ends, transport, ms, KB)` of one operator; a local operator has none."""
     for ends, by_transport in link_info.items():
         if not isinstance(by_transport, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -12,9 +13,13 @@ from cluster_analysis.sources.r1.cluster_analyse import (
     steps_alone,
     steps_of_iterations,
 )
+from cluster_analysis.sources.r1.costs import read_r1_costs
 from cluster_analysis.sources.r1.hccl import read_r1_hccl
+from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
+from cluster_analysis.sources.r1.kernels import read_r1_kernels
 from cluster_analysis.sources.r1.operators import read_r1_operators
 from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
+from cluster_analysis.sources.r1.strategy import read_strategy
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankTables
@@ -59,6 +64,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
     figures = [
         *(reading.first(("r1_flops", counters.read_flops)) or []),
         *(reading.first(("r1_memory", counters.read_memory_usage)) or []),
+        *read_input_pipeline(reading),
         *(
             reading.first(
                 ("minddata_pipeline", counters.read_minddata_pipeline),
@@ -74,10 +80,26 @@ def read_r1_rank(reading: Reading) -> RankTables:
         links=or_empty(links, schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
         packets=schema.empty(schema.PACKETS),
-        metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
+        metadata=reading.first(("r1_strategy", read_strategy))
+        or _metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,
-        figures={"counters": counters.counter_table(rank, figures)},
+        figures={"counters": counters.counter_table(rank, figures), **_tables(reading)},
     )
+
+
+def _tables(reading: Reading) -> dict[str, pa.Table]:
+    """Return the tables of FIGURES that r1.x has, beside the counters."""
+    rank, files = reading.source.rank, reading.source.files
+    framework = Path(files["r1_framework"]) if "r1_framework" in files else None
+    found = {
+        "kernels": reading.first(
+            ("r1_aicore_detail", lambda path, remark: read_r1_kernels(path, rank, framework, remark))
+        ),
+        "communication_costs": reading.first(
+            ("r1_hccl", lambda path, remark: read_r1_costs(path, rank, remark))
+        ),
+    }
+    return {name: table for name, table in found.items() if table is not None}
 
 
 def _analysed_steps(reading: Reading, iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, compress
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from msgspec.structs import astuple
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
+from cluster_analysis.sources.compiled.operator_columns import operator_columns
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
@@ -33,10 +34,10 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
+from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
-from cluster_analysis.sources.text.packets import TRANSPORTS, PacketEntries, packet_sums
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -92,6 +93,10 @@ def read_communication(
         BadFileError: nothing of the file can be used.
     """
     content, n_skipped = read_with_offset(path)
+    plain = operator_columns(content, rank, steps)
+    if plain is not None:
+        tables = CommunicationTables(plain.collectives(remark), plain.packets(remark))
+        return replace(tables, spans=plain.spans(n_skipped)) if with_spans else tables
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:
@@ -216,7 +221,7 @@ class _Rows:
             self._steps()[rows],
             groups.take(pa.array(rows)),
             transports,
-            self._carried.packet_sizes,
+            pc.dictionary_encode(pa.array(self._carried.packet_sizes, pa.string())),
             self._carried.packet_figures,
         )
         return packet_sums(rank, entries, remark)

@@ -1,5 +1,5 @@
-"""kernel_details.csv: one row a kernel, in µs. Read where op_statistic.csv is missing, and summed like it;
-and by name and shapes, streamed then, since a rank may have hundreds of MB of it.
+"""kernel_details.csv: one row a kernel, in µs: summed by name and shapes, and by type where op_statistic.csv
+is missing. Always read block by block, since a rank may have hundreds of MB of it.
 
 Its rows of communication stand in for communication.json, which captures of Level0 do not have.
 """
@@ -14,15 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.kernel_groups import KernelSums
-from cluster_analysis.sources.text.csv_text import read_columns
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
 _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
-_DECIMALS = 3
 #: Begin of a group's name that means something for one rank only.
 OWN_GROUP_PREFIX = "rank:"
 
@@ -39,37 +37,17 @@ _COLUMNS = {
 _DURATION, _WAIT = "Duration(us)", "Wait Time(us)"
 
 
-def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table:
-    """Return calls and times of each kind of kernel (OPERATORS), longest first.
+def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return calls and times of each kind of kernel (OPERATORS), longest first. Streamed like `read_kernels`.
 
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_columns(path, ("Type", "Accelerator Core", "Duration(us)"), remark)
-    if text.num_columns < 3:
-        raise BadFileError(fact("lacks_one_column", columns=("Type", "Accelerator Core", "Duration(us)")))
-    durations, n_bad = numbers.to_float64(text["Duration(us)"])
-    if n_bad:
-        remark(left_out(n_bad, "duration", "no_number"))
-    kernels = pa.table({"type": text["Type"], "core": text["Accelerator Core"], "us": durations})
-    is_kernel = pc.invert(pc.is_in(kernels["core"], value_set=_COMMUNICATION))
-    kernels = kernels.filter(pc.and_(is_kernel, pc.is_valid(kernels["us"])))
-    summed = kernels.group_by(["type", "core"], use_threads=False).aggregate(
-        [("us", "count"), ("us", "sum"), ("us", "min"), ("us", "max")]
-    )
-    summed = summed.sort_by([("us_sum", "descending"), ("type", "ascending"), ("core", "ascending")])
-    means = pc.round(pc.divide(summed["us_sum"], pc.cast(summed["us_count"], pa.float64())), _DECIMALS)
-    columns = {
-        "rank": numbers.constant(rank, summed.num_rows, pa.int32()),
-        "op_type": numbers.encoded(summed["type"].to_pylist()),
-        "core_type": numbers.encoded(summed["core"].to_pylist()),
-        "n_calls": summed["us_count"],
-        "total_us": pc.round(summed["us_sum"], _DECIMALS),
-        "min_us": summed["us_min"],
-        "avg_us": means,
-        "max_us": summed["us_max"],
-    }
-    return pa.table(columns, schema=schema.OPERATORS)
+    header = _header(path)
+    needed = ("Type", "Accelerator Core", _DURATION)
+    if not set(needed) <= set(header):
+        raise BadFileError(fact("lacks_one_column", columns=needed))
+    return _summed(path, header, ("op_type", "core_type"), remark).operators(rank)
 
 
 def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -81,12 +59,16 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    wanted = ("Step Id", "Name", "Accelerator Core", "Start Time(us)", "Duration(us)")
-    text = read_columns(path, wanted, remark)
-    if not set(wanted[1:]) <= set(text.column_names):
+    header = _header(path)
+    wanted = ("Step Id", "Name", "Accelerator Core", "Start Time(us)", _DURATION)
+    if not set(wanted[1:]) <= set(header):
         return None
-    text = text.filter(pc.is_in(text["Accelerator Core"], value_set=_COMMUNICATION)).combine_chunks()
-    if not text.num_rows:
+    found = [
+        text.filter(pc.is_in(text["Accelerator Core"], value_set=_COMMUNICATION))
+        for text in _blocks(path, [name for name in wanted if name in header], header, [], unheard)
+    ]
+    text = pa.concat_tables(found).combine_chunks() if found else None
+    if text is None or not text.num_rows:
         return None
     starts, _ = numbers.to_ns(text["Start Time(us)"].combine_chunks())
     durations, _ = numbers.to_float64(text["Duration(us)"])
@@ -121,17 +103,24 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     header = _header(path)
     if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
         return None
+    return _summed(path, header, tuple(_COLUMNS), remark).table(rank)
+
+
+def _summed(path: Path, header: list[str], keys: tuple[str, ...], remark: Remark) -> KernelSums:
+    """Return the kernels of a file summed by some of KEYS, block by block."""
     sums = KernelSums()
     n_bad = 0
     skipped: list[int] = []
-    for text in _blocks(path, header, skipped, remark):
+    named = {key: _COLUMNS[key] for key in keys if _COLUMNS[key] in header}
+    wanted = [*named.values(), *(name for name in (_DURATION, _WAIT) if name in header)]
+    for text in _blocks(path, wanted, header, skipped, remark):
         durations, bad = numbers.to_float64(text[_DURATION])
         is_time = pc.fill_null(pc.greater_equal(durations, 0), False)
         n_bad += bad + (pc.sum(pc.less(durations, 0)).as_py() or 0)
         waits = numbers.to_float64(text[_WAIT])[0] if _WAIT in header else pa.nulls(len(text), pa.float64())
         columns = {
-            key: pc.replace_substring(text[name], '"', "") if name in header else pa.repeat("", len(text))
-            for key, name in _COLUMNS.items()
+            key: pc.replace_substring(text[named[key]], '"', "") if key in named else pa.repeat("", len(text))
+            for key in KEYS
         }
         block = pa.table({**columns, "us": durations, "wait_us": waits})
         is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
@@ -140,7 +129,7 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         remark(left_out(len(skipped), "line", "other_number_of_cells"))
     if n_bad:
         remark(left_out(n_bad, "duration", "no_number"))
-    return sums.table(rank)
+    return sums
 
 
 def _header(path: Path) -> list[str]:
@@ -155,11 +144,12 @@ def _header(path: Path) -> list[str]:
         raise BadFileError(fact("not_utf8", byte=error.start)) from error
 
 
-def _blocks(path: Path, header: list[str], skipped: list[int], remark: Remark) -> Iterator[pa.Table]:
+def _blocks(
+    path: Path, wanted: list[str], header: list[str], skipped: list[int], remark: Remark
+) -> Iterator[pa.Table]:
     """Yield the columns as text, without lines that have another number of cells or no end."""
     if len(set(header)) < len(header):
         raise BadFileError(fact("two_columns_of_one_name"))
-    wanted = [name for name in (*_COLUMNS.values(), _DURATION, _WAIT) if name in header]
     is_cut = _ends_in_a_line(path)
 
     def skip(row: pa_csv.InvalidRow) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.compiled.link_columns import LinkColumns, link_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.measured import (
     MEASURED_LINKS,
@@ -59,6 +60,9 @@ def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Rem
         BadFileError: nothing of the file can be used.
     """
     content = read_bytes(path)
+    plain = link_columns(content, steps)
+    if plain is not None:
+        return _plain_table(plain, rank, remark)
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:
@@ -72,6 +76,32 @@ def _rows_of(content: bytes, steps: frozenset[int] | None, remark: Remark) -> _R
         if steps is None or step in steps:
             rows.add(step, is_p2p, links)
     return rows
+
+
+def _plain_table(plain: LinkColumns, rank: int, remark: Remark) -> pa.Table:
+    """Return LINKS of the columns of a whole file."""
+    groups, op_types, variants, op_names = describe_links(plain.keys, plain.op_names)
+    n_rows = len(plain.steps)
+    columns = {
+        "rank": numbers.constant(rank, n_rows, pa.int32()),
+        "step": pa.array(plain.steps),
+        "group": groups,
+        "is_p2p": pc.or_(pa.array(plain.is_p2p), names.point_to_point(op_types)),
+        "op_type": op_types,
+        "variant": variants,
+        "op_name": op_names,
+        "src_local": plain.sources,
+        "dst_local": plain.destinations,
+        "src_rank": pa.nulls(n_rows, pa.int32()),
+        "dst_rank": pa.nulls(n_rows, pa.int32()),
+        "transport": plain.transports,
+        "size_bytes": plain.sizes_bytes,
+        "time_us": plain.times_us,
+    }
+    table = pa.table(columns, schema=schema.LINKS)
+    if plain.has_missing:
+        tell_missing(table, NEEDED_LINKS, remark)
+    return without_negative(table, MEASURED_LINKS, remark) if plain.has_negative else table
 
 
 class _Rows:
@@ -153,7 +183,7 @@ def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.
     names none: its operation is the one that all other entries of its key agree on.
     """
     # The same few keys come back in each step and link: each is looked at once.
-    encoded = pc.dictionary_encode(keys)
+    encoded = keys if pa.types.is_dictionary(keys.type) else pc.dictionary_encode(keys)
     rows, known = encoded.indices, [_key(text) for text in encoded.dictionary.to_pylist()]
     own_names = pa.array([key.base if key.kind is None else None for key in known], pa.string())
     op_names = pc.coalesce(given_names, own_names.take(rows))

@@ -23,7 +23,7 @@ from cluster_run.facts import fact
 TIMELINE = "prof_timeline"
 _SLICE = re.compile(r"^msprof_slice_(\d{1,9})_")
 _PROCESS = "Overlap Analysis"
-_COLUMNS = {
+COLUMNS = {
     "Computing": "computing_us",
     "Communication": "communication_us",
     "Communication(Not Overlapped)": "communication_not_overlapped_us",
@@ -68,7 +68,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
     found = [slice_number(path) for path in paths]
     if found != expected:
         raise BadFileError(fact("not_a_whole_timeline", slices=tuple(found)), "export_again")
-    sums = dict.fromkeys(_COLUMNS.values(), 0.0)
+    sums = dict.fromkeys(COLUMNS.values(), 0.0)
     begins: list[float] = []
     ends: list[float] = []
     n_bad = 0
@@ -77,7 +77,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
         if begin is None or length is None:
             n_bad += 1
             continue
-        sums[_COLUMNS[event.name]] += length
+        sums[COLUMNS[event.name]] += length
         begins.append(begin)
         ends.append(begin + length)
     if n_bad:
@@ -111,7 +111,7 @@ def _overlap_events(paths: Sequence[Path]) -> Iterator[_Event]:
             if event.phase == "M" and event.name == "process_name" and _said_name(event) == _PROCESS
         }
         for event in events:
-            if event.pid in processes and event.phase == "X" and event.name in _COLUMNS:
+            if event.pid in processes and event.phase == "X" and event.name in COLUMNS:
                 yield event
 
 

@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Sequence
 
 from cluster_collect.spec import HostSpec
+from cluster_collect.transports.become import sudo_words
 
 #: Failures that trying by hand can explain.
 TRIED_BY_HAND = frozenset(
-    {"unreachable", "lost-connection", "stalled", "host-key", "login", "ssh-setup", "no-shell"}
+    {"unreachable", "lost-connection", "stalled", "host-key", "login", "ssh-setup", "no-shell", "become"}
 )
 
 
@@ -29,4 +30,7 @@ def ssh_command(spec: HostSpec) -> str:
     for option, value in options:
         if value is not None:
             words += [option, str(value)]
-    return shlex.join([*words, f"{spec.user}@{spec.address}" if spec.user else spec.address])
+    words.append(f"{spec.user}@{spec.address}" if spec.user else spec.address)
+    if spec.become:
+        words += [*sudo_words(spec), "true"]
+    return shlex.join(words)

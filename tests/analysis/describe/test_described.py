@@ -9,8 +9,6 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.describe.kernels import between_ranks
-from cluster_analysis.describe.memory import peaks
-from cluster_analysis.describe.rules import RULES, advice
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined, judged
 from cluster_analysis.reports import html
@@ -53,39 +51,6 @@ def test_a_kernel_is_held_against_the_ranks_of_its_stage_only() -> None:
     assert (second["stage"], second["slowest_rank"], second["median_us"]) == (0, 1, 12.0)
     # A rank without the kernel counts with 0.
     assert (third["op_type"], third["min_us"], third["max_us"]) == ("Cast", 0.0, 1.0)
-
-
-def test_a_rank_with_more_memory_than_its_peers_is_advised_on() -> None:
-    records = [
-        {"rank": rank, "component": "APP", "time_us": 0.0, "reserved_bytes": size}
-        for rank, size in enumerate((10e9, 10e9, 15e9))
-    ]
-    table = peaks(rows_of(schema.MEMORY, *records), schema.COUNTERS.empty_table(), NOWHERE)
-    (found,) = advice({**EMPTY, "memory_peaks": table}).to_pylist()
-    assert (found["rule"], found["ranks"]) == ("memory_beside_peers", [2])
-    assert "50 %" in found["sentence"]
-
-
-@pytest.mark.parametrize(
-    ("rule", "table", "row"),
-    [
-        ("ai_cpu", "kernels", kernel(3, "Sort", 9.0, core_type="AI_CPU")),
-        ("format_changes", "kernels", kernel(3, "TransData", 9.0)),
-        ("byte_alignment", "packets", {"rank": 3, "packet_bytes": 700.0, "total_us": 5.0}),
-        ("input_queue", "counters", {"rank": 3, "metric": "input_queue_usage_share", "value": 0.5}),
-        ("sent_again", "counters", {"rank": 3, "metric": "retry_operators_count", "value": 2.0}),
-    ],
-)
-def test_a_rule_holds_for_the_rank_that_shows_it(rule: str, table: str, row: dict[str, object]) -> None:
-    (found,) = advice({**EMPTY, table: rows_of(EMPTY[table].schema, row)}).to_pylist()
-    assert (found["rule"], found["ranks"]) == (rule, [3])
-    assert found["next_check"]
-    assert found["source"]
-
-
-def test_nothing_recorded_gives_no_advice() -> None:
-    assert advice(EMPTY).num_rows == 0
-    assert len({rule.name for rule in RULES}) == len(RULES)
 
 
 def test_the_flops_of_r1_are_shares_of_the_largest_as_its_own_page_has_them(tmp_path: Path) -> None:

@@ -45,6 +45,6 @@ def test_merged_output_beside_captures_is_no_problem(tmp_path: Path) -> None:
 def test_an_old_export_is_not_called_raw(tmp_path: Path) -> None:
     timeline = tmp_path / "PROF_000001_20230101000000000_ABC" / "device_0" / "timeline"
     timeline.mkdir(parents=True)
-    (timeline / "hccl_0_2_1.json").write_text("[]")
+    (timeline / "task_time_0_2_1.json").write_text("[]")
     with pytest.raises(InputError, match="exported by a CANN of 2023"):
         discover(tmp_path)

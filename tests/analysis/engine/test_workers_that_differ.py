@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main
+from cluster_analysis.engine.clusters.connect import connect
+from cluster_analysis.engine.graph import task
+from cluster_analysis.engine.protocol import Place
 from cluster_run.version import VERSION
 from tests.analysis.engine.cluster import loopback_cluster, not_mounted, patient_environment
 from tests.analysis.runs import digests, write_small_run
@@ -100,3 +104,21 @@ def test_a_run_named_by_a_relative_path_is_found_by_workers_elsewhere(
         done = analysed(Path(run.name), tmp_path / "out", cluster.address, "--no-insight")
     assert done.returncode == 0, done.stderr
     assert not list((tmp_path / "out").glob("cluster_*")), "no file for MindStudio Insight"
+
+
+def test_workers_that_join_later_are_asked_before_they_take_part(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "without").mkdir()
+    place = Place(tuple(str(file) for file in sorted(run.rglob("step_trace_time.csv"))[:1]), tmp_path / "out")
+    with loopback_cluster(tmp_path, n_workers=1) as cluster:
+        engine = connect(cluster.address, None, place)
+        try:
+            cluster.add_worker(environment=not_installed(tmp_path / "without"))
+            cluster.add_worker()
+            cluster.wait_for_workers()
+            graph = {("who", number): task(os.getpid) for number in range(64)}
+            done = {outcome.value for outcome in engine.run(graph, list(graph))}
+            first, _differs, later = (process.pid for process in cluster.workers)
+            assert len(engine.client.nthreads()) == 3
+            assert done == {first, later}
+        finally:
+            engine.close()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
+from cluster_analysis.judge.gates import finding_of
 from cluster_analysis.judge.measures.deviation import deviations
 from cluster_analysis.judge.measures.metrics import metrics
 from cluster_analysis.judge.view import build_view
@@ -198,3 +202,22 @@ def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
     (suspect,) = rank_suspects(view, metric, deviation, limits, np.zeros(n_ranks, bool))
     assert suspect.ranks == (SLOW,)
     assert (suspect.p_value <= limits.alarm_p_value) == is_sure
+
+
+@pytest.mark.parametrize(
+    ("slower", "n_stages", "is_alarm"), [(1.12, 1, True), (1.03, 1, False), (1.12, 2, False), (1.25, 2, True)]
+)
+def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excuses_its_lead(
+    slower: float, n_stages: int, *, is_alarm: bool
+) -> None:
+    where = replace(ONE_HOST, stages={rank: int(rank) % n_stages for rank in ONE_HOST.ranks})
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= slower
+    view, limits = build_view(evidence_of_computing(computing, where), where), Thresholds()
+    metric = next(one for one in metrics(view, limits) if one.is_log)
+    found = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
+    (suspect,) = rank_suspects(view, metric, found, limits, np.zeros(16, bool))
+    copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
+    finding = finding_of(view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0)
+    assert finding.is_alarm == is_alarm
+    assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)

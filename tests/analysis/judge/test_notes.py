@@ -114,3 +114,25 @@ def test_communication_beside_computing_leaves_no_question_open() -> None:
 def test_ranks_whose_roles_are_all_unknown_cannot_be_judged() -> None:
     where = replace(on_hosts(8, 8), stages={Rank(0): 0})
     assert detect(evidence_of_computing(peers_agree(8, 5), where), where).verdict == "unknown"
+
+
+def one_step(longer_us: np.ndarray) -> Detection:  # type: ignore[type-arg]
+    """Five steps of a second; in one of them each rank idles so much longer, and then waits for the last."""
+    n_ranks = len(longer_us)
+    where, usual = on_hosts(n_ranks, 8), evidence_of_computing(peers_agree(n_ranks, 5), on_hosts(n_ranks, 8))
+    table = usual.step_table.to_pydict()
+    for row, (rank, step) in enumerate(zip(table["rank"], table["step"], strict=True)):
+        if step == 2:
+            table["free_us"][row] += longer_us[rank]
+            table["communication_not_overlapped_us"][row] += longer_us.max() - longer_us[rank]
+    return detect(replace(usual, step_table=pa.table(table, schema=usual.step_table.schema)), where)
+
+
+def test_a_job_that_one_rank_kept_waiting_for_seconds_once_is_not_called_healthy() -> None:
+    found = one_step(np.where(np.arange(16) == 11, 4e6, 0.0))
+    assert found.verdict == "unknown"
+    assert "step 2 took 4000 ms longer than usual because rank 11 idled" in " ".join(notes_of(found))
+
+
+def test_a_step_in_which_all_ranks_pause_alike_is_no_rank_s() -> None:
+    assert "idled" not in " ".join(notes_of(one_step(np.full(16, 4e6))))

@@ -31,9 +31,10 @@ STEP_US = 50_000.0
 USUAL_US = 3_000.0
 
 
-def sent_again(n_steps: int, lost_in: int, *, n_hosts: int = 2) -> list[Finding]:
-    """Eight ranks in two groups; one group's operator, the last of its step, lasts four seconds
-    more once.
+def sent_again(
+    n_steps: int, lost_in: int, *, n_hosts: int = 2, usual_us: float = USUAL_US, lost_us: float = LOST_US
+) -> list[Finding]:
+    """Eight ranks in two groups; one group's operator, the last of its step, lasts longer by so much once.
 
     The ranks of the other group meet those of the first in the next step, and lose the time there.
     """
@@ -49,7 +50,7 @@ def sent_again(n_steps: int, lost_in: int, *, n_hosts: int = 2) -> list[Finding]
                        "world", step, step=step) for rank in range(8)]  # fmt: skip
         clock[:] = meet + 100.0
         for rank in range(8):
-            lasts = USUAL_US + (LOST_US if step == lost_in and rank < 4 else 0.0)
+            lasts = usual_us + (lost_us if step == lost_in and rank < 4 else 0.0)
             group = "left" if rank < 4 else "right"
             calls.append(Call(rank, "allGather", clock[rank], lasts, group, step, step=step))
             clock[rank] += lasts
@@ -71,6 +72,10 @@ def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> Non
     (finding,) = sent_again(5, 2)
     assert finding.links == ()
     assert "among ranks 0 to 3" in summary(finding)
+
+
+def test_an_operator_that_took_a_quarter_of_a_second_more_stood_still_though_it_is_no_short_one() -> None:
+    assert [one.ranks for one in sent_again(5, 2, usual_us=20_000.0, lost_us=250_000.0)] == [(0, 1, 2, 3)]
 
 
 def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> None:
@@ -139,3 +144,8 @@ def test_an_exchange_that_took_seconds_was_sent_again(lost: int) -> None:
 @pytest.mark.parametrize("late", [1, 2])
 def test_exchanges_with_a_stage_that_came_seconds_late_were_not_sent_again(late: int) -> None:
     assert exchanged(TURNS, lost=2, late=late) == []
+
+
+def test_a_group_whose_operators_all_last_long_has_slow_links_and_no_event() -> None:
+    spec = JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2)
+    assert judged(spec, "slow_nic:40@3").of_kind("retransmission") == ()

@@ -75,6 +75,14 @@ def test_one_wild_step_does_not_make_a_slope() -> None:
     assert float(theil_sen(rising)[0]) == pytest.approx(0.5)
 
 
+def test_the_slope_of_thousands_of_steps_is_that_of_the_medians_of_stretches() -> None:
+    steps = np.arange(3076.0)
+    noise = np.random.default_rng(1).normal(0.0, 5.0, 3076)
+    noise[::50] += 1e4
+    rising = np.stack([0.02 * steps + noise, noise])
+    assert theil_sen(rising) == pytest.approx([0.02, 0.0], abs=1e-3)
+
+
 def test_medians_by_group_are_those_of_each_group_alone_and_pass_over_nan() -> None:
     values = np.array([[3.0, 1.0], [np.nan, 2.0], [1.0, np.nan], [9.0, 4.0], [2.0, np.nan]])
     codes = np.array([7, 7, 7, 2, 5])

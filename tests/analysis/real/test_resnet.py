@@ -97,7 +97,8 @@ def test_sizes_of_resnet_are_known_from_count_and_type_where_no_transport_tells_
 
 
 @pytest.mark.parametrize(
-    ("form", "confidence", "said"), [("text", "low", "Nobody timed"), ("db", "medium", "3.")]
+    ("form", "confidence", "said"),
+    [("text", "low", "Nobody timed"), ("db", "medium", "copying the batch to the device 5.1 ms")],
 )
 def test_time_before_the_first_operator_is_the_inputs_only_where_the_data_loader_was_timed(
     form: str, confidence: str, said: str, tmp_path: Path

@@ -11,10 +11,19 @@ import pyarrow as pa
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import places_of
-from cluster_analysis.tables import schema
+from cluster_analysis.tables import described, schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.facts import fact
-from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, ParallelSizes, RunInfo, Wait
+from cluster_run.findings import (
+    Evidence,
+    Finding,
+    FindingsDocument,
+    Link,
+    LostPart,
+    ParallelSizes,
+    RunInfo,
+    Wait,
+)
 from cluster_run.ids import DeviceId, HostId, Rank, Step
 from cluster_run.problem import Problem
 
@@ -144,6 +153,15 @@ def with_findings(result: AnalysisResult, number: int) -> AnalysisResult:
     return replace(result, addresses={}, document=replace(result.document, findings=findings))
 
 
+def _lost() -> tuple[LostPart, ...]:
+    """What the 16.7 ms above the ideal step are lost to."""
+    return (
+        LostPart("slow_devices", 12.3, 0.7365),
+        LostPart("communication", 4.1, 0.2455),
+        LostPart("other", 0.3, 0.018),
+    )
+
+
 def _step_ms(job: Job) -> float:
     return 282.7 if job.is_faulty else 268.1
 
@@ -225,6 +243,9 @@ def _result(job: Job, verdict: str, findings: tuple[Finding, ...]) -> AnalysisRe
         path="/data/run1",
         captured="2026-05-13T02:10:00",
         command="cluster-analyse run1",
+        ideal_step_ms=266.0,
+        slowdown=_step_ms(job) / 266.0,
+        lost=_lost() if job.is_faulty else (LostPart("other", 2.1, 1.0),),
     )
     findings = tuple(replace(one, places=places_of(one, topology)) for one in findings)
     document = FindingsDocument("0.1.0", run, verdict, findings, ())  # type: ignore[arg-type]
@@ -305,6 +326,7 @@ def _tables(job: Job, topology: Topology) -> dict[str, pa.Table]:
         "links": _links(job, topology, random),
         "matched": _matched(job, topology, random),
         "operators": _operators(job, random),
+        "memory_peaks": _memory_peaks(job),
     }
 
 
@@ -355,6 +377,22 @@ def _matched(job: Job, topology: Topology, random: np.random.Generator) -> pa.Ta
                 for column, value in zip(rows, values, strict=True):
                     rows[column].append(value)
     return _table(rows, schema.MATCHED)
+
+
+def _memory_peaks(job: Job) -> pa.Table:
+    """PTA of every rank; the slow rank holds 2 GB more than its peers."""
+    own = [(24.0 if rank == SLOW_RANK else 22.0) * 1e9 for rank in range(job.n_ranks)]
+    n = job.n_ranks
+    columns = {
+        "rank": list(range(n)),
+        "component": ["PTA"] * n,
+        "allocated_bytes": own,
+        "reserved_bytes": [one + 2e9 for one in own],
+        "active_bytes": own,
+        "capacity_bytes": [64e9] * n,
+        "peers_median_bytes": [24.0e9] * n,
+    }
+    return _table(columns, described.MEMORY_PEAKS)
 
 
 def _operators(job: Job, random: np.random.Generator) -> pa.Table:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.reports.clocks import Clocks, estimate_clocks
+from cluster_analysis.reports.timeline.clocks import Clocks, estimate_clocks
 from cluster_analysis.tables import schema
 from cluster_run.ids import HostId, Rank
 

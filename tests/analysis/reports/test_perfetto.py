@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cluster_analysis.reports import perfetto
+from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.tables import schema
 from tests.analysis.reports import builder
 from tests.analysis.reports.test_clocks import collectives

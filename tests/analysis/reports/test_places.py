@@ -5,10 +5,11 @@ import json
 from dataclasses import replace
 
 from cluster_analysis.findings_json import document_to_json
-from cluster_analysis.reports import commands, html, markdown, perfetto, terminal
+from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.reports.words import load_dictionary
-from cluster_hook.verdict import read_verdict
+from cluster_hook.telling.verdict import read_verdict
 from cluster_run.findings import Place
 from tests.analysis.reports import builder
 
@@ -25,7 +26,7 @@ def test_every_report_tells_a_place_in_the_same_words(tmp_path):
     assert f"Where: {WHERE}" in terminal.render(result, 100, colour=False)
     assert WHERE in markdown.render(result)
     assert WHERE in html.render(result).decode()
-    assert WHERE in read_verdict(tmp_path / "findings.json").headline
+    assert WHERE in read_verdict(tmp_path / "findings.json").headline()
 
 
 def test_with_addresses_the_place_is_a_name_on_a_door():

@@ -4,9 +4,10 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from cluster_analysis.reports import perfetto, prometheus
+from cluster_analysis.reports import prometheus
 from cluster_analysis.reports.page import cube, traffic
-from cluster_hook.metrics import labelled
+from cluster_analysis.reports.timeline import perfetto
+from cluster_hook.telling.metrics import labelled
 from tests.analysis.reports import builder
 
 DOC = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")

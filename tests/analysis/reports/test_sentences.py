@@ -21,18 +21,18 @@ from cluster_analysis.sentences import (
     terms,
 )
 from cluster_analysis.sentences.phrase import Template, placeholders
+from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import (
     AdviceKind,
     FindingFact,
-    LeftOutReason,
     NoteFact,
-    Part,
     ReasonKind,
     RefusalKind,
     fact,
     fact_of,
 )
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
+from cluster_run.findings import Part as LostTo
 from cluster_run.ids import HostId, Rank, Step
 from tests.layers import modules
 
@@ -49,6 +49,7 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "causes": (terms.CAUSES, get_args(Cause)),
     "patterns": (terms.PATTERNS, get_args(Pattern)),
     "confidences": (terms.CONFIDENCES, get_args(Confidence)),
+    "lost": (terms.LOST, get_args(LostTo)),
     "chains": (chains.WAITS, ("culprit", "held_up")),
 }
 PAIRS = [
@@ -83,7 +84,8 @@ def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
 
 
 def test_every_kind_that_the_code_names_is_declared() -> None:
-    declared = {kind for _, kinds in TABLES.values() for kind in kinds}
+    # What a rule says is in sentences.rules, by the rule's name.
+    declared = {"rule_holds", *(kind for _, kinds in TABLES.values() for kind in kinds)}
     named = set()
     for name, path in modules().items():
         if name.startswith("cluster_analysis") and not name.startswith("cluster_analysis.sentences"):

@@ -23,6 +23,13 @@ def test_text_is_as_agreed_at_each_width(name, width):
     assert_gold(f"terminal-{name}-{width}.txt", terminal.render(RESULTS[name](), width, colour=False))
 
 
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_chinese_text_is_as_agreed(name):
+    text = terminal.render(RESULTS[name](), 80, colour=False, language="zh")
+
+    assert_gold(f"terminal-{name}-80-zh.txt", text)
+
+
 @pytest.mark.parametrize("width", [40, 57, 80, 200])
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_no_line_is_wider_than_the_terminal(name, width):

@@ -51,7 +51,7 @@ PREFIXES = (
 def sources() -> str:
     texts = [
         ASSETS.joinpath(name).read_text("utf-8")
-        for name in ("report.html.j2", "baseline.html.j2", "described.html.j2")
+        for name in ("report.html.j2", "baseline.html.j2", "described.html.j2", "pictures.html.j2")
     ]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
     code = files("cluster_analysis.reports")
@@ -124,7 +124,7 @@ def test_a_median_of_zero_gives_no_share():
 @pytest.mark.parametrize(
     ("value_ms", "text"),
     [
-        (None, "unknown"),
+        (None, "?"),
         (0.0, "0 ms"),
         (0.41, "410 µs"),
         (12.34, "12.3 ms"),

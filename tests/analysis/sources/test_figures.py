@@ -13,7 +13,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
 from tests.analysis.said import refused
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
-from tests.analysis.sources.hand_made_databases import database_capture, profiler_db
+from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db
 from tests.analysis.sources.test_r1 import STEP_1, trace
 from tests.analysis.sources.test_r1 import read as read_r1
 
@@ -120,14 +120,15 @@ def test_clock_and_repeated_operators_come_from_the_database(tmp_path: Path) -> 
     profiler_db(path)
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE AICORE_FREQ (deviceId INTEGER, timestampNs NUMERIC, freq INTEGER)")
-        base.executemany("INSERT INTO AICORE_FREQ VALUES (0, ?, ?)", [(1, 1800), (2, 1200)])
+        base.executemany("INSERT INTO AICORE_FREQ VALUES (0, ?, ?)", [(BEGIN, 1800), (BEGIN + 10 * NS, 1200)])
         base.execute("ALTER TABLE COMMUNICATION_OP ADD COLUMN retry INTEGER DEFAULT 0")
         base.execute("UPDATE COMMUNICATION_OP SET retry = 3 WHERE opName = 1")
     base.close()
     found = counters(read_rank(source_of(output.parent)))
     assert found == {
         ("aicore_frequency_mhz", "min"): 1200.0,
-        ("aicore_frequency_mhz", "mean"): 1500.0,
+        # 10 µs at 1800, then 30 µs to the end of the last task.
+        ("aicore_frequency_mhz", "mean"): 1350.0,
         ("aicore_frequency_mhz", "max"): 1800.0,
         ("retry_operators_count", ""): 1.0,
     }

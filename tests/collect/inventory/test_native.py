@@ -76,8 +76,10 @@ def test_the_contracts_example_means_what_it_says(tmp_path: Path) -> None:
 def test_defaults_may_hold_every_key_of_a_host(tmp_path: Path) -> None:
     (tmp_path / "key").touch()
     values = {"text": "key", "number": "22", "size": "5M", "transport": "paramiko", "directories": "/data2"}
+    values["become"] = "sudo"
     for name, key in HOST_KEYS.items():
         host = "server_id: s" if name in ("address", "local") else "address: a"
+        host += "\n  become: sudo" if name == "become_user" else ""
         text = native(f"- {host}", f"profiler_root: /prof, {name}: {values[key.type]}")
         if name == "profiler_root":
             text = native("- address: a", "profiler_root: /prof")
@@ -115,6 +117,9 @@ MISTAKES = [
     ("- address: a\n  user: [b]", r"hosts.yaml:5: 'user' is a list"),
     ("- address: a\n  user: 2020-01-01", r"hosts.yaml:5: 'user' is a timestamp, text is wanted"),
     ("- address: a\n  transport: ssh", r"hosts.yaml:5: 'transport' is 'ssh' \(asyncssh or paramiko\)"),
+    ("- address: a\n  become: su", r"hosts.yaml:5: 'become' is 'su' \(sudo is the one way there is\)"),
+    ("- address: a\n  become_user: b", r"hosts.yaml:5: 'become_user' without 'become' \(add become: sudo\)"),
+    ("- address: a\n  become: sudo\n  become_user: a b", r"hosts.yaml:6: not the name of a user: 'a b'"),
     ("- address: a\n  bandwidth: fast", r"hosts.yaml:5: 'bandwidth' is not a size \(write it like 50M"),
     ("- address: a\n  password: secret", r"hosts.yaml:5: unknown key 'password'.*password_env"),
     (

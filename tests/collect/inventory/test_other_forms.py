@@ -9,7 +9,7 @@ import pytest
 
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
-from cluster_run.errors import ClusterError
+from cluster_run.errors import ClusterError, InputError
 
 
 def load(path: Path, text: str) -> Inventory:
@@ -86,15 +86,43 @@ def test_the_rank_table_itself_is_an_inventory(tmp_path: Path) -> None:
 
 def test_settings_of_ansible_that_are_not_honoured_are_named_with_their_line(tmp_path: Path) -> None:
     text = (
-        "[all:vars]\nansible_become=true\n"
+        "[all:vars]\nansible_become_password=s3cret\n"
         "ansible_ssh_common_args=-o ProxyCommand='ssh -W %h:%p gate' -o StrictHostKeyChecking=no\n"
         "[rack]\na ansible_password=s3cret\nb\n[all:children]\nrack\n"
     )
     warnings = load(tmp_path / "hosts", text).warnings
     assert [warning.partition(" is not honoured")[0].rpartition("/")[2] for warning in warnings] == [
-        "hosts:2: ansible_become",
+        "hosts:2: ansible_become_password",
         "hosts:3: ProxyCommand in ansible_ssh_common_args",
         "hosts:3: StrictHostKeyChecking in ansible_ssh_common_args",
         "hosts:5: ansible_password",
     ]
     assert "s3cret" not in str(warnings)
+
+
+@pytest.mark.parametrize("spelling", ["true", "yes", "True", "1"])
+def test_become_of_ansible_is_honoured(tmp_path: Path, spelling: str) -> None:
+    text = (
+        f"[all:vars]\nansible_become={spelling}\ncluster_collect_profiler_root=/prof\n"
+        "[rack]\na ansible_become_user=trainer\nb\nc ansible_become=no\n"
+    )
+    inventory = load(tmp_path / "hosts", text)
+    assert [(spec.become, spec.become_user) for spec in inventory.specs] == [
+        ("sudo", "trainer"),
+        ("sudo", None),
+        (None, None),
+    ]
+    assert inventory.warnings == ()
+
+
+def test_variables_of_all_are_those_of_every_group(tmp_path: Path) -> None:
+    ini = "[all:vars]\nansible_user=trainer\n[rack]\na\n"
+    yaml = "all: {vars: {ansible_user: trainer}}\nrack: {hosts: {a: }}\n"
+    for text in (ini, yaml):
+        assert [spec.user for spec in load(tmp_path / "hosts", text).specs] == ["trainer"], text
+
+
+def test_a_way_to_become_that_is_not_sudo_is_an_error(tmp_path: Path) -> None:
+    text = "a ansible_become=yes ansible_become_method=su cluster_collect_profiler_root=/p\n"
+    with pytest.raises(InputError, match=r"hosts:1: 'become' is 'su' \(sudo is the one way there is"):
+        load(tmp_path / "hosts", text)

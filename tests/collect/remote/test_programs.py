@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import (
@@ -200,3 +201,13 @@ def test_a_zstd_of_before_1_3_4_is_called_without_the_option_it_lacks_and_no_oth
     answer = ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "zstd", 0))
     assert (tmp_path / "calls").read_text().count("\n") == n_calls
     assert (b"content" in answer) == (status == 1)
+
+
+def test_a_second_listing_keeps_what_is_as_before_once() -> None:
+    before = RemoteEntry(b"a", "f", 3, 1_500_000_000, 512)
+    changed = RemoteEntry(b"b", "f", 3, 1_500_000_000, 512)
+    reader = ListingReader(5, known={entry.path: entry for entry in (before, changed)})
+    reader.feed(b"listing\0f 3/1 1.5 ./a\0f 4/1 1.5 ./b\0f 1/1 1.5 ./c\0end 0\0")
+    first, second, third = reader.entries
+    assert first is before
+    assert (second.path, second.size_bytes, third.path) == (b"b", 4, b"c")

@@ -115,12 +115,15 @@ ASCEND_PROFILER_OUTPUT/memory_record.csv ASCEND_PROFILER_OUTPUT/operator_memory.
 ASCEND_PROFILER_OUTPUT/npu_module_mem.csv ASCEND_PROFILER_OUTPUT/dataset.csv
 ASCEND_PROFILER_OUTPUT/minddata_pipeline_raw_0.csv ASCEND_PROFILER_OUTPUT/analysis.db
 ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db ASCEND_PROFILER_OUTPUT/ascend_mindspore_profiler_0.db
-ASCEND_PROFILER_OUTPUT/communication_analyzer.db PROF_000001_1_A/device_0/info.json.0
+ASCEND_PROFILER_OUTPUT/communication_analyzer.db ASCEND_PROFILER_OUTPUT/operator_details.csv
 """.split()  # noqa: SIM905 - thirty quoted names would be harder to read
 LEFT = """
+ASCEND_PROFILER_OUTPUT/nic.csv ASCEND_PROFILER_OUTPUT/roce.csv ASCEND_PROFILER_OUTPUT/hbm.csv
+ASCEND_PROFILER_OUTPUT/pcie.csv ASCEND_PROFILER_OUTPUT/hccs.csv ASCEND_PROFILER_OUTPUT/l2_cache.csv
+ASCEND_PROFILER_OUTPUT/static_op_mem.csv msmonitor_1_20250101.db PROF_000001_1_A/device_0/info.json.0
 ASCEND_PROFILER_OUTPUT/trace_view.json FRAMEWORK/torch.op_range PROF_000001_1_A/device_0/data/raw.slice_0
 PROF_000001_1_A/mindstudio_profiler_output/msprof_20240101.json PROF_000001_1_A/msprof_20240101010101.db
-logs/profiler.log ASCEND_PROFILER_OUTPUT/operator_details.csv
+logs/profiler.log
 """.split()  # noqa: SIM905
 
 
@@ -138,9 +141,18 @@ def test_results_of_msprof_are_taken_where_nothing_parsed_stands_above(above: st
         f"{prof}/mindstudio_profiler_output/msprof_20240101.json",
         f"{prof}/analyze/communication.json",
         f"{prof}/msprof_20240101010101.db",
-        f"{prof}/host/info.json",
+        f"{prof}/device_0/info.json.0",
+        f"{prof}/device_0/timeline/msprof_0_2_1.json",
+        f"{prof}/device_0/timeline/hccl_0_2_1.json",
+        f"{prof}/device_0/timeline/step_trace_0_2_4.json",
     ]
-    found = entries(*wanted, f"{prof}/device_0/data/raw.slice_0", f"{prof}/host/sqlite/x.db")
+    unread = (
+        "device_0/data/raw.slice_0",
+        "device_0/timeline/task_time_0_2_1.json",
+        "host/sqlite/x.db",
+        "host/info.json",
+    )
+    found = entries(*wanted, *(f"{prof}/{name}" for name in unread))
     assert sorted(placed(select(found, ROOT, ["analysis"]))) == sorted(wanted)
 
 

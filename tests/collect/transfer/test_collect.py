@@ -71,7 +71,6 @@ def test_analysis_selection_leaves_traces_and_raw_data_on_the_host(
         "step_trace_time.csv",
         "communication.json",
         "communication_matrix.json",
-        "info.json.0",
     }
 
 

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -86,6 +86,9 @@ class FakeDialer:
     def __post_init__(self) -> None:
         self.refusals = list(self.refusals)
         self.files = FakeFiles(FILES, list(self.trouble))
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        return {}
 
     async def dial(self, spec: HostSpec) -> FakeDialer:
         self.n_dialled += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -218,3 +219,37 @@ def test_a_key_that_others_can_read_is_refused(
     assert f"chmod 600 {key}" in outcome.advice
     key.chmod(0o600)
     assert outcome_for(spec, tmp_path).reason == ""
+
+
+def _why_no_passwords() -> str:
+    if os.geteuid() != 0 or not Path("/etc/pam.d/sshd").exists() or shutil.which("openssl") is None:
+        return "only root can give a user a password for a test, with PAM and openssl"
+    done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    return "no mount namespaces on this machine" if done.returncode else ""
+
+
+@BOTH
+@pytest.mark.skipif(bool(_why_no_passwords()), reason=_why_no_passwords() or "it can run")
+def test_pam_of_a_real_server_asks_for_the_password_in_a_dialogue(
+    own_lab: SshLab, root: Path, tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    command = ["openssl", "passwd", "-6", "-stdin"]
+    hashed = subprocess.run(command, input="correct horse", capture_output=True, text=True, check=True).stdout
+    # The server sees this password, in a mount namespace of its own; the machine's stays what it is.
+    (tmp_path / "shadow").write_text(f"root:{hashed.strip()}:19000:0:99999:7:::\n")
+    (tmp_path / "start").write_text(f'mount --bind {tmp_path}/shadow /etc/shadow\nexec "$@"\n')
+    settings = {
+        "UsePAM": "yes",
+        "KbdInteractiveAuthentication": "yes",
+        "AuthenticationMethods": "keyboard-interactive",
+        "PermitRootLogin": "yes",
+    }
+    inside = ("unshare", "--mount", "sh", str(tmp_path / "start"))
+    server = own_lab.start("127.0.0.4", settings=settings, inside=inside)
+    spec = spec_for(own_lab, server, root, transport=transport, identity_file=None, password="correct horse")
+    assert outcome_for(spec, tmp_path).reason == ""
+    assert "Accepted keyboard-interactive/pam for root" in server.log
+    wrong = outcome_for(replace(spec, password="wrong"), tmp_path)
+    assert wrong.failure == "login"

@@ -57,10 +57,12 @@ function chosenRange(name, length) {
   return low < high && high <= length ? [low, high] : null;
 }
 
-// Go to a part of the page. Everything is drawn by now, so that nothing above it will grow.
+// Go to a part of the page; nothing above it may grow then.
 function goTo(anchor) {
   const target = anchor ? byId(anchor) : null;
-  if (target) target.scrollIntoView({ block: "start" });
+  if (!target) return;
+  drawRest();
+  target.scrollIntoView({ block: "start" });
 }
 
 // Links to parts of this page keep what is chosen; the browser's own way would forget it.

@@ -22,7 +22,7 @@ function barsWidget(run) {
   onRedraw(holder, draw);
 }
 
-// The first step of the dearest finding, where it holds in some steps only.
+// The first step of the costliest finding, where it holds in some steps only.
 function presetStep(run) {
   const isBrief = run.top && run.top.pattern !== "persistent" && run.top.steps.length && run.top.steps.length < run.document.run.steps.length;
   const bin = isBrief ? run.bin(run.top.steps[0]) : -1;

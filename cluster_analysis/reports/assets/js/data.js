@@ -3,8 +3,16 @@
 
 const ARRAY_OF = { f4: Float32Array, i4: Int32Array, u1: Uint8Array };
 
+function decoded64(text) {
+  // Ten times as fast where browsers have it.
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
 async function unpack(text) {
-  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const packed = decoded64(text);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const content = await new Response(stream).arrayBuffer();
   const length = new DataView(content).getUint32(0, true);
@@ -25,7 +33,7 @@ class Run {
       hosts: header.hosts, groups: header.groups, operators: header.operators, chains: header.chains,
       transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
       changes: header.changes, metricNames: header.metric_names, columns,
-      kernelKinds: header.kernel_kinds, ticket: header.ticket,
+      kernelKinds: header.kernel_kinds, memoryComponents: header.memory_components, ticket: header.ticket,
     });
     this.nBins = this.bins.length;
     this.places = new Map(header.placed.map((rank, i) => {

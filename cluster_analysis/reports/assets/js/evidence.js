@@ -1,4 +1,4 @@
-// What a finding opens: the culprit among its peers, step by step, and the groups that waited for it.
+// What a finding opens: its ranks among their peers, step by step, and the groups that waited for it.
 
 // The page's metric for the first piece of evidence that the tables can show.
 function metricOf(run, finding) {
@@ -64,25 +64,25 @@ function figure(parent, title) {
 function rankFigures(run, finding, figures) {
   const metric = metricOf(run, finding);
   if (!metric) return;
-  const culprits = new Set(finding.ranks);
+  const named = new Set(finding.ranks);
   const name = metricName(metric);
   const holder = figure(figures, t("finding.among", { metric: name }));
   // Both figures first: the width of each depends on how many there are.
   const bySteps = run.nBins > 1 ? figure(figures, t("finding.bystep", { metric: name })) : null;
   const dots = comparedRanks(run, finding).map((rank) => ({
-    value: run.value(metric, rank), label: run.locator(rank), short: t("rank", { rank }), rank, isCulprit: culprits.has(rank),
+    value: run.value(metric, rank), label: run.locator(rank), short: t("rank", { rank }), rank, isNamed: named.has(rank),
   }));
   drawStrip(holder, { dots, format: formatUs, label: t("finding.among", { metric: name }), open: ({ rank }) => showPanel("rank", rank) });
   holder.parentElement.append(stripLegend());
   if (bySteps) drawSteps(run, finding, metric, bySteps);
 }
 
-// The stages of the culprits; all ranks where these are culprits through and through (uneven stages).
+// The stages of the finding's ranks; all ranks where the finding names whole stages (uneven stages).
 function comparedRanks(run, finding) {
-  const culprits = new Set(finding.ranks);
+  const named = new Set(finding.ranks);
   const stages = new Set(finding.ranks.map((rank) => run.stage(rank)));
-  const ranks = run.ranks.filter((rank) => culprits.has(rank) || stages.has(run.stage(rank)));
-  return ranks.every((rank) => culprits.has(rank)) ? run.ranks : ranks;
+  const ranks = run.ranks.filter((rank) => named.has(rank) || stages.has(run.stage(rank)));
+  return ranks.every((rank) => named.has(rank)) ? run.ranks : ranks;
 }
 
 function stripLegend() {
@@ -93,23 +93,23 @@ function stripLegend() {
     el("span", {}, el("i", { class: "band" }), t("finding.band")));
 }
 
-// Lines by step with uPlot: the culprits' mean, and the peers' median with the middle 80 %.
+// Lines by step with uPlot: the mean of the finding's ranks, and the peers' median with the middle 80 %.
 function drawSteps(run, finding, metric, holder) {
-  const culprits = finding.ranks.filter((rank) => run.row.has(rank));
+  const named = finding.ranks.filter((rank) => run.row.has(rank));
   const named = new Set(finding.ranks);
   const peers = comparedRanks(run, finding).filter((rank) => !named.has(rank));
   const bins = run.bins.map((_, bin) => bin);
   const ofPeers = bins.map((bin) => sorted(peers.map((rank) => run.value(metric, rank, bin))));
   const ms = (value) => (Number.isNaN(value) ? null : value / 1000);
   const mean = (bin) => {
-    const values = sorted(culprits.map((rank) => run.value(metric, rank, bin)));
+    const values = sorted(named.map((rank) => run.value(metric, rank, bin)));
     return ms(values.reduce((sum, value) => sum + value, 0) / values.length);
   };
   const data = [
     run.bins.map((steps) => steps[0]), bins.map(mean),
     ...[0.5, 0.1, 0.9].map((share) => ofPeers.map((values) => ms(quantile(values, share)))),
   ];
-  stepChart(holder, data, culprits.length === 1 ? t("rank", { rank: culprits[0] }) : t("finding.this"));
+  stepChart(holder, data, named.length === 1 ? t("rank", { rank: named[0] }) : t("finding.this"));
 }
 
 function stepChart(holder, data, name, bin = -1) {
@@ -171,14 +171,14 @@ function linkFigures(run, finding, figures) {
     const dots = [];
     for (let i = 0; i < link.n; i++) {
       if (link.transport[i] !== transport || link.op[i] !== op) continue;
-      dots.push({ value: link.gbps[i], label: `${run.locator(link.src[i])} → ${run.locator(link.dst[i])}`, short: `${link.src[i]} → ${link.dst[i]}`, link: `${link.src[i]}>${link.dst[i]}`, isCulprit: isThis.has(`${link.src[i]}>${link.dst[i]}`) });
+      dots.push({ value: link.gbps[i], label: `${run.locator(link.src[i])} → ${run.locator(link.dst[i])}`, short: `${link.src[i]} → ${link.dst[i]}`, link: `${link.src[i]}>${link.dst[i]}`, isNamed: isThis.has(`${link.src[i]}>${link.dst[i]}`) });
     }
     drawStrip(holder, { dots, format: formatGbps, label: title, open: (dot) => showPanel("link", dot.link) });
     holder.parentElement.append(stripLegend());
   }
 }
 
-// From the culprit to the groups that waited for it, and on to those that waited for their ranks.
+// From the finding's ranks to the groups that waited for it, and on to those that waited for their ranks.
 function waitedFigure(run, finding, holder) {
   const rows = run.chains[finding.id] ?? [];
   if (!rows.length) return;

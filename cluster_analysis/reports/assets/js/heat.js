@@ -9,7 +9,7 @@ function metricOptions(run) {
   return HEAT_METRICS.filter((metric) => run.metrics[metric]).map((metric) => [metric, metricName(metric)]);
 }
 
-// What the dearest finding rests on is what the charts show first.
+// What the costliest finding rests on is what the charts show first.
 function presetMetric(run) {
   return run.top && !run.top.links.length ? metricOf(run, run.top) : null;
 }
@@ -90,7 +90,7 @@ function labelHeat(run, paint, { ranks, left, pitch, rowHeight, y }) {
   const eachRow = Math.max(1, Math.ceil(14 / rowHeight));
   for (let bin = 0; bin < run.nBins; bin += eachRow) paint.fillText(run.binName(bin), left - 10, (bin + 0.5) * rowHeight + 4);
   labelBars(paint, ranks, left, pitch, y);
-  // A culprit is marked below its column; colour alone would be lost among a thousand columns.
+  // A rank of the finding is marked below its column; colour alone would be lost among a thousand columns.
   ranks.forEach((rank, i) => { if (run.blamed.has(rank)) { paint.fillStyle = colour("degraded"); paint.fillRect(left + (i + 0.5) * pitch - 2, y - 16, 4, 4); } });
 }
 

@@ -6,7 +6,7 @@ async function start() {
   root.dataset.theme = stored("cluster-report-theme") ?? (wanted.matches ? "dark" : "light");
   wanted.addEventListener("change", (event) => { if (!stored("cluster-report-theme")) setTheme(event.matches ? "dark" : "light"); });
   byId("theme").addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark", true));
-  byId("language").addEventListener("click", () => setLanguage(state.language === "en" ? "zh" : "en", true));
+  byId("language").addEventListener("click", () => { setLanguage(state.language === "en" ? "zh" : "en", true); redraw(); });
   if (typeof DecompressionStream === "undefined") {
     byId("too-old").hidden = false;
     root.classList.add("no-script");
@@ -17,8 +17,8 @@ async function start() {
   const run = new Run(data);
   readAddress();
   for (const widget of [barsWidget, heatWidget, mapWidget, matrixWidget, tablesWidgets, baselineWidget, panelWidget, searchWidget]) widget(run);
-  // Draws everything, in the reader's language.
   setLanguage(stored("cluster-report-language") ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
+  const drawn = drawFirst();
   keepOpenFindings(run);
   address.appliers.unshift(redraw);
   keepChoices();
@@ -37,7 +37,12 @@ async function start() {
   addEventListener("resize", () => { if (innerWidth === width) return; width = innerWidth; clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
   tipLeavesWithItsChart();
   // For those who want the numbers: the browser's console, and the tests.
-  window.clusterReport = { run, scale: (metric, kind) => metricScale(run, metric, kind).ends, ready: true };
+  // `ready` when it answers, `drawn` when nothing is left to draw.
+  window.clusterReport = { run, scale: (metric, kind) => metricScale(run, metric, kind).ends, ready: true, drawn: false };
+  performance.mark("ready");
+  await drawn;
+  performance.mark("drawn");
+  window.clusterReport.drawn = true;
 }
 
 // The bar lies over the page: what a link leads to must stop below it. On small screens it scrolls away.

@@ -1,7 +1,7 @@
 // Language, theme, number formats, elements and the tooltip.
 
 const root = document.documentElement;
-const state = { language: "en", words: {}, redraws: [] };
+const state = { language: "en", words: {}, redraws: [], waiting: [] };
 
 function t(key, values = {}) {
   const entry = state.words[key];
@@ -106,18 +106,6 @@ function setLanguage(language, remember = false) {
     node.setAttribute("aria-label", language === "zh" ? node.dataset.labelZh : node.dataset.labelEn);
   }
   if (remember) stored("cluster-report-language", language);
-  redraw();
-}
-
-// A widget draws itself at the start and again when theme, language, width or what is chosen change. All of the page is
-// drawn before it answers: a chart that grew later would move what the reader has just been sent to.
-function onRedraw(element, draw) {
-  state.redraws.push({ element, draw });
-}
-
-function redraw() {
-  tip("");
-  for (const widget of state.redraws) widget.draw();
 }
 
 function tip(text, x, y) {

@@ -1,4 +1,4 @@
-// One rank: where it is, its times by step against its peers, its groups, who waits for it, its links and kernels.
+// One rank: where it is, its times by step against its peers, its groups, who waits for it, its links, kernels and memory.
 
 const MAX_ROWS = 8;
 
@@ -19,7 +19,7 @@ function rankPanel(run, id) {
     isMeasured ? el("section", {}, el("h3", {}, t("panel.bystep")),
       el("div", { class: "controls" }, el("label", { class: "choice" }, t("heat.metric"), metric), el("label", { class: "choice" }, t("ranks.step"), steps)),
       run.nBins > 1 ? holder : null, partsTable(run, rank, bin)) : el("p", { class: "empty" }, t("heat.missing")),
-    groupsPart(run, rank), linksPart(run, rank), kernelsPart(run, rank)],
+    groupsPart(run, rank), linksPart(run, rank), kernelsPart(run, rank), memoryPart(run, rank)],
     after: () => { if (isMeasured && run.nBins > 1) rankSteps(run, rank, metric.value, bin, holder); } };
 }
 
@@ -32,11 +32,18 @@ function partsTable(run, rank, bin) {
   const metrics = ["total", ...PARTS, "wait", "transfer", "gap"].filter((one) => run.metrics[one] && !Number.isNaN(run.value(one, rank, bin)));
   return panelTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), t("finding.medianline"), t("panel.beside")],
     metrics.map((metric) => [metricName(metric), formatUs(run.value(metric, rank, bin)), formatUs(run.peerMedian(metric, rank, bin)),
-      el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, formatShare(zero(run.deviation(metric, rank, bin))))]));
+      el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, besidePeers(run.value(metric, rank, bin), run.peerMedian(metric, rank, bin)))]));
 }
 
 // What a rank does itself; its waiting is what others make it wait.
-const isFar = (run, metric, rank, bin) => ["total", "compute_only", "overlapped", "free", "preparing", "gap"].includes(metric) && run.deviation(metric, rank, bin) > 2 * LEAST_DEVIATION;
+// Far is what step_time.py calls far: above a tenth of the part and half a percent of the step.
+const OWN_METRICS = ["total", "compute_only", "overlapped", "free", "preparing", "gap"];
+function isFar(run, metric, rank, bin) {
+  const middle = run.peerMedian(metric, rank, bin), more = run.value(metric, rank, bin) - middle;
+  return OWN_METRICS.includes(metric) && more > 0.1 * middle && more > 0.005 * run.peerMedian("total", rank, bin);
+}
+
+const besidePeers = (value, middle) => (middle > 0 ? formatShare(value / middle - 1) : "–");
 
 function rankSteps(run, rank, metric, bin, holder) {
   const peers = run.peers(rank).filter((one) => one !== rank), bins = run.bins.map((_, i) => i);
@@ -77,5 +84,18 @@ function kernelsPart(run, rank) {
 
 function besideKernel(run, rank, number) {
   const middle = median(run.peers(rank).map((one) => run.kernel(one, number)));
-  return middle > 0 ? formatShare(run.kernel(rank, number) / middle - 1) : "–";
+  return besidePeers(run.kernel(rank, number), middle);
+}
+
+// Peaks by component; what its peers have stands beside what it holds.
+function memoryPart(run, rank) {
+  const of = (name) => run.columns[`memory.${name}`] ?? [], rows = [];
+  for (let i = 0; i < of("rank").length; i++) if (of("rank")[i] === rank) rows.push(i);
+  if (!rows.length) return null;
+  // What is reserved is what the device must hold; some files know only what is allocated of it.
+  const peak = (i) => (Number.isNaN(of("reserved")[i]) ? "allocated" : "reserved");
+  rows.sort((a, b) => zero(of(peak(b))[b]) - zero(of(peak(a))[a]));
+  const shown = (name, i) => (Number.isNaN(of(name)[i]) ? "–" : formatBytes(of(name)[i]));
+  return panelPart(t("panel.memory"), panelTable([t("panel.component"), t("panel.peak"), t("finding.medianline"), t("panel.capacity")],
+    rows.slice(0, MAX_ROWS).map((i) => [run.memoryComponents[of("component")[i]], shown(peak(i), i), ...["peers_median", "capacity"].map((name) => shown(name, i))])));
 }

@@ -1,6 +1,6 @@
-// A strip plot: every peer a dot, the culprits large and labelled, median and middle 80 % behind them.
+// A strip plot: every peer a dot, the ranks of the finding large and labelled, median and middle 80 % behind them.
 
-// dots: [{value, label, isCulprit}]; format writes a value.
+// dots: [{value, label, isNamed}]; format writes a value.
 function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
   const width = Math.max(280, holder.clientWidth || 480), pad = 14, axis = 26;
   const { canvas, paint } = canvasFor(holder, width, height, label);
@@ -14,7 +14,7 @@ function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
   const [from, to] = [Math.min(low - margin, centre - least), Math.max(high + margin, centre + least)];
   const x = (value) => pad + ((value - from) / (to - from)) * (width - 2 * pad);
   const middle = (height - axis) / 2 + 6;
-  const peers = sorted(known.filter((dot) => !dot.isCulprit).map((dot) => dot.value));
+  const peers = sorted(known.filter((dot) => !dot.isNamed).map((dot) => dot.value));
   paint.fillStyle = colour("sunken");
   if (peers.length) {
     const left = x(quantile(peers, 0.1));
@@ -22,10 +22,10 @@ function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
   }
   drawStripAxis(paint, { from, to, x, width, height, axis, format });
   const spread = (height - axis) / 2 - 16;
-  const placed = known.map((dot, i) => ({ dot, x: x(dot.value), y: dot.isCulprit ? middle : middle + jitter(i) * spread }));
+  const placed = known.map((dot, i) => ({ dot, x: x(dot.value), y: dot.isNamed ? middle : middle + jitter(i) * spread }));
   paint.fillStyle = colour("compute");
   paint.globalAlpha = known.length > 400 ? 0.35 : 0.7;
-  for (const one of placed) if (!one.dot.isCulprit) circle(paint, one.x, one.y, known.length > 400 ? 2 : 3);
+  for (const one of placed) if (!one.dot.isNamed) circle(paint, one.x, one.y, known.length > 400 ? 2 : 3);
   paint.globalAlpha = 1;
   if (peers.length) {
     paint.strokeStyle = colour("ink");
@@ -33,7 +33,7 @@ function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
     line(paint, x(quantile(peers, 0.5)), 12, x(quantile(peers, 0.5)), height - axis);
     paint.setLineDash([]);
   }
-  labelCulprits(paint, placed.filter((one) => one.dot.isCulprit), width);
+  labelNamed(paint, placed.filter((one) => one.dot.isNamed), width);
   pointer(canvas, {
     cellAt: (px, py) => nearest(placed, px, py),
     textOf: (one) => `${one.dot.label}\n${format(one.dot.value)}`,
@@ -41,15 +41,15 @@ function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
   });
 }
 
-function labelCulprits(paint, culprits, width) {
+function labelNamed(paint, named, width) {
   paint.textAlign = "center";
-  for (const one of culprits) {
+  for (const one of named) {
     paint.fillStyle = colour("degraded");
     circle(paint, one.x, one.y, 5.5);
   }
-  if (culprits.length && culprits.length <= 3) {
+  if (named.length && named.length <= 3) {
     let free = -Infinity;
-    for (const one of [...culprits].sort((a, b) => a.x - b.x)) {
+    for (const one of [...named].sort((a, b) => a.x - b.x)) {
       const half = paint.measureText(one.dot.short).width / 2;
       // A label that would lie on another one is left to the tooltip.
       if (one.x - half < free) continue;

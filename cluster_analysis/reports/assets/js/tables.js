@@ -54,8 +54,8 @@ function orderedGroups(run) {
 function waitedFor(run, named, group, rank, share = null) {
   const row = named.get(group);
   if (row && row.level > 1) {
-    const culprits = row.finding.ranks.length === 1 ? t("rank", { rank: row.finding.ranks[0] }) : run.locatorOfHosts(row.finding.hosts);
-    return t("groups.through", { culprit: culprits, rank: row.last_rank });
+    const named = row.finding.ranks.length === 1 ? t("rank", { rank: row.finding.ranks[0] }) : run.locatorOfHosts(row.finding.hosts);
+    return t("groups.through", { named: named, rank: row.last_rank });
   }
   if (row) rank = row.last_rank;
   const own = run.metrics.gap ? "gap" : "computing";

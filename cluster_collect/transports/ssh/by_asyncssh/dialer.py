@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
 from cluster_collect.transports.ssh.by_asyncssh.errors import setup_error, translated
 from cluster_collect.transports.ssh.by_asyncssh.identities import Identities
@@ -26,6 +27,7 @@ from cluster_collect.transports.ssh.host_keys import (
 from cluster_collect.transports.ssh.jumps import parse_jump
 from cluster_collect.transports.ssh.private_keys import default_keys, refuse_open_keys
 from cluster_collect.transports.ssh.window import window_bytes
+from cluster_run.ids import HostId
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
@@ -41,6 +43,8 @@ class AsyncsshDialer:
         self._watch = watch
         self._known_hosts = KnownHostsCache()
         self._identities = Identities()
+        self._names: dict[HostId, dict[str, str]] = {}
+        self._gateway_names: dict[str, str] = {}
         self._gateways: SharedConnections[asyncssh.SSHClientConnection] = SharedConnections(
             lambda connection: not connection.is_closed()
         )
@@ -48,11 +52,16 @@ class AsyncsshDialer:
     async def dial(self, spec: HostSpec) -> AsyncsshConnection:
         """Connect and log in."""
         base = await self._base_options(spec, spec.address, spec.port, spec.user)
+        self._names[spec.host] = dict.fromkeys(_called(base), THE_HOST)
         jump = spec.jump or (base.tunnel if isinstance(base.tunnel, str) else "")
         tunnel = await self._gateway(spec, tuple(jump.split(","))) if jump else None
         gateway = jump or f"{spec.address}:{spec.port}"
         connection = await self._connect(spec, base, tunnel, gateway, spec.password)
         return AsyncsshConnection(connection, window_bytes(spec, self._options))
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        """Return what the configuration calls the host, and all jump hosts."""
+        return {**self._gateway_names, **self._names.get(spec.host, {})}
 
     async def close(self) -> None:
         """Close the jump connections."""
@@ -68,6 +77,7 @@ class AsyncsshDialer:
             base = await self._base_options(spec, jump.name, jump.port, jump.user)
             if jump.user is None and base.config.get("User") is None and spec.user is not None:
                 base = await self._base_options(spec, jump.name, jump.port, spec.user)
+            self._gateway_names.update(dict.fromkeys((jump.name, *_called(base)), THE_JUMP_HOST))
             # The target's password is not for the gateway.
             return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
 
@@ -152,6 +162,11 @@ class AsyncsshDialer:
             cache=self._known_hosts,
             accept_new=self._options.accept_new_host_keys,
         )
+
+
+def _called(base: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
+    """Return the names by which messages call a server."""
+    return tuple(str(name) for name in (base.host, base.host_key_alias) if name)
 
 
 class _Client(asyncssh.SSHClient):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 import paramiko
@@ -18,6 +19,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnection
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
 from cluster_collect.transports.ssh.by_paramiko.login import log_in
@@ -30,6 +32,7 @@ from cluster_collect.transports.ssh.host_keys import (
 )
 from cluster_collect.transports.ssh.jumps import Jump, parse_jump
 from cluster_collect.transports.ssh.window import window_bytes
+from cluster_run.ids import HostId
 
 _KEEPALIVE_S = 15
 # What its threads log comes as errors too; unheard, Python would print it with tracebacks.
@@ -45,6 +48,7 @@ class ParamikoDialer:
         self._bounds = bounds
         self._watch = watch
         self._known_hosts = KnownHostsCache()
+        self._names: dict[HostId, dict[str, str]] = {}
 
     async def dial(self, spec: HostSpec) -> ParamikoConnection:
         """Connect and log in."""
@@ -57,6 +61,10 @@ class ParamikoDialer:
                 for transport in opened:
                     transport.close()
                 raise
+
+    def names(self, spec: HostSpec) -> Mapping[str, str]:
+        """Return what the configuration calls the host and its jump hosts."""
+        return self._names.get(spec.host, {})
 
     async def close(self) -> None:
         """Nothing is shared."""
@@ -83,6 +91,9 @@ class ParamikoDialer:
         """Connect to one server, directly or through the one before it, and log in."""
         settings = config.lookup(place.name)
         name = settings.get("hostname", place.name)
+        role = THE_HOST if place.name == spec.address else THE_JUMP_HOST
+        called = filter(None, (place.name, name, settings.get("hostkeyalias")))
+        self._names.setdefault(spec.host, {}).update(dict.fromkeys(called, role))
         port = place.port or int(settings.get("port", 22))
         judge = HostKeyJudge(
             name=name,

@@ -1,0 +1,41 @@
+// When widgets draw themselves. At the start what is on the screen is drawn, then the page answers; the rest follows while
+// it is idle, or at once when somebody scrolls or goes there. What stands above is always drawn first: a chart that grew
+// later would move what the reader has just been sent to.
+
+function onRedraw(element, draw) {
+  state.redraws.push({ element, draw });
+}
+
+// All of the page again: theme, language, width or what is chosen have changed.
+function redraw() {
+  tip("");
+  state.waiting = [];
+  for (const widget of state.redraws) widget.draw();
+}
+
+// Draw what is on the screen, then answer, then draw the rest. → a promise that is kept when all is drawn.
+function drawFirst() {
+  const isBelow = (one, other) => one.element.compareDocumentPosition(other.element) & Node.DOCUMENT_POSITION_PRECEDING;
+  state.waiting = [...state.redraws].sort((one, other) => (isBelow(one, other) ? 1 : -1));
+  drawOnScreen();
+  addEventListener("scroll", drawOnScreen, { passive: true });
+  const idle = window.requestIdleCallback ?? ((next) => setTimeout(next));
+  return new Promise((done) => {
+    const next = () => {
+      state.waiting.shift()?.draw();
+      if (state.waiting.length) { idle(next, { timeout: 100 }); return; }
+      removeEventListener("scroll", drawOnScreen);
+      done();
+    };
+    idle(next, { timeout: 100 });
+  });
+}
+
+function drawOnScreen() {
+  while (state.waiting.length && state.waiting[0].element.getBoundingClientRect().top < innerHeight) state.waiting.shift().draw();
+}
+
+// Before the reader is sent somewhere, and before printing.
+function drawRest() {
+  while (state.waiting.length) state.waiting.shift().draw();
+}

@@ -1,0 +1,72 @@
+"""The price of unevenness: what a step would take if all ranks were alike, and what the rest is lost to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster_analysis.reports import words
+from cluster_analysis.reports.wording import format_ms
+from cluster_analysis.sentences import terms
+from cluster_analysis.sentences.headings import say, term
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_run.findings import PART_OF_KIND, WARNING_COST_SHARE, FindingsDocument, LostPart
+
+#: A smaller part would be written as 0 %.
+_LEAST_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Lost:
+    """One part of the loss: its name in `LostPart`, what a reader calls it, ms a step, share of the loss."""
+
+    part: str
+    name: Phrase
+    ms: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """The mean step, the step of equal ranks, both in ms, and what the difference is lost to, largest first.
+
+    `lost` is empty where nothing is wrong: then no part of the difference is anybody's to repair.
+    """
+
+    step_ms: float
+    ideal_ms: float
+    lost: tuple[Lost, ...]
+
+    def sentence(self) -> Phrase:
+        """Return it in one sentence: 46.4 s a step, 23.2 s if all ranks were alike: 98 % of that …"""
+        start = say("if_alike", step=format_ms(self.step_ms), ideal=format_ms(self.ideal_ms))
+        parts = [
+            say("lost_also_to" if position else "lost_to", share=one.share, part=one.name)
+            for position, one in enumerate(self.lost)
+        ]
+        if not parts:
+            return Phrase(f"{start.en}.", f"{start.zh}。")
+        english, chinese = ", ".join(one.en for one in parts), "，".join(one.zh for one in parts)
+        return Phrase(f"{start.en}: {english}.", f"{start.zh}：{chinese}。")
+
+
+def price_of_unevenness(document: FindingsDocument, dictionary: words.Dictionary) -> Price | None:
+    """Return what unevenness costs; None where that is not known, or less than a warning is worth."""
+    run = document.run
+    if document.verdict == "unknown" or not run.step_ms or not run.ideal_step_ms or not run.slowdown:
+        return None
+    if 1.0 - 1.0 / run.slowdown < WARNING_COST_SHARE:
+        return None
+    told = run.lost if document.verdict == "degraded" else ()
+    lost = [
+        Lost(one.part, _name(one, document, dictionary), one.ms, one.share)
+        for one in told
+        if one.share >= _LEAST_SHARE
+    ]
+    return Price(run.step_ms, run.ideal_step_ms, tuple(lost))
+
+
+def _name(lost: LostPart, document: FindingsDocument, dictionary: words.Dictionary) -> Phrase:
+    """Return the name of the one finding that a part is about; that of the part where it is more than one."""
+    costly = [one for one in document.findings if one.cost_ms_per_step or one.cost_high_ms]
+    about = [one for one in costly if PART_OF_KIND.get(one.kind) == lost.part]
+    return words.subject(about[0], dictionary) if len(about) == 1 else term(terms.LOST, lost.part)

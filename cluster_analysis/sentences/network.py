@@ -1,0 +1,127 @@
+"""What findings say of the network: a sentence of each fact, in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster_analysis.sentences.phrase import Template
+from cluster_run.facts import FindingFact
+
+_LINKS = (
+    "takes {slower_share:percent} longer for the same bytes than {n_links} other {transport} links "
+    "(seen {n_seen} times).",
+    "传输相同数据的时间比其他 {n_links} 条 {transport} 链路长 {slower_share:percent}（观测 {n_seen} 次）。",
+)
+_OPERATORS = (
+    "takes {slower_share:percent} longer for the same bytes than {n_others} like it elsewhere.",
+    "传输相同数据的时间比其他 {n_others} 个同类长 {slower_share:percent}。",
+)
+_TOOK = ("took {took_us:ms} instead of {usual_us:ms}", "耗时 {took_us:ms}，通常为 {usual_us:ms}")
+
+#: The sentences, with the values that those of `sentences.findings` have.
+NETWORK: Mapping[FindingFact, Template] = {
+    "link_one_way": (
+        f"The {{transport}} link from rank {{src}} to rank {{dst}} {_LINKS[0]}",
+        f"卡 {{src}} 到卡 {{dst}} 的 {{transport}} 链路{_LINKS[1]}",
+    ),
+    "link_both_ways": (
+        f"The {{transport}} link between ranks {{ends:and}} {_LINKS[0]}",
+        f"卡 {{ends:and}} 之间的 {{transport}} 链路{_LINKS[1]}",
+    ),
+    "nic": (f"The NIC of {{who}} {_LINKS[0]}", f"{{who}}的网卡{_LINKS[1]}"),
+    "nic_sending": (f"The NIC of {{who}}, sending, {_LINKS[0]}", f"{{who}}的网卡发送时，{_LINKS[1]}"),
+    "nic_receiving": (f"The NIC of {{who}}, receiving, {_LINKS[0]}", f"{{who}}的网卡接收时，{_LINKS[1]}"),
+    "port": (
+        f"{{who:capital}} ({{transport}} links inside the host) {_LINKS[0]}",
+        f"{{who}}（主机内 {{transport}} 链路）{_LINKS[1]}",
+    ),
+    "port_sending": (
+        f"{{who:capital}} ({{transport}} links inside the host), sending, {_LINKS[0]}",
+        f"{{who}}（主机内 {{transport}} 链路）发送时，{_LINKS[1]}",
+    ),
+    "port_receiving": (
+        f"{{who:capital}} ({{transport}} links inside the host), receiving, {_LINKS[0]}",
+        f"{{who}}（主机内 {{transport}} 链路）接收时，{_LINKS[1]}",
+    ),
+    "host_pair": (
+        f"The network between hosts {{hosts:and}} {_LINKS[0]}",
+        f"主机 {{hosts:and}} 之间的网络{_LINKS[1]}",
+    ),
+    "uplink": (f"The uplink of host {{host}} {_LINKS[0]}", f"主机 {{host}} 的上行链路{_LINKS[1]}"),
+    "may_be_nic": (
+        "It may as well be the NIC of rank {ranks:or}, or the network between the hosts: not separable "
+        "with this "
+        "traffic, which uses no other link there.",
+        "也可能是卡 {ranks:or} 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分。",
+    ),
+    "may_be_port": (
+        "It may as well be the port of rank {ranks:or}: not separable with this traffic, which uses no other "
+        "link there.",
+        "也可能是卡 {ranks:or} 的端口：作业在此处没有使用其他链路，无法区分。",
+    ),
+    "only_two_links": (
+        "Only two of its links carry traffic: one of them alone may be the reason.",
+        "其中只有两条链路有流量：可能仅是其中一条的问题。",
+    ),
+    "operators_between_two": (
+        f"Communication between ranks {{ends:and}} {_OPERATORS[0]}",
+        f"卡 {{ends:and}} 之间的通信{_OPERATORS[1]}",
+    ),
+    "operators_of_rank": (
+        f"Every operator that {{who}} shares with others over {{transport}} {_OPERATORS[0]}",
+        f"{{who}}经 {{transport}} 与其他卡共同执行的每个通信算子，{_OPERATORS[1]}",
+    ),
+    "operators_across_host": (
+        f"Every operator that crosses the border of host {{host}} {_OPERATORS[0]}",
+        f"每个跨出主机 {{host}} 的通信算子，{_OPERATORS[1]}",
+    ),
+    "operators_between_hosts": (
+        f"Every operator between hosts {{hosts:and}} {_OPERATORS[0]}",
+        f"主机 {{hosts:and}} 之间的每个通信算子，{_OPERATORS[1]}",
+    ),
+    "operators_of_group": (
+        f"Communication among ranks {{ranks:listed}} {_OPERATORS[0]}",
+        f"卡 {{ranks:listed}} 之间的集合通信{_OPERATORS[1]}",
+    ),
+    "operators_of_groups": (
+        f"Communication among {{n_groups}} groups {_OPERATORS[0]}",
+        f"{{n_groups}} 个通信域的集合通信{_OPERATORS[1]}",
+    ),
+    "no_matrix": (
+        "Without communication_matrix.json the link itself cannot be told.",
+        "没有 communication_matrix.json，无法定位到具体链路。",
+    ),
+    "stood_still_together": (
+        "In the same steps {n_groups} groups stood still for as long: one event, so they are fixed together.",
+        "同样的步中有 {n_groups} 个通信域停顿同样长的时间：属于同一事件，一并计算。",
+    ),
+    "operators_took_long": (
+        f"{{n_operators}} {{op_type}} among ranks {{first}} to {{last}} {_TOOK[0]} {{when}}.",
+        f"卡 {{first}} 至 {{last}} 之间的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
+    ),
+    "operators_took_long_between": (
+        f"{{n_operators}} {{op_type}} from rank {{src}} to rank {{dst}} {_TOOK[0]} {{when}}.",
+        f"卡 {{src}} 到卡 {{dst}} 的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
+    ),
+    "transfer_took_long": (
+        f"A transfer from rank {{src}} to rank {{dst}} ({{transport}}, {{op_type}}) {_TOOK[0]} {{when}}.",
+        f"卡 {{src}} 到卡 {{dst}} 的一次传输（{{transport}}，{{op_type}}）{_TOOK[1]}（{{when}}）。",
+    ),
+    "more_links": (
+        "{n_links} more {n_links:link has|links have} such transfers.",
+        "另有 {n_links} 条链路出现同样的传输。",
+    ),
+    "packets_lost": (
+        "Packets were probably lost and sent again.",
+        "可能发生丢包重传。",
+    ),
+    "sent_again": (
+        "The profiler confirms it: {n_retries} {n_retries:operator|operators} of rank {own_rank} had to be "
+        "sent again, {others:.0f} on the other ranks.",
+        "profiler 证实：卡 {own_rank} 有 {n_retries} 个通信算子被重传，其他卡为 {others:.0f} 个。",
+    ),
+    "host_link_stopped": (
+        "A link inside the host stood still, or the whole host did.",
+        "主机内的链路或整台主机曾停顿。",
+    ),
+}

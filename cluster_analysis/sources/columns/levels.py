@@ -1,0 +1,57 @@
+"""Step and level of each row of a columns file, and which rows are of selected steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.errors import BadFileError
+from cluster_run.facts import fact
+
+
+class Levels:
+    """The rows of a file.
+
+    Attributes:
+        n_all: rows in the file.
+        n_rows: those of selected steps.
+        is_kept: (n_all,); which these are.
+        new_rows: (n_all,); the number of each among them.
+        steps: (n_rows,).
+        is_p2p: (n_rows,); whether a row was filed under `p2p`.
+    """
+
+    def __init__(
+        self, file: ColumnsFile, counts_name: str, places_name: str, steps: frozenset[int] | None
+    ) -> None:
+        counts, numbers, are_p2p = (file.ints(name) for name in (counts_name, "step", "is_p2p"))
+        self.n_all = len(file.ints(places_name))
+        are_counts = not len(counts) or 0 <= int(counts.min()) <= int(counts.max()) <= self.n_all
+        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts or counts.sum() != self.n_all:
+            raise BadFileError(fact("not_of_form", detail="columns: levels"))
+        wanted = np.ones(len(counts), bool) if steps is None else np.isin(numbers, sorted(steps))
+        self.is_kept = np.repeat(wanted, counts)
+        self.new_rows = np.cumsum(self.is_kept) - 1
+        self.steps = np.repeat(numbers[wanted], counts[wanted])
+        self.is_p2p = np.repeat(are_p2p[wanted] != 0, counts[wanted])
+        self.n_rows = len(self.steps)
+
+    def kept(self, values: pa.Array) -> pa.Array:
+        """Return the values of selected steps."""
+        self._check(len(values))
+        return values if self.n_rows == self.n_all else values.filter(pa.array(self.is_kept))
+
+    def kept_numbers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the values of selected steps."""
+        self._check(len(values))
+        return values[self.is_kept]
+
+    def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
+        """Return whether all these are numbers of rows."""
+        return not len(rows) or 0 <= int(rows.min()) <= int(rows.max()) < self.n_all
+
+    def _check(self, n_values: int) -> None:
+        if n_values != self.n_all:
+            raise BadFileError(fact("not_of_form", detail="columns: columns of different lengths"))

@@ -1,0 +1,29 @@
+"""Where a file of a capture lies on this disk: as it is, or as columns in its place.
+
+All of the analysis calls a file by the name that it has on its host. Whoever reads or looks at it asks here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_reduce.form import SUFFIX
+
+
+def original_name(name: str) -> str:
+    """Return what a file of this name is called on its host."""
+    return name.removesuffix(SUFFIX)
+
+
+def on_disk(path: Path) -> Path:
+    """Return the path of the file itself, or of its columns where only they are there."""
+    columns = columns_of(path)
+    return path if columns is None else columns
+
+
+def columns_of(path: Path) -> Path | None:
+    """Return the path of a file's columns, None where the file itself is there, or neither."""
+    if path.exists():
+        return None
+    columns = path.with_name(path.name + SUFFIX)
+    return columns if columns.exists() else None

@@ -1,0 +1,112 @@
+#include "columns.h"
+
+#define FIRST_SIZE 4096
+#define FIRST_SLOTS 256
+/* Texts made to collide would be looked for one by one. */
+#define MAX_PROBES 64
+
+bool column_grow(struct column *column, size_t more) {
+    size_t size = column->size ? column->size : FIRST_SIZE;
+    char *at;
+    while (size - column->used < more) {
+        if (size > SIZE_MAX / 2)
+            return false;
+        size *= 2;
+    }
+    at = realloc(column->at, size);
+    if (!at)
+        return false;
+    column->at = at;
+    column->size = size;
+    return true;
+}
+
+bool texts_add(struct texts *texts, struct text text) {
+    if (!texts->offsets.used && !column_add_int32(&texts->offsets, 0))
+        return false;
+    return column_add(&texts->letters, text.at, text.length) &&
+           column_add_int32(&texts->offsets, (int32_t)texts->letters.used);
+}
+
+void texts_free(struct texts *texts) {
+    free(texts->offsets.at);
+    free(texts->letters.at);
+}
+
+static uint64_t hash_of(struct text text) {
+    const char *at = text.at;
+    uint64_t hash = text.length * UINT64_C(0x9E3779B97F4A7C15), word;
+    size_t left = text.length;
+    for (; left >= 8; left -= 8, at += 8) {
+        memcpy(&word, at, 8);
+        hash = (hash ^ word) * UINT64_C(0xFF51AFD7ED558CCD);
+        hash ^= hash >> 32;
+    }
+    word = 0;
+    memcpy(&word, at, left);
+    hash = (hash ^ word) * UINT64_C(0xC4CEB9FE1A85EC53);
+    return hash ^ (hash >> 29);
+}
+
+static bool make_slots(struct names *names, size_t n_slots) {
+    const struct name *known = (const struct name *)names->known.at;
+    int32_t *slots = malloc(n_slots * sizeof *slots);
+    size_t number, place;
+    if (!slots)
+        return false;
+    for (place = 0; place < n_slots; place++)
+        slots[place] = -1;
+    for (number = 0; number < names->n_known; number++) {
+        place = known[number].hash & (n_slots - 1);
+        while (slots[place] >= 0)
+            place = (place + 1) & (n_slots - 1);
+        slots[place] = (int32_t)number;
+    }
+    free(names->slots);
+    names->slots = slots;
+    names->n_slots = n_slots;
+    return true;
+}
+
+int32_t names_number(struct names *names, struct text text, int64_t seen) {
+    struct name added = {text, hash_of(text), seen};
+    size_t place;
+    int n_probes;
+    if (names->n_known * 2 >= names->n_slots && !make_slots(names, names->n_slots ? names->n_slots * 4 : FIRST_SLOTS))
+        return -1;
+    place = added.hash & (names->n_slots - 1);
+    for (n_probes = 0; n_probes < MAX_PROBES; n_probes++) {
+        int32_t number = names->slots[place];
+        struct name *known;
+        if (number < 0) {
+            if (!column_add(&names->known, &added, sizeof added))
+                return -1;
+            names->slots[place] = (int32_t)names->n_known;
+            return (int32_t)names->n_known++;
+        }
+        known = (struct name *)names->known.at + number;
+        if (known->hash == added.hash && known->text.length == text.length &&
+            !memcmp(known->text.at, text.at, text.length)) {
+            if (known->seen == seen && seen >= 0)
+                return -1;
+            known->seen = seen;
+            return number;
+        }
+        place = (place + 1) & (names->n_slots - 1);
+    }
+    return -1;
+}
+
+bool names_texts(const struct names *names, struct texts *texts) {
+    const struct name *known = (const struct name *)names->known.at;
+    size_t number;
+    for (number = 0; number < names->n_known; number++)
+        if (!texts_add(texts, known[number].text))
+            return false;
+    return true;
+}
+
+void names_free(struct names *names) {
+    free(names->known.at);
+    free(names->slots);
+}

@@ -1,0 +1,160 @@
+#include "matrix.h"
+
+#include <math.h>
+
+#include "members.h"
+
+#define US_PER_MS 1e3
+#define BYTES_PER_MB 1e6
+/* No job has ranks of more digits. */
+#define MAX_RANK_DIGITS 6
+/* A sum: it must have the form of a link, and is none. */
+#define NO_KEY -1
+
+struct reader {
+    const char *end;
+    struct links *found;
+    int64_t n_levels, n_keys;
+};
+
+static const struct text LINK[] = {NAME("Transport Type"), NAME("Transit Size(MB)"), NAME("Transit Time(ms)"),
+                                   NAME("Bandwidth(GB/s)"), NAME("Op Name"), NAME("op_name")};
+enum { TRANSPORT, SIZE, TIME, BANDWIDTH, PYTORCH_NAME, MINDSPORE_NAME, N_LINK_NAMES };
+
+static const char *string_or_null(const char *at, const char *end, struct text *found) {
+    if (at && *at == 'n') {
+        found->at = NULL;
+        found->length = 0;
+        return json_goes_on(at, end, "null", 4) ? at + 4 : NULL;
+    }
+    return json_string(at, end, found);
+}
+
+/* The number of a text, -1 where there is none; false where it cannot be kept. */
+static bool number_of(struct names *names, struct text text, int32_t *number) {
+    *number = text.at ? names_number(names, text, -1) : -1;
+    return !text.at || *number >= 0;
+}
+
+static const char *rank_in(const char *at, int32_t *rank) {
+    const char *begin = at;
+    for (*rank = 0; json_is_digit(*at) && at - begin < MAX_RANK_DIGITS; at++)
+        *rank = *rank * 10 + (*at - '0');
+    return at > begin ? at : NULL;
+}
+
+static bool ends_of(struct text text, int32_t *source, int32_t *destination) {
+    const char *at = rank_in(text.at, source);
+    at = at && *at == '-' ? rank_in(at + 1, destination) : NULL;
+    return at && at == text.at + text.length;
+}
+
+static const char *link_at(struct reader *reader, const char *at, int32_t key, struct text ends) {
+    struct links *found = reader->found;
+    struct text transport = {NULL, 0}, pytorch = {NULL, 0}, mindspore = {NULL, 0};
+    double size = NAN, time = NAN;
+    int32_t source, destination, transport_number, name_number;
+    unsigned seen = 0;
+    int guess = 0, which;
+    bool is_done = false;
+    at = json_object(at);
+    if (at && *at == '}') {
+        is_done = true;
+        at++;
+    }
+    while (at && !is_done) {
+        at = member(at, reader->end, LINK, N_LINK_NAMES, &guess, &which);
+        if (!at || !first_time(&seen, which))
+            return NULL;
+        if (which == TRANSPORT)
+            at = string_or_null(at, reader->end, &transport);
+        else if (which == SIZE)
+            at = json_double(at, reader->end, &size);
+        else if (which == TIME)
+            at = json_double(at, reader->end, &time);
+        else if (which == PYTORCH_NAME)
+            at = string_or_null(at, reader->end, &pytorch);
+        else if (which == MINDSPORE_NAME)
+            at = string_or_null(at, reader->end, &mindspore);
+        else
+            at = json_skip(at, reader->end, 0);
+        at = json_next(at, '}', &is_done);
+    }
+    if (key == NO_KEY)
+        return at;
+    /* An empty name names nothing. */
+    pytorch = pytorch.length ? pytorch : mindspore;
+    if (!pytorch.length)
+        pytorch.at = NULL;
+    if (!at || !ends_of(ends, &source, &destination) ||
+        !number_of(&found->transport_names, transport, &transport_number) ||
+        !number_of(&found->operator_names, pytorch, &name_number))
+        return NULL;
+    found->steps.n_rows++;
+    found->n_missing += isnan(size) || isnan(time);
+    found->n_negative += size < 0 || time < 0;
+    if (column_add_int32(&found->keys, key) && column_add_int32(&found->sources, source) &&
+        column_add_int32(&found->destinations, destination) &&
+        column_add_int32(&found->transports, transport_number) && column_add_int32(&found->op_names, name_number) &&
+        column_add_double(&found->sizes_bytes, size * BYTES_PER_MB) &&
+        column_add_double(&found->times_us, time * US_PER_MS))
+        return at;
+    return NULL;
+}
+
+static const char *links_at(struct reader *reader, const char *at, int32_t key) {
+    int64_t seen = reader->n_keys++;
+    bool is_done;
+    at = json_object(at);
+    if (at && *at == '}')
+        return at + 1;
+    for (is_done = false; at && !is_done;) {
+        struct text ends;
+        at = json_key(at, reader->end, &ends);
+        if (!at || names_number(&reader->found->end_names, ends, seen) < 0)
+            return NULL;
+        at = json_next(link_at(reader, at, key, ends), '}', &is_done);
+    }
+    return at;
+}
+
+static const char *level_at(void *given, const char *at) {
+    struct reader *reader = given;
+    bool is_done;
+    at = json_object(at);
+    if (at && *at == '}')
+        return at + 1;
+    reader->n_levels++;
+    for (is_done = false; at && !is_done;) {
+        struct text key;
+        int32_t number = NO_KEY;
+        at = json_key(at, reader->end, &key);
+        if (at && !member_is_total(key)) {
+            number = names_number(&reader->found->key_names, key, reader->n_levels);
+            at = number >= 0 ? at : NULL;
+        }
+        at = at ? links_at(reader, at, number) : NULL;
+        at = json_next(at, '}', &is_done);
+    }
+    return at;
+}
+
+bool links_read(const char *text, size_t length, struct links *found) {
+    struct reader reader = {text + length, found, 0, 0};
+    return steps_read(text, length, &found->steps, level_at, &reader);
+}
+
+void links_free(struct links *links) {
+    free(links->keys.at);
+    free(links->sources.at);
+    free(links->destinations.at);
+    free(links->transports.at);
+    free(links->op_names.at);
+    free(links->sizes_bytes.at);
+    free(links->times_us.at);
+    steps_free(&links->steps);
+    names_free(&links->key_names);
+    names_free(&links->transport_names);
+    names_free(&links->operator_names);
+    names_free(&links->end_names);
+}

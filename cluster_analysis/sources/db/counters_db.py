@@ -1,0 +1,59 @@
+"""Figures of a capture as a whole that databases hold: clock, repeated operators, time in the data loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.counters import DATA_LOADER, Counter
+from cluster_analysis.sources.db.sqlite import Database, open_database
+from cluster_analysis.sources.errors import Remark
+
+_OPERATOR = "COMMUNICATION_OP"
+
+
+def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
+    """Return the clock of the AI cores, and operators that were sent again or went another way.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    found: list[Counter] = []
+    with open_database(path, remark) as database:
+        if database.has("AICORE_FREQ", "freq"):
+            found += _clock(database)
+        if database.has("PYTORCH_API", "startNs", "endNs", "name"):
+            span = "CAST(endNs AS INTEGER) - CAST(startNs AS INTEGER)"
+            (spent,) = database.rows(
+                f"SELECT TOTAL({span}) FROM PYTORCH_API JOIN STRING_IDS ON id = name WHERE value LIKE ?",
+                (f"{DATA_LOADER}%",),
+            )[0]
+            found.append(("data_loader_us", "", float(spent) / numbers.NS_PER_US))
+        for column in ("retry", "relay"):
+            if database.has(_OPERATOR, column):
+                (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
+                found.append((f"{column}_operators_count", "", float(number)))
+    return found
+
+
+def _clock(database: Database) -> list[Counter]:
+    """Return the lowest, mean and highest clock; the mean over time, as a record holds until the next one."""
+    rows = database.rows(
+        "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY 1"
+        if database.has("AICORE_FREQ", "timestampNs")
+        else "SELECT 0, freq FROM AICORE_FREQ WHERE freq > 0"
+    )
+    if not rows:
+        return []
+    end_ns = rows[-1][0]
+    if database.has("TASK", "endNs"):
+        end_ns = max(end_ns, database.rows("SELECT MAX(CAST(endNs AS INTEGER)) FROM TASK")[0][0] or 0)
+    mhz = [float(row[1]) for row in rows]
+    lasted_ns = [
+        until - since for (since, _), until in zip(rows, [*(row[0] for row in rows[1:]), end_ns], strict=True)
+    ]
+    if not any(lasted_ns):
+        lasted_ns = [1] * len(mhz)
+    mean = sum(one * ns for one, ns in zip(mhz, lasted_ns, strict=True)) / sum(lasted_ns)
+    values = {"min": min(mhz), "mean": mean, "max": max(mhz)}
+    return [("aicore_frequency_mhz", label, value) for label, value in values.items()]

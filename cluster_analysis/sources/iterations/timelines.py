@@ -1,0 +1,258 @@
+"""Timelines that CANN of 2023 and older exported by model and iteration: `PROF_*/device_N/timeline/`.
+
+| file | what is read of it |
+| --- | --- |
+| `msprof_{device}_{model}_{iteration}.json` | kernels by name, what overlaps what, the iteration itself |
+| `hccl_{device}_{model}_{iteration}.json` | operators ("Communication Kernel"), tasks of their planes |
+| `step_trace_{device}_{model}_{n}.json` | all iterations: forward and backward, tail, and the time before |
+
+Times are µs of the device's clock. Tasks of a plane state their ranks, size, type of link and length. What
+moves data is counted as the writer of `hccl_raw_*.csv` counted it: `Reduce_Inline` and `Memcpy`; and of RDMA
+two sends with the wait that follows them (MindSpore's profiling tutorial).
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from cluster_analysis.sources.text.json_text import decode, read_bytes
+
+#: Role of these files: `iteration/msprof/2/7` is the seventh iteration of model 2.
+ROLE = "iteration"
+#: Kind, model and iteration.
+NAME = re.compile(r"^(msprof|hccl|step_trace)_\d+_(\d+)_(\d+)\.json$")
+_OPERATORS = "Communication Kernel"
+#: How HCCL writes that the other end of a task is not known.
+_NO_RANK = 0xFFFFFFFF
+_MOVES = frozenset({"reduceinline", "memcpy"})
+_RDMA_SENDS = frozenset({"rdmasend", "rdmasendpayload", "rdmasendnotify"})
+_RDMA_WAIT = "notifywait"
+#: Tasks of the timeline that compute; the others are events and waits between streams.
+_KERNEL_TASKS = frozenset({"AI_CORE", "AI_CPU", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"})
+_Number = float | str | None
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    name: object = None
+    task: object = msgspec.field(name="task type", default=None)
+    kernel_task: object = msgspec.field(name="Task Type", default=None)
+    source: object = msgspec.field(name="src rank", default=None)
+    destination: object = msgspec.field(name="dst rank", default=None)
+    transport: object = msgspec.field(name="transport type", default=None)
+    link: object = msgspec.field(name="link type", default=None)
+    size: object = msgspec.field(name="size(Byte)", default=None)
+    iteration: object = msgspec.field(name="Iteration ID", default=None)
+    forward_start: object = msgspec.field(name="FP Start", default=None)
+    backward_end: object = msgspec.field(name="BP End", default=None)
+    iteration_end: object = msgspec.field(name="Iteration End", default=None)
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event of a timeline, as far as it is read."""
+
+    name: str = ""
+    phase: str = msgspec.field(name="ph", default="")
+    category: str = msgspec.field(name="cat", default="")
+    pid: int | str | None = None
+    tid: int | str | None = None
+    begin: _Number = msgspec.field(name="ts", default=None)
+    length: _Number = msgspec.field(name="dur", default=None)
+    arguments: _Arguments | None = msgspec.field(name="args", default=None)
+
+
+_EVENTS: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration, µs: its begin and end, the end of what computes, and the begin of its forward pass."""
+
+    number: int
+    begin_us: float
+    forward_us: float | None
+    backward_end_us: float | None
+    end_us: float
+
+
+@dataclass(frozen=True)
+class Move:
+    """Data moved between two ranks of one operator; ranks are as the file has them."""
+
+    source: int
+    destination: int
+    transport: str
+    size_bytes: float
+    time_us: float
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One communication operator of one rank and iteration, with what its planes moved."""
+
+    name: str
+    begin_us: float
+    elapse_us: float
+    moves: Sequence[Move]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One task that computes."""
+
+    name: str
+    core: str
+    time_us: float
+
+
+def role_of(path: Path) -> str | None:
+    """Return the role of one of these files by its name; None for any other."""
+    match = NAME.match(path.name)
+    return "/".join((ROLE, match.group(1), match.group(2), str(int(match.group(3))))) if match else None
+
+
+def read_events(path: Path) -> list[Event]:
+    """Return all events of one file.
+
+    Raises:
+        BadFileError: it is no such file.
+    """
+    return decode(read_bytes(path), _EVENTS)
+
+
+def iterations(events: Sequence[Event]) -> Iterator[Iteration]:
+    """Yield the iterations of a step trace."""
+    for event in events:
+        said = event.arguments
+        begin, length = number(event.begin), number(event.length)
+        if event.category != "Iteration Time" or said is None or begin is None or length is None:
+            continue
+        which = number(said.iteration)
+        if which is not None:
+            yield Iteration(
+                int(which),
+                begin,
+                number(said.forward_start),
+                number(said.backward_end),
+                number(said.iteration_end) or begin + length,
+            )
+
+
+def overlap_sums(events: Sequence[Event], columns: Mapping[str, str]) -> dict[str, float] | None:
+    """Return the summed times of the overlap analysis by column; None where the file has none."""
+    processes = _of_metadata(events, "process_name", "Overlap Analysis")
+    sums: dict[str, float] | None = None
+    for event in events:
+        length = number(event.length)
+        if event.phase == "X" and event.pid in processes and event.name in columns and length is not None:
+            sums = sums if sums is not None else dict.fromkeys(columns.values(), 0.0)
+            sums[columns[event.name]] += length
+    return sums
+
+
+def kernels(events: Sequence[Event]) -> Iterator[Kernel]:
+    """Yield what computed."""
+    for event in events:
+        said, length = event.arguments, number(event.length)
+        task = str(said.kernel_task) if said is not None else ""
+        if task in _KERNEL_TASKS and length is not None:
+            yield Kernel(event.name, task, length)
+
+
+def operators(events: Sequence[Event]) -> list[Operator]:
+    """Return the communication operators of one iteration by their begin, each with its planes' tasks."""
+    threads = {
+        (event.pid, event.tid)
+        for event in events
+        if event.name == "thread_name" and event.arguments and event.arguments.name == _OPERATORS
+    }
+    spans = sorted(
+        (begin, length, event.name)
+        for event in events
+        if event.phase == "X" and (event.pid, event.tid) in threads
+        if (begin := number(event.begin)) is not None and (length := number(event.length)) is not None
+    )
+    begins = [begin for begin, _, _ in spans]
+    moved: list[list[Move]] = [[] for _ in spans]
+    planes: dict[object, list[tuple[float, Event]]] = {}
+    for event in events:
+        begin = number(event.begin)
+        if event.phase == "X" and event.arguments and event.arguments.task is not None and begin is not None:
+            planes.setdefault(event.tid, []).append((begin, event))
+    for tasks in planes.values():
+        tasks.sort(key=lambda one: one[0])
+        for begin, move in _moves(tasks):
+            at = bisect.bisect_right(begins, begin) - 1
+            if at >= 0 and begin <= begins[at] + spans[at][1]:
+                moved[at].append(move)
+    return [
+        Operator(name, begin, length, tuple(moves))
+        for (begin, length, name), moves in zip(spans, moved, strict=True)
+    ]
+
+
+def _moves(tasks: Sequence[tuple[float, Event]]) -> Iterator[tuple[float, Move]]:
+    """Yield what one plane moved, with its begin."""
+    at = 0
+    while at < len(tasks):
+        begin, event = tasks[at]
+        said = event.arguments
+        assert said is not None
+        three = [one for _, one in tasks[at : at + 3]]
+        kinds = [_kind(one) for one in three]
+        if len(three) == 3 and _RDMA_SENDS.issuperset(kinds[:2]) and kinds[2] == _RDMA_WAIT:
+            size = sum(_size(one) for one in three[:2])
+            time_us = sum(number(one.length) or 0.0 for one in three)
+            yield from _between(begin, event, "RDMA", size, time_us)
+            at += 3
+            continue
+        if kinds[0] in _MOVES:
+            link = str(said.link or "")
+            transport = link if link and link != "INVALID_TYPE" else str(said.transport or "")
+            yield from _between(begin, event, transport, _size(event), number(event.length) or 0.0)
+        at += 1
+
+
+def _between(
+    begin: float, event: Event, transport: str, size: float, time_us: float
+) -> Iterator[tuple[float, Move]]:
+    assert event.arguments is not None
+    ends = [number(one) for one in (event.arguments.source, event.arguments.destination)]
+    source, destination = (int(one) if one is not None and one != _NO_RANK else None for one in ends)
+    if source is not None and destination is not None and source != destination:
+        yield begin, Move(source, destination, transport, size, time_us)
+
+
+def _kind(event: Event) -> str:
+    """The task in one spelling: CANN wrote `Notify Wait`, `Notify_Wait` and `Reduce inline`."""
+    said = event.arguments
+    return str(said.task if said else "").lower().replace("_", "").replace(" ", "")
+
+
+def _size(event: Event) -> float:
+    return (number(event.arguments.size) if event.arguments else None) or 0.0
+
+
+def _of_metadata(events: Sequence[Event], name: str, value: str) -> set[object]:
+    return {
+        event.pid
+        for event in events
+        if event.phase == "M" and event.name == name and event.arguments and event.arguments.name == value
+    }
+
+
+def number(value: object) -> float | None:
+    """Return what a cell says as a finite number; None where it says none (`N/A`)."""
+    if not isinstance(value, (int, float, str)) or isinstance(value, bool):
+        return None
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None

@@ -1,0 +1,91 @@
+"""Packet sizes, summed over the operators of a group: the same from every form of a capture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.tables import schema
+
+TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
+_SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
+_PLACES = np.array([_SORTED_TRANSPORTS.index(name) for name in TRANSPORTS])
+
+
+@dataclass(frozen=True)
+class PacketEntries:
+    """One packet size of one operator each, in columns of equal length.
+
+    Attributes:
+        steps: the operator's step.
+        groups: its communication group (dictionary).
+        transports: index into TRANSPORTS.
+        sizes: packet size in MB, as text (dictionary).
+        figures: number of packets and their time in ms, (n, 2).
+    """
+
+    steps: npt.NDArray[np.int64]
+    groups: pa.DictionaryArray
+    transports: npt.NDArray[np.integer]
+    sizes: pa.DictionaryArray
+    figures: npt.NDArray[np.float64]
+
+
+def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
+    """Return PACKETS, in order; `remark` is told of sizes that are no number.
+
+    The sums are exact, so the order of the entries makes no difference.
+    """
+    if not len(entries.sizes):
+        return schema.empty(schema.PACKETS)
+    steps, step_places = np.unique(entries.steps, return_inverse=True)
+    names, group_places = _groups(entries.groups)
+    sizes, size_places = _sizes(entries.sizes)
+    # One number names step, group, transport and size, in the order of the table.
+    shape = (len(steps), len(names), len(TRANSPORTS), len(sizes))
+    places = (step_places, group_places, _PLACES[entries.transports], size_places)
+    codes = np.ravel_multi_index(places, shape)
+    order = np.argsort(codes, kind="stable")
+    is_bad = np.isnan(sizes[size_places[order]])
+    if is_bad.any():
+        remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
+        order = order[~is_bad]
+    if not len(order):
+        return schema.empty(schema.PACKETS)
+    begins = [0, *(np.flatnonzero(np.diff(codes[order])) + 1).tolist(), len(order)]
+    counts, times = entries.figures[order].T.tolist()
+    at = np.unravel_index(codes[order[begins[:-1]]], shape)
+    columns = {
+        "rank": numbers.constant(rank, len(begins) - 1, pa.int32()),
+        "step": pa.array(steps[at[0]], pa.int64()),
+        "group": numbers.encoded([names[place] for place in at[1].tolist()]),
+        "transport": numbers.encoded([_SORTED_TRANSPORTS[place] for place in at[2].tolist()]),
+        "packet_bytes": pa.array(sizes[at[3]] * numbers.BYTES_PER_MB),
+        "n_packets": pa.array([round(math.fsum(counts[a:b])) for a, b in pairwise(begins)], pa.int64()),
+        "total_us": pa.array(
+            [math.fsum(times[a:b]) * numbers.US_PER_MS for a, b in pairwise(begins)], pa.float64()
+        ),
+    }
+    return pa.table(columns, schema=schema.PACKETS)
+
+
+def _groups(groups: pa.DictionaryArray) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the names of all groups, sorted, and the place of each entry's group among them."""
+    known = groups.dictionary.to_pylist()
+    order = sorted(range(len(known)), key=known.__getitem__)
+    return [known[at] for at in order], np.argsort(order)[groups.indices.to_numpy()]
+
+
+def _sizes(encoded: pa.DictionaryArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return the distinct sizes, sorted, NaN last for what is no number, and each text's place among them."""
+    # One number can be written in two ways.
+    numeric, _ = numbers.to_float64(encoded.dictionary)
+    known, places = np.unique(numeric.to_numpy(zero_copy_only=False), return_inverse=True)
+    return known, places[encoded.indices.to_numpy()]

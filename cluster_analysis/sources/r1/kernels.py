@@ -1,0 +1,109 @@
+"""aicore_intermediate_{id}_detail.csv of MindSpore r1.x to 2.3: kernels by name, times in ms.
+
+`execution_time` is the mean of one execution; a file without `execution_frequency` ran each once a step.
+Kinds and shapes are in framework_raw_{id}.csv, under the same full name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
+from cluster_analysis.sources.text.csv_text import read_columns
+from cluster_run.facts import fact
+
+_NAMES = ("full_op_name", "full_kernel_name", "full_kernel_time")
+_TIMES_MS = ("execution_time", "task_duration")
+_COUNT, _CORE = "execution_frequency", "task_type"
+_KINDS = ("kernel_type", "op_type")
+
+
+def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remark) -> pa.Table | None:
+    """Return KERNELS; None where the file has no row.
+
+    Args:
+        path: the file.
+        rank: whose it is.
+        framework: framework_raw_{id}.csv, where there is one.
+        remark: told of rows without a time.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    text = read_columns(path, (*_NAMES, *_TIMES_MS, _COUNT, _CORE), remark)
+    name = next((one for one in _NAMES if one in text.column_names), None)
+    time = next((one for one in _TIMES_MS if one in text.column_names), None)
+    if name is None or time is None:
+        raise BadFileError(fact("none_of_columns", columns=(*_NAMES, *_TIMES_MS)))
+    times, n_bad = numbers.to_float64(text[time])
+    if n_bad:
+        remark(left_out(n_bad, "duration", "no_number"))
+    counts = numbers.to_int64(text[_COUNT])[0].to_pylist() if _COUNT in text.column_names else [1] * len(text)
+    cores = text[_CORE].to_pylist() if _CORE in text.column_names else ["AI_CORE"] * len(text)
+    known = _framework(framework) if framework else {}
+    rows: list[dict[str, Any]] = []
+    for full, mean_ms, count, core in zip(
+        text[name].to_pylist(), times.to_pylist(), counts, cores, strict=True
+    ):
+        if mean_ms is None or not count:
+            continue
+        mean_us = mean_ms * numbers.US_PER_MS
+        kind, inputs, outputs = known.get(full, (full.rpartition("/")[2].partition("-op")[0], "", ""))
+        keys = dict(zip(KEYS, (kind, core, full, inputs, outputs, ""), strict=True))
+        sums = {"n": count, "us": mean_us * count, "us_min": None, "us_max": None, "wait_us": None}
+        rows.append({**keys, **sums})
+    if not rows:
+        return None
+    texts = [(key, pa.string()) for key in KEYS]
+    times_of = [(key, pa.float64()) for key in ("us", "us_min", "us_max", "wait_us")]
+    kernels = KernelSums()
+    kernels.add_sums(pa.Table.from_pylist(rows, schema=pa.schema([*texts, ("n", pa.int64()), *times_of])))
+    return kernels.table(rank)
+
+
+def _framework(path: Path) -> Mapping[str, tuple[str, str, str]]:
+    """Return kind, input shapes and output shapes by full name; nothing of a file that cannot be read."""
+    try:
+        text = read_columns(path, (*_NAMES[:2], *_KINDS, "op_info"), unheard)
+    except BadFileError:
+        return {}
+    name = next((one for one in _NAMES[:2] if one in text.column_names), None)
+    kind = next((one for one in _KINDS if one in text.column_names), None)
+    if name is None or kind is None:
+        return {}
+    infos = text["op_info"].to_pylist() if "op_info" in text.column_names else [""] * len(text)
+    return {
+        full: (own, *_shapes(info))
+        for full, own, info in zip(text[name].to_pylist(), text[kind].to_pylist(), infos, strict=True)
+    }
+
+
+def _shapes(info: str) -> tuple[str, str]:
+    """Return shapes as kernel_details.csv writes them: `2,3;3,4`."""
+    try:
+        described = json.loads(info.replace("'", '"'))
+    except ValueError:
+        return "", ""
+    if not isinstance(described, dict):
+        return "", ""
+    found = []
+    for side in ("input", "output"):
+        shapes = [
+            one.get("shape")
+            for name, one in sorted(described.items())
+            if name.startswith(side) and isinstance(one, dict)
+        ]
+        found.append(";".join(_shape(shape) for shape in shapes))
+    return found[0], found[1]
+
+
+def _shape(shape: object) -> str:
+    sizes = shape if isinstance(shape, list) else str(shape or "").strip("[]()").split(",")
+    return ",".join(str(size).strip() for size in sizes)

@@ -1,0 +1,111 @@
+"""Fetches files over one command as columns: our reader, which runs on the host, in the place of tar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import LostConnectionError, NoColumnsError
+from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
+from cluster_collect.remote.programs import columns_program
+from cluster_collect.remote.reader import reader, request
+from cluster_collect.selection.select import PlacedFile
+from cluster_collect.spec import CollectOptions
+from cluster_collect.transfer.ways.intake import Intake, TarIntake
+from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
+from cluster_collect.transports.protocol import RunningCommand
+from cluster_collect.wording import printable
+from cluster_reduce.form import READY, SUFFIX, UNFIT
+
+_MAX_LINE_BYTES = 400
+
+
+class _ColumnsStream:
+    """The unpacked stream: a line that says whether the reader works, then the archive."""
+
+    def __init__(self, archive: ArchiveStream) -> None:
+        self._line = b""
+        self._archive = archive
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Take unpacked bytes."""
+        if self._line != READY:
+            self._line += bytes(data)
+            line, end, rest = self._line.partition(b"\n")
+            if len(line) > _MAX_LINE_BYTES:
+                raise NoColumnsError("the reader did not start on the host")
+            if not end:
+                return
+            if line.startswith(UNFIT):
+                raise NoColumnsError(printable(line.removeprefix(UNFIT).decode(errors="replace")))
+            if line + end != READY:
+                raise NoColumnsError("the reader did not start on the host")
+            self._line, data = READY, rest
+        self._archive.feed(data)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the reader said that it works."""
+        return self._line == READY
+
+
+async def fetch_columns(
+    source: HostSource,
+    files: Sequence[PlacedFile],
+    intake: Intake,
+    shell: RunningCommand | None,
+    options: CollectOptions,
+) -> dict[bytes, RemoteEntry]:
+    """Fetch `files` into `intake`, the large ones as columns; return what the host lists afterwards.
+
+    `shell` is that of `stream_from`. Where anything but the connection goes wrong, what came is removed.
+
+    Raises:
+        NoColumnsError: the host does not run our reader.
+        HostError: the stream broke, or is not what was asked for.
+    """
+    settings: dict[str, str | int | float | bool] = {
+        "as_root": options.columns_as_root,
+        "while_running": options.while_running,
+        "devices": options.columns_devices,
+        "memory_bytes": options.columns_memory_bytes,
+        "deadline_s": options.columns_deadline_s,
+    }
+    data = request([file.entry.path for file in files], settings)
+    program = columns_program(
+        source.profiler_root,
+        reader().boot.encode(),
+        data,
+        source.codec,
+        source.niceness,
+        source.follow,
+        source.pattern,
+    )
+    sink = TarIntake(files, intake, takes_columns=True)
+    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING)
+    sizes = {file.entry.path: file.entry.size_bytes for file in files}
+    requested = {**sizes, **{path + SUFFIX.encode(): size for path, size in sizes.items()}}
+    stream = _ColumnsStream(ArchiveStream(requested, sink, trailer))
+    is_sound = False
+    try:
+        result = await stream_from(
+            source, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
+        )
+        if not stream.is_ready:
+            raise NoColumnsError(f"the reader did not start: {printable(last_line(result.errors))}")
+        if not trailer.listing.complete:
+            raise NoColumnsError(
+                f"the reader ended early (status {result.exit_status}): {printable(last_line(result.errors))}"
+            )
+        is_sound = True
+    except LostConnectionError:
+        is_sound = True
+        raise
+    finally:
+        sink.close(keep=False)
+        if not is_sound:
+            for placed in files:
+                intake.drop(placed)
+        intake.note_down()
+        intake.report()
+    return {entry.path: entry for entry in trailer.listing.entries}

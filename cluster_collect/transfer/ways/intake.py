@@ -1,0 +1,303 @@
+"""Takes one host's files in, whichever way they travel: tar stream or SFTP."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import HostileDataError
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.selection.select import PlacedFile
+from cluster_collect.store.budget import Budget
+from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, IncomingFile
+from cluster_collect.store.journal import Journal
+from cluster_collect.store.writer import RunWriter
+from cluster_collect.threads import in_thread
+from cluster_reduce.form import SUFFIX
+from cluster_run.ids import HostId, ServerId
+from cluster_run.manifest import CollectedFile
+
+_SUFFIX = SUFFIX.encode()
+_REPORT_EVERY_BYTES = 256 * 1024
+
+
+def as_columns(placed: PlacedFile, size_bytes: int) -> PlacedFile:
+    """Return what a file is when its columns come in its place."""
+    entry = placed.entry
+    reduced = RemoteEntry(entry.path, entry.kind, size_bytes, entry.mtime_ns)
+    return PlacedFile(reduced, placed.target + _SUFFIX, entry.size_bytes)
+
+
+class Intake:
+    """Writes the wanted files of one host and remembers how each one fared.
+
+    `stored` holds whole files by source; `mismatched` those whose size was not the announced one, which
+    wait under a temporary name for `keep_changed` or `refuse`; `failed` those that this machine cannot
+    hold, with the reason. `n_bytes_aside` counts what was kept of large files that were cut off.
+    """
+
+    def __init__(
+        self,
+        host: HostId,
+        server_id: ServerId,
+        prefix: str,
+        *,
+        writer: RunWriter,
+        budget: Budget,
+        journal: Journal,
+        watch: ProgressListener,
+    ) -> None:
+        self._host = host
+        self._server_id = server_id
+        self._prefix = prefix
+        self._writer = writer
+        self._budget = budget
+        self._journal = journal
+        self._held: dict[bytes, IncomingFile] = {}
+        self._watch = watch
+        self._unreported_bytes = 0
+        self._unannounced: list[CollectedFile] = []
+        self.n_bytes_aside = 0
+        self.stored: dict[bytes, CollectedFile] = {}
+        self.mismatched: dict[bytes, CollectedFile] = {}
+        self.failed: dict[bytes, CollectedFile] = {}
+
+    def path_of(self, placed: PlacedFile) -> str:
+        """Return the file's path relative to the run directory."""
+        return f"{self._prefix}/{os.fsdecode(placed.target)}"
+
+    def described(self, placed: PlacedFile, sha256: str = "", reason: str = "") -> CollectedFile:
+        """Return the manifest's line for a file: stored with a hash, failed with a reason."""
+        entry = placed.entry
+        return CollectedFile(
+            path=self.path_of(placed),
+            source=os.fsdecode(entry.path),
+            size_bytes=entry.size_bytes,
+            mtime_ns=entry.mtime_ns,
+            sha256=sha256,
+            state="failed" if reason else "stored",
+            reason=reason,
+            reduced_from_bytes=placed.reduced_from_bytes,
+        )
+
+    def begin(self, placed: PlacedFile) -> IncomingFile | None:
+        """Open a file, or note why it cannot be kept here and return None."""
+        self.forget(placed)
+        try:
+            return self._writer.begin(
+                self.path_of(placed), self._version(placed), has_holes=placed.entry.has_holes
+            )
+        except FileRefusedError as error:
+            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+            return None
+
+    def cut_bytes(self, placed: PlacedFile) -> int:
+        """Return how much of a file came before it was cut off; 0 where it begins anew."""
+        if placed.entry.size_bytes < LARGE_BYTES:
+            return 0
+        n_bytes = self._writer.cut_bytes(self.path_of(placed), self._version(placed))
+        return n_bytes if n_bytes <= placed.entry.size_bytes else 0
+
+    async def resume(self, placed: PlacedFile, alive: Callable[[], object]) -> IncomingFile:
+        """Open a file of which `cut_bytes` are here; `alive` is called while they are hashed in a thread."""
+        loop = asyncio.get_running_loop()
+        path, version = self.path_of(placed), self._version(placed)
+        self.forget(placed)
+        return await in_thread(
+            self._writer.resume,
+            path,
+            version,
+            lambda: loop.call_soon_threadsafe(alive),
+            has_holes=placed.entry.has_holes,
+        )
+
+    def write(self, incoming: IncomingFile, data: bytes | memoryview) -> None:
+        """Append content to a file.
+
+        Raises:
+            FileRefusedError: this file grows larger than the file system allows.
+            NoRoomError: the host writes more than there is room for.
+            ClusterError: the disk is full or broken.
+        """
+        self._budget.spend(incoming.write(data))
+
+    def put_aside(self, incoming: IncomingFile) -> None:
+        """Keep the beginning of a large file, to go on from there; remove that of a small one."""
+        self.n_bytes_aside += incoming.put_aside()
+
+    def forget(self, placed: PlacedFile) -> None:
+        """Forget how earlier attempts at a file went."""
+        path = placed.entry.path
+        self.stored.pop(path, None)
+        self.mismatched.pop(path, None)
+        self.failed.pop(path, None)
+        held = self._held.pop(path, None)
+        if held is not None:
+            held.abandon()
+
+    def refuse(self, placed: PlacedFile, reason: str) -> None:
+        """Remove a file of another size than announced."""
+        self.forget(placed)
+        self.failed[placed.entry.path] = self.described(placed, reason=reason)
+
+    def keep_changed(self, placed: PlacedFile) -> None:
+        """Give a file its final name that has another size than announced, because it was still written."""
+        held = self._held.pop(placed.entry.path, None)
+        if held is not None:
+            held.settle()
+
+    def drop_held(self) -> None:
+        """Remove what still waits under a temporary name."""
+        for held in self._held.values():
+            held.abandon()
+        self._held.clear()
+
+    def _version(self, placed: PlacedFile) -> str:
+        """Return the mark of exactly this version of a large file; empty for a small one."""
+        entry = placed.entry
+        if entry.size_bytes < LARGE_BYTES:
+            return ""
+        text = b"%b\0%b\0%d\0%d" % (self._server_id.encode(), entry.path, entry.size_bytes, entry.mtime_ns)
+        return hashlib.sha256(text).hexdigest()[:32]
+
+    def discard(self, placed: PlacedFile, reason: str) -> None:
+        """Remove a file that was stored and turned out not to be right."""
+        file = self.stored[placed.entry.path]
+        self._writer.remove(file.path)
+        self.forget(placed)
+        self.failed[placed.entry.path] = self.described(placed, reason=reason)
+
+    def drop(self, placed: PlacedFile) -> None:
+        """Remove a file that was stored, as if it had never come."""
+        file = self.stored.get(placed.entry.path)
+        if file is not None:
+            self._writer.remove(file.path)
+        self.forget(placed)
+
+    def received(self, n_bytes: int) -> None:
+        """Tell the watcher about content, not too often."""
+        self._unreported_bytes += n_bytes
+        if self._unreported_bytes >= _REPORT_EVERY_BYTES:
+            self.report()
+
+    def report(self) -> None:
+        """Tell the watcher about content that it has not heard of yet."""
+        if self._unreported_bytes:
+            self._watch.bytes_received(self._host, self._unreported_bytes)
+            self._unreported_bytes = 0
+
+    def note_down(self) -> None:
+        """Write finished files into the journal and announce them; belongs behind each portion of data."""
+        if self._unannounced:
+            self._journal.flush()
+            for file in self._unannounced:
+                self._watch.file_stored(self._host, file.path, file.size_bytes)
+            self._unannounced.clear()
+
+    def take(self, placed: PlacedFile, content: memoryview) -> None:
+        """Keep a file all of which is here."""
+        self.received(len(content))
+        if len(content) != placed.entry.size_bytes or placed.entry.has_holes:
+            incoming = self.begin(placed)
+            if incoming is not None:
+                self.write(incoming, content)
+                self.finish(placed, incoming)
+            return
+        self.forget(placed)
+        self._budget.spend(len(content))
+        try:
+            sha256 = self._writer.store(self.path_of(placed), content, placed.entry.mtime_ns)
+        except FileRefusedError as error:
+            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+        else:
+            self._note(placed, sha256)
+
+    def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
+        """Keep a file that has been received to its end; one of another size than announced only waits."""
+        entry = placed.entry
+        try:
+            if incoming.n_bytes == entry.size_bytes:
+                self._note(placed, incoming.commit(entry.mtime_ns))
+            else:
+                sha256 = incoming.hold(entry.mtime_ns)
+                self._held[entry.path] = incoming
+                size_now = RemoteEntry(entry.path, "f", incoming.n_bytes, entry.mtime_ns)
+                self.mismatched[entry.path] = self.described(PlacedFile(size_now, placed.target), sha256)
+        except FileRefusedError as error:
+            self.failed[entry.path] = self.described(placed, reason=str(error))
+
+    def _note(self, placed: PlacedFile, sha256: str) -> None:
+        """Note a file that now has its final name; an earlier one in the other form goes."""
+        file = self.described(placed, sha256)
+        is_reduced = placed.reduced_from_bytes is not None
+        other = file.path.removesuffix(SUFFIX) if is_reduced else file.path + SUFFIX
+        if other in self._journal.paths_of(self._server_id, file.source):
+            self._writer.remove(other)
+        self._journal.record(self._server_id, file)
+        self.stored[placed.entry.path] = file
+        self._unannounced.append(file)
+
+
+class TarIntake:
+    """Hands the files of one tar stream to an intake; `close` belongs at its end, however it ends.
+
+    With `takes_columns` each file may come as columns, too.
+    """
+
+    def __init__(self, files: Iterable[PlacedFile], intake: Intake, *, takes_columns: bool = False) -> None:
+        self._takes_columns = takes_columns
+        self._files = {file.entry.path: file for file in files}
+        self._intake = intake
+        self._placed: PlacedFile | None = None
+        self._incoming: IncomingFile | None = None
+        self._is_as_listed = False
+
+    def whole_file(self, name: bytes, content: memoryview) -> None:
+        """Keep the file."""
+        self._intake.take(self._wanted(name, len(content)), content)
+
+    def begin_file(self, name: bytes, size_bytes: int) -> None:
+        """Open the file; a name that this machine cannot hold is read past."""
+        self._placed = self._wanted(name, size_bytes)
+        self._incoming = self._intake.begin(self._placed)
+        self._is_as_listed = size_bytes == self._placed.entry.size_bytes
+
+    def _wanted(self, name: bytes, size_bytes: int) -> PlacedFile:
+        """Return the file of that name; one of columns with the size that it turns out to have."""
+        placed = self._files.get(name)
+        if placed is None and self._takes_columns and name.endswith(_SUFFIX):
+            whole = self._files.get(name.removesuffix(_SUFFIX))
+            placed = None if whole is None else as_columns(whole, size_bytes)
+        if placed is None:
+            raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
+        return placed
+
+    def file_data(self, data: memoryview) -> None:
+        """Write content."""
+        self._intake.received(len(data))
+        if self._incoming is not None and self._placed is not None:
+            try:
+                self._intake.write(self._incoming, data)
+            except FileRefusedError as error:
+                self._intake.failed[self._placed.entry.path] = self._intake.described(
+                    self._placed, reason=str(error)
+                )
+                self.close(keep=False)
+
+    def end_file(self) -> None:
+        """Keep the file."""
+        if self._incoming is not None and self._placed is not None:
+            self._intake.finish(self._placed, self._incoming)
+            self._incoming = None
+
+    def close(self, keep: bool = True) -> None:
+        """Put a file aside whose end has not come; remove it without `keep`, or if it is not as listed."""
+        if self._incoming is not None:
+            if keep and self._is_as_listed:
+                self._intake.put_aside(self._incoming)
+            else:
+                self._incoming.abandon()
+            self._incoming = None

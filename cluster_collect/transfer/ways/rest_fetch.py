@@ -1,0 +1,73 @@
+"""Goes on with one large file that was cut off: the host sends the rest of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import HostileDataError
+from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
+from cluster_collect.remote.programs import rest_program
+from cluster_collect.selection.select import PlacedFile
+from cluster_collect.store.incoming import FileRefusedError, IncomingFile
+from cluster_collect.transfer.ways.intake import Intake
+from cluster_collect.transports.protocol import RunningCommand
+
+#: Nothing but a part of the marker that follows may come behind the last byte.
+_MAX_PADDING_BYTES = 64
+
+
+class _Rest:
+    """The unpacked stream: as many bytes as are missing, and then the trailer."""
+
+    def __init__(self, incoming: IncomingFile, n_bytes: int, trailer: Trailer, intake: Intake) -> None:
+        self._incoming = incoming
+        self._n_missing = n_bytes
+        self._trailer = trailer
+        self._intake = intake
+
+    def feed(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        content, after = view[: self._n_missing], view[self._n_missing :]
+        if content:
+            self._n_missing -= len(content)
+            self._intake.received(len(content))
+            self._intake.write(self._incoming, content)
+        if after:
+            self._trailer.feed(bytes(after))
+
+
+async def fetch_rest(
+    source: HostSource, placed: PlacedFile, intake: Intake, shell: RunningCommand | None
+) -> RemoteEntry | None:
+    """Fetch what `intake` lacks of a file; return how the host lists it afterwards.
+
+    None when it could not be resumed: what was here is removed then, and the file has to begin
+    anew. `shell` is that of `stream_from`.
+
+    Raises:
+        HostError: the stream broke; what came of it is kept.
+    """
+    entry = placed.entry
+    incoming = await intake.resume(placed, lambda: source.book(0))
+    begin = incoming.n_bytes
+    program = rest_program(source.profiler_root, entry, begin, source.codec, source.niceness)
+    trailer = Trailer(program.marker, max_entries=1, max_padding=_MAX_PADDING_BYTES)
+    rest = _Rest(incoming, entry.size_bytes - begin, trailer, intake)
+    try:
+        await stream_from(source, shell, program, rest.feed, trailer, intake.note_down)
+        if not trailer.listing.complete:
+            incoming.abandon()  # it has become shorter meanwhile, or a tool is missing
+            return None
+        intake.finish(placed, incoming)
+    except HostileDataError:
+        incoming.abandon()
+        raise
+    except FileRefusedError as error:
+        incoming.abandon()
+        intake.failed[entry.path] = intake.described(placed, reason=str(error))
+    finally:
+        intake.put_aside(incoming)
+        intake.note_down()
+        intake.report()
+    return next((replace(now, path=entry.path) for now in trailer.listing.entries), None)

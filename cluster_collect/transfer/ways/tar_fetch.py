@@ -1,0 +1,81 @@
+"""Fetches many files over one command: an archive, compressed, with a second listing at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cluster_collect.entries import RemoteEntry
+from cluster_collect.faults import HostileDataError, RemoteFailureError
+from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
+from cluster_collect.remote.programs import fetch_program
+from cluster_collect.remote.tar_stream import TarParser
+from cluster_collect.selection.select import PlacedFile
+from cluster_collect.transfer.ways.intake import Intake, TarIntake
+from cluster_collect.transports.protocol import RunningCommand
+
+#: An archive ends with zero blocks up to this size: with a blocking factor of 128 it is filled up to 64 KiB.
+MAX_ARCHIVE_PADDING = 128 * 1024
+#: Headers, long names and the listing may take this much more than the files themselves.
+_OVERHEAD_BYTES_PER_ENTRY = 16 * 1024
+_SLACK_BYTES = 128 << 20
+
+
+class ArchiveStream:
+    """The unpacked stream: archive and trailer; bounded as a whole by the announced sizes in `requested`."""
+
+    def __init__(self, requested: Mapping[bytes, int], sink: TarIntake, trailer: Trailer) -> None:
+        overhead_bytes = _OVERHEAD_BYTES_PER_ENTRY * len(requested) + _SLACK_BYTES
+        self._left_bytes = 2 * sum(requested.values()) + overhead_bytes
+        self._parser = TarParser(requested, sink)
+        self._trailer = trailer
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Take unpacked bytes."""
+        self._left_bytes -= len(data)
+        if self._left_bytes < 0 and not self._parser.finished:
+            raise HostileDataError("the host sends more than it announced")
+        rest = self._parser.feed(data)
+        if len(rest):
+            self._trailer.feed(bytes(rest))
+
+
+async def fetch_by_tar(
+    source: HostSource, files: Sequence[PlacedFile], intake: Intake, shell: RunningCommand | None
+) -> tuple[dict[bytes, RemoteEntry], bytes]:
+    """Fetch `files` into `intake`; return what the host lists afterwards, and tar's messages.
+
+    `shell` is that of `stream_from`.
+
+    Raises:
+        HostError: the stream broke, or is not what was asked for; files that came whole stay stored.
+    """
+    names = (file.entry.path for file in files)
+    program = fetch_program(
+        source.profiler_root, names, source.codec, source.niceness, source.follow, source.pattern
+    )
+    sink = TarIntake(files, intake)
+    known = {placed.entry.path: placed.entry for placed in files}
+    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
+    requested = {file.entry.path: file.entry.size_bytes for file in files}
+    stream = ArchiveStream(requested, sink, trailer)
+    try:
+        result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)
+    except HostileDataError:
+        sink.close(keep=False)
+        raise
+    finally:
+        sink.close()
+        intake.note_down()
+        intake.report()
+    if not trailer.listing.complete:
+        raise RemoteFailureError(
+            f"the archive ended early (status {result.exit_status}): {last_line(result.errors)}",
+            "log in and look at tar, the compressor, and the host's memory",
+        )
+    return {entry.path: entry for entry in trailer.listing.entries}, result.errors
+
+
+def last_line(errors: bytes) -> str:
+    """Return the last thing a command said, fit for a message."""
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "no message"

@@ -1,0 +1,263 @@
+"""Lists and fetches without a shell: SFTP, or a file system of this machine; many requests in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from cluster_collect.entries import (
+    MAX_PATH_BYTES_PER_HOST,
+    Link,
+    RemoteEntry,
+    is_capture,
+    unchanged,
+    unsafe_because,
+)
+from cluster_collect.faults import HostileDataError, NoProfilerRootError, RemoteFailureError
+from cluster_collect.selection.select import PlacedFile
+from cluster_collect.store.incoming import FileRefusedError
+from cluster_collect.transfer.ways.intake import Intake
+from cluster_collect.transports.protocol import RemoteFiles
+from cluster_collect.watchdog import cancelled
+
+_MAX_DEPTH = 40
+_N_SCANS = 16
+#: What an empty directory counts, besides its names.
+_BYTES_OF_A_SCAN = 100
+N_FILES_IN_FLIGHT = 64
+
+
+@dataclass
+class Walked:
+    """What a walk may follow, and what it tells beside the files."""
+
+    follow: Sequence[str] = ()
+    pattern: bytes = b""
+    root: bytes = b""
+    links: list[Link] = field(default_factory=list)
+    unreadable: list[bytes] = field(default_factory=list)
+
+
+async def walk(
+    files: RemoteFiles,
+    profiler_root: bytes,
+    max_entries: int,
+    walked: Walked,
+    received: Callable[[int], None],
+) -> list[RemoteEntry]:
+    """List everything below the root that is not a directory.
+
+    Links are listed; those to directories are judged, and followed as `walked` allows.
+
+    Raises:
+        NoProfilerRootError: the root cannot be listed.
+        HostileDataError: unsafe names, too many entries, or directories without end.
+    """
+    try:
+        root = walked.root = await files.real_path(profiler_root)
+        level = [(b"", await files.scan(root, max_entries))]
+        received(_BYTES_OF_A_SCAN)
+        for part in walked.pattern.split(b"/") if walked.pattern else ():
+            level = await _matching(files, root, level, part, max_entries)
+    except RemoteFailureError as error:
+        raise NoProfilerRootError(
+            f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
+        ) from None
+    found: list[RemoteEntry] = []
+    n_entries = n_path_bytes = 0
+    for _ in range(_MAX_DEPTH):
+        directories: list[bytes] = []
+        for prefix, names in level:
+            n_entries += len(names)
+            if n_entries > max_entries:
+                raise HostileDataError(f"the listing holds more than {max_entries} entries")
+            for name in names:
+                _require_bare_name(name.path)
+                path = prefix + name.path
+                n_path_bytes += len(path)
+                if n_path_bytes > MAX_PATH_BYTES_PER_HOST:
+                    raise HostileDataError(
+                        f"the listing holds more than {MAX_PATH_BYTES_PER_HOST >> 20} MiB of names"
+                    )
+                if name.kind == "d":
+                    directories.append(path)
+                else:
+                    found.append(replace(name, path=path))
+                    is_nested = any(path.startswith(link.path + b"/") for link in walked.links)
+                    if name.kind == "l" and not is_nested and await _link(files, path, max_entries, walked):
+                        directories.append(path)
+        if not directories:
+            return found
+        level = await _scan_all(
+            files,
+            root,
+            directories,
+            max_entries=max_entries,
+            unreadable=walked.unreadable,
+            received=received,
+        )
+    raise HostileDataError(f"directories are nested deeper than {_MAX_DEPTH}")
+
+
+async def _matching(
+    files: RemoteFiles,
+    root: bytes,
+    level: Sequence[tuple[bytes, list[RemoteEntry]]],
+    pattern: bytes,
+    max_entries: int,
+) -> list[tuple[bytes, list[RemoteEntry]]]:
+    """Go down into the directories whose name matches one part of a pattern."""
+    below = []
+    for prefix, names in level:
+        for name in names:
+            if name.kind == "d" and fnmatchcase(name.path, pattern):
+                _require_bare_name(name.path)
+                path = prefix + name.path
+                below.append((path + b"/", await files.scan(root + b"/" + path, max_entries)))
+    return below
+
+
+async def _link(files: RemoteFiles, path: bytes, max_entries: int, walked: Walked) -> bool:
+    """Note a link that leads to a directory, or nowhere; return whether what lies behind it is listed too."""
+    here = walked.root + b"/" + path
+    try:
+        target = await files.real_path(here)
+    except RemoteFailureError:
+        walked.links.append(Link(path, b"", is_dangling=True))
+        return False
+    if (here + b"/").startswith(target.rstrip(b"/") + b"/"):
+        walked.links.append(Link(path, target))  # a circle
+        return False
+    try:
+        names = await files.scan(here, max_entries)
+    except RemoteFailureError:  # a file, or nothing
+        try:
+            await files.stat(target)
+        except RemoteFailureError:
+            walked.links.append(Link(path, target, is_dangling=True))
+        return False
+    allowed = [await files.real_path(os.fsencode(one)) for one in walked.follow if one != "."]
+    allowed += [walked.root] if walked.follow else []
+    is_followed = any((target + b"/").startswith(one.rstrip(b"/") + b"/") for one in allowed)
+    holds = is_capture(path.rpartition(b"/")[2]) or any(is_capture(name.path) for name in names)
+    walked.links.append(Link(path, target, holds, is_followed=is_followed))
+    return is_followed
+
+
+def _require_bare_name(name: bytes) -> None:
+    reason = "the name holds a '/'" if b"/" in name else unsafe_because(name)
+    if reason:
+        raise HostileDataError(f"the host lists {name[:100]!r}: {reason}")
+
+
+async def _scan_all(
+    files: RemoteFiles,
+    root: bytes,
+    directories: Sequence[bytes],
+    *,
+    max_entries: int,
+    unreadable: list[bytes],
+    received: Callable[[int], None],
+) -> list[tuple[bytes, list[RemoteEntry]]]:
+    async def scan(directory: bytes) -> tuple[bytes, list[RemoteEntry]]:
+        try:
+            names = await files.scan(root + b"/" + directory, max_entries)
+        except RemoteFailureError:
+            unreadable.append(directory)
+            return directory + b"/", []
+        received(sum(len(name.path) for name in names) + _BYTES_OF_A_SCAN)
+        return directory + b"/", names
+
+    results: list[tuple[bytes, list[RemoteEntry]]] = []
+    await at_most(_N_SCANS, [_appending(results, scan(directory)) for directory in directories])
+    return sorted(results, key=lambda pair: pair[0])
+
+
+async def _appending(
+    results: list[tuple[bytes, list[RemoteEntry]]], work: Awaitable[tuple[bytes, list[RemoteEntry]]]
+) -> None:
+    results.append(await work)
+
+
+async def fetch_by_walker(
+    files: RemoteFiles,
+    profiler_root: bytes,
+    wanted: Sequence[PlacedFile],
+    intake: Intake,
+    book: Callable[[int], float],
+) -> dict[bytes, RemoteEntry]:
+    """Fetch `wanted` into `intake`; return each file's entry as it was after its last byte was read."""
+    root = await files.real_path(profiler_root)
+    after: dict[bytes, RemoteEntry] = {}
+
+    async def fetch(placed: PlacedFile) -> None:
+        entry = placed.entry
+        is_begun = intake.cut_bytes(placed) > 0
+        incoming = await intake.resume(placed, lambda: book(0)) if is_begun else intake.begin(placed)
+        if incoming is None:
+            return
+
+        def receive(data: bytes) -> float:
+            pause_s = book(len(data))
+            intake.received(len(data))
+            intake.write(incoming, data)
+            return pause_s
+
+        try:
+            await files.read(root + b"/" + entry.path, entry.size_bytes, receive, incoming.n_bytes)
+            now = await files.stat(root + b"/" + entry.path)
+            after[entry.path] = replace(now, path=entry.path)
+            if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):
+                intake.finish(placed, incoming)
+                intake.note_down()
+            else:
+                incoming.abandon()
+                intake.failed[entry.path] = intake.described(
+                    placed, reason=f"ended after {incoming.n_bytes} of {entry.size_bytes} bytes"
+                )
+        except (RemoteFailureError, FileRefusedError) as error:
+            reason = error.message if isinstance(error, RemoteFailureError) else str(error)
+            intake.failed[entry.path] = intake.described(placed, reason=reason)
+        except HostileDataError:
+            incoming.abandon()
+            raise
+        finally:
+            intake.put_aside(incoming)
+
+    try:
+        await at_most(N_FILES_IN_FLIGHT, [fetch(placed) for placed in wanted])
+    finally:
+        intake.report()
+    return after
+
+
+async def at_most(n_at_once: int, work: Iterable[Awaitable[None]]) -> None:
+    """Run all of `work`, `n_at_once` at a time; the first error cancels the rest and is raised."""
+    waiting = iter(work)
+    running: set[asyncio.Future[None]] = set()
+    try:
+        for one in waiting:
+            running.add(asyncio.ensure_future(one))
+            if len(running) >= n_at_once:
+                running = await _some_done(running)
+        while running:
+            running = await _some_done(running)
+    finally:
+        for task in running:
+            await cancelled(task)
+        for one in waiting:
+            if asyncio.iscoroutine(one):
+                one.close()
+
+
+async def _some_done(running: set[asyncio.Future[None]]) -> set[asyncio.Future[None]]:
+    done, pending = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        if task.exception() is not None:
+            for other in pending:
+                await cancelled(other)
+        task.result()
+    return pending

@@ -1,0 +1,270 @@
+"""Follows one job: collect where needed, analyse, read the verdict, tell."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cluster_hook.follow.captures import NoProfileError, captures_of
+from cluster_hook.follow.dask_allocation import AllocationError, dask_in_allocation
+from cluster_hook.follow.file_systems import is_shared_between_hosts
+from cluster_hook.follow.inventory import (
+    HostDefaults,
+    inventory_text,
+    read_rank_table,
+    resolve_addresses,
+    server_ids_of,
+)
+from cluster_hook.follow.view import View, view_of_nodes, view_of_one, write_view
+from cluster_hook.job import FinishedJob, ProfileRequest
+from cluster_hook.processes import CommandEnd, our_command, run_command
+from cluster_hook.telling.metrics import write_metrics
+from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
+from cluster_hook.telling.verdict import read_verdict
+from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
+from cluster_run.files import write_text_whole
+from cluster_run.host_names import HostNames
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
+
+#: The scheduler that the hook starts by itself, on the nodes of the post-job.
+IN_ALLOCATION = "srun"
+INVENTORY_NAME = "hosts.yaml"
+
+
+@dataclass(frozen=True)
+class FollowOptions:
+    """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's, `what` is cluster-collect's.
+
+    With the scheduler `srun` Dask runs on the nodes of the post-job and talks over `dask_interface`.
+    `deadline_s` is what each of the two may take. `shows_report` passes the analysis' own words on to stdout.
+    """
+
+    scheduler: str = "auto"
+    fail_on: str = "never"
+    dask_interface: str = ""
+    shows_addresses: bool = False
+    what: tuple[str, ...] = ()
+    host_defaults: HostDefaults | None = None
+    deadline_s: float = 3600.0
+    shows_report: bool = True
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What is analysed and where the results go; what has to be done first: collect, link, or nothing.
+
+    `names` are those of the hosts, as they are numbered in the run.
+    """
+
+    run: Path
+    results: Path
+    inventory: str = ""
+    view: View | None = None
+    names: HostNames = field(default_factory=lambda: HostNames([]), compare=False)
+
+
+def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) -> RunPlan:
+    """Decide how the data of `job` are reached.
+
+    Data on a shared file system are read where they are; `cluster-run-<job>` in the work directory then
+    holds links, where hosts or a rank table have to be said. Data on the nodes' own disks are collected
+    into it.
+
+    Raises:
+        UsageError: what the job names as rank table is none.
+        InputError: the rank table cannot be read, or nobody knows the job's nodes.
+    """
+    shared = request.via == "shared" or (request.via == "auto" and _is_shared(job, request))
+    table = read_rank_table(request.rank_table) if request.rank_table else None
+    if shared and not request.is_per_node and table is None:
+        run = Path(request.profile_dir)
+        return RunPlan(
+            run, request.results or run / ANALYSIS_OUTPUT_NAME, names=HostNames([], job.nodes or ())
+        )
+    run = job.work_dir / f"cluster-run-{job.job}"
+    results = request.results or run / ANALYSIS_OUTPUT_NAME
+    if shared and not request.is_per_node and request.rank_table and table:
+        view = view_of_one(request.profile_dir, request.rank_table, table)
+        names = HostNames([(one,) for one in table.server_ids], job.nodes or ())
+        return RunPlan(run, results, view=view, names=names)
+    if job.nodes is None:
+        raise InputError(
+            f"Slurm has forgotten the nodes of job {job.job}",
+            "collect from them by hand: cluster-collect --hosts NODES, then cluster-analyse",
+        )
+    server_ids = server_ids_of(job.nodes, table, resolve_addresses)
+    if shared:
+        view = view_of_nodes(job.nodes, request.profile_dir, request.rank_table, server_ids)
+        return RunPlan(
+            run, results, view=view, names=HostNames(list(zip(job.nodes, server_ids, strict=True)))
+        )
+    text = inventory_text(job.nodes, server_ids, request.profile_dir, request.rank_table, defaults)
+    addresses = [
+        (node, server_id, *resolve_addresses(node))
+        for node, server_id in zip(job.nodes, server_ids, strict=True)
+    ]
+    return RunPlan(run, results, inventory=text, names=HostNames(addresses))
+
+
+def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
+    """Whether the data lie where every node sees them: in the work directory, or on the network.
+
+    That two paths are on one device says nothing: `/home` and `/data` of a node's own disk are as well.
+    """
+    profile_dir = Path(request.profile_dir.partition("%N")[0])
+    return profile_dir.is_relative_to(job.work_dir) or is_shared_between_hosts(profile_dir)
+
+
+def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) -> Outcome:
+    """Collect and analyse the data of one job; a failure is an outcome with a reason."""
+    if job.nodes is not None and not job.nodes:
+        return nothing_to_do(job, "it never started, so there is nothing to read")
+    results: Path | None = None
+    names = HostNames([], job.nodes or ())
+    try:
+        plan = plan_run(job, request, options.host_defaults or {})
+        results, names = plan.results, plan.names
+        outcome = _carry_out(job, request, plan, options)
+    except NoProfileError as error:
+        # The results there are, if any, are another job's.
+        outcome = failed(job, None, str(error))
+    except (ClusterError, OSError) as error:
+        outcome = failed(job, results, str(error), is_permanent=isinstance(error, UsageError))
+    if not options.shows_addresses:
+        outcome = without_names(outcome, names)
+    if outcome.results is not None:
+        # A full or read-only disk must not hide the reason: the line in the log still has it.
+        with contextlib.suppress(OSError):
+            write_text_whole(outcome.results / OUTCOME_NAME, outcome_text(outcome))
+    return outcome
+
+
+def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
+    """Return the outcome of a job that rightly gets no analysis."""
+    return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
+
+
+def not_ended(job: FinishedJob) -> Outcome:
+    """Return the outcome of a job that runs, or will run again because it was requeued."""
+    reason = "it has not ended, so it is not analysed yet"
+    return Outcome(job.job, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
+
+
+def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
+    collected, missing = ExitCode.DONE, ""
+    if plan.inventory:
+        end = _collect(plan, options)
+        if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
+            # What was collected before it failed is analysed all the same.
+            if not (plan.run / PROFILER_TREE_NAME).is_dir():
+                return failed(job, plan.results, end.reason + _why_collected(request))
+            missing = end.reason
+        collected = ExitCode.DONE if end.code == ExitCode.DONE else ExitCode.INCOMPLETE
+    elif plan.view is not None:
+        write_view(plan.view, plan.run)
+    elif not plan.run.is_dir():
+        reason = (
+            f"there is no directory {plan.run}; the job wrote no profile, or elsewhere "
+            "(on its nodes' own disks: profile_via=ssh in its comment)"
+        )
+        return failed(job, None, reason)
+    run = plan.run
+    if not request.is_own:
+        run = captures_of(job, run, job.work_dir / f"cluster-captures-{job.job}")
+    end = _analyse(job, replace(plan, run=run), options)
+    if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
+        return failed(job, plan.results, end.reason)
+    verdict = read_verdict(plan.results / FINDINGS_NAME)
+    return Outcome(
+        job.job,
+        job.name,
+        job.state,
+        "analysed",
+        worst(ExitCode(end.code), collected),
+        plan.results,
+        verdict,
+        missing,
+        _metrics(plan.results),
+    )
+
+
+def _why_collected(request: ProfileRequest) -> str:
+    if request.via != "auto":
+        return ""
+    return (
+        "; its directory is not on a network file system, so it was looked for on the nodes "
+        "(where all nodes see it: profile_via=shared in the job's comment)"
+    )
+
+
+def _metrics(results: Path) -> str:
+    # Findings without metrics are better than neither.
+    try:
+        return write_metrics(results)
+    except (ClusterError, OSError) as error:
+        print(f"cluster-hook: no metrics: {error}", file=sys.stderr)
+        return ""
+
+
+def _analyse(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> CommandEnd:
+    if options.scheduler != IN_ALLOCATION:
+        return _analyse_with(plan, options, (f"--scheduler={options.scheduler}",))
+    try:
+        with dask_in_allocation(job.work_dir, options.dask_interface) as allocation:
+            return _analyse_with(plan, options, allocation.arguments)
+    except AllocationError as error:
+        # Slower is better than not at all.
+        print(f"cluster-hook: {error}; analysing on this node alone", file=sys.stderr)
+        return _analyse_with(plan, options, ())
+
+
+def _analyse_with(plan: RunPlan, options: FollowOptions, where: tuple[str, ...]) -> CommandEnd:
+    command = our_command(
+        "cluster_analysis",
+        str(plan.run),
+        f"--output={plan.results}",
+        f"--fail-on={options.fail_on}",
+        *(["--show-addresses"] if options.shows_addresses else []),
+        *where,
+    )
+    return run_command(
+        command,
+        name="cluster-analyse",
+        deadline_s=options.deadline_s,
+        capture=not options.shows_report,
+        rewritten=_rewriting(plan, options),
+    )
+
+
+def _rewriting(plan: RunPlan, options: FollowOptions) -> Callable[[str], str]:
+    """Return what makes of a line of a command what the log may hold."""
+    return str if options.shows_addresses else plan.names.hidden
+
+
+def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
+    path = plan.run.with_name(plan.run.name + "." + INVENTORY_NAME)
+    write_text_whole(path, plan.inventory)
+    what = [argument for one in options.what for argument in ("--what", one)]
+    return run_command(
+        our_command(
+            "cluster_collect",
+            *("--inventory", str(path), "--output", str(plan.run), *what),
+            # It alone knows what the configuration of ssh calls the hosts.
+            *([] if options.shows_addresses else ["--hide-addresses"]),
+        ),
+        name="cluster-collect",
+        deadline_s=options.deadline_s,
+        capture=True,
+        rewritten=_rewriting(plan, options),
+    )
+
+
+def failed(job: FinishedJob, results: Path | None, reason: str, *, is_permanent: bool = False) -> Outcome:
+    """Return the outcome of a job that could not be collected or analysed."""
+    code: ExitCode = ExitCode.FAILED
+    return Outcome(
+        job.job, job.name, job.state, "failed", code, results, reason=reason, is_permanent=is_permanent
+    )

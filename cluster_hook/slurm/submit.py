@@ -1,0 +1,85 @@
+"""`cluster-hook slurm-submit`: a job, and the post-job that follows it however it ends."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cluster_hook.job import parse_request
+from cluster_hook.knownjob import job_to_text
+from cluster_hook.processes import our_command
+from cluster_hook.slurm.commands import SubmittedJob, mark_as_followed, read_submitted, submit
+from cluster_run.errors import ClusterError
+
+POST_JOB_NAME = "cluster-hook"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What was submitted. `post_job` is empty, and `trouble` says why, where only the job itself was."""
+
+    job: str
+    post_job: str
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class SubmitOptions:
+    """How the post-job runs. `post_arguments` go to its `sbatch`, `hook_arguments` to `slurm-post`."""
+
+    post_arguments: tuple[str, ...] = ()
+    hook_arguments: tuple[str, ...] = ()
+    n_nodes: int = 1
+
+
+def submit_with_post_job(job_arguments: Sequence[str], options: SubmitOptions) -> Submission:
+    """Submit a job as `sbatch` would, then its post-job.
+
+    Raises:
+        InputError: sbatch refused the job itself; nothing was submitted.
+    """
+    number = submit(job_arguments)
+    try:
+        submitted = read_submitted(number)
+        if parse_request(submitted.job) is None:
+            return Submission(
+                number,
+                "",
+                "it names no profile directory: give --comment=profile_dir=DIR or --profile-dir DIR",
+            )
+        post_job = submit(post_job_arguments(submitted, options))
+        mark_as_followed(submitted.job)
+        return Submission(number, post_job)
+    except ClusterError as error:
+        return Submission(number, "", str(error))
+
+
+def post_job_arguments(submitted: SubmittedJob, options: SubmitOptions) -> list[str]:
+    """Return the `sbatch` arguments of the post-job.
+
+    It runs where the job may run (same partition and account) and writes its log beside the job's. What is
+    known of the job goes with it, because slurmctld forgets a job minutes after its end while the post-job
+    may wait for hours.
+    """
+    job = submitted.job
+    command = our_command(
+        "cluster_hook",
+        "slurm-post",
+        "--slurm-job",
+        job.job,
+        "--known-job",
+        job_to_text(job),
+        *options.hook_arguments,
+    )
+    arguments = [
+        f"--dependency=afterany:{job.job}",
+        f"--job-name={POST_JOB_NAME}-{job.job}",
+        f"--chdir={job.work_dir}",
+        f"--output={POST_JOB_NAME}-{job.job}.out",
+        f"--nodes={options.n_nodes}",
+        "--ntasks-per-node=1",
+    ]
+    arguments += [f"--partition={submitted.partition}"] if submitted.partition else []
+    arguments += [f"--account={submitted.account}"] if submitted.account else []
+    return [*arguments, *options.post_arguments, "--wrap", "exec " + shlex.join(command)]

@@ -1,0 +1,67 @@
+"""The request that the epilog drops: `key=value` fields, each ended by NUL, the last one `end=`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_hook.job import FinishedJob
+from cluster_hook.slurm.nodelist import expand_node_list
+from cluster_run.errors import InputError
+
+#: Far more than a node list and a comment need; a larger file is not a request.
+MAX_REQUEST_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job to follow, and the user whose job it was."""
+
+    job: FinishedJob
+    uid: int
+
+
+def parse_request_file(content: bytes, name: str) -> Request:
+    """Parse the content of a request; `name` is the file's, for messages.
+
+    Raises:
+        InputError: not a whole request.
+    """
+    text = content.decode("utf-8", "surrogateescape")
+    pairs = [field.partition("=")[::2] for field in text.split("\0")[:-1]]
+    fields = dict(pairs)
+    if len(fields) != len(pairs) or not pairs or pairs[-1] != ("end", ""):
+        raise InputError(f"{name}: not a whole request")
+    try:
+        uid, job = int(fields["uid"]), fields["job"]
+        work_dir = fields["work_dir"]
+        nodes = expand_node_list(fields["nodes"])
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{name}: not a request: {error!r}") from error
+    if not job.isdecimal() or uid < 0 or not work_dir.startswith("/"):
+        raise InputError(f"{name}: not a request: job {job!r}, user {uid}, work directory {work_dir!r}")
+    return Request(
+        FinishedJob(
+            job=job,
+            name=fields.get("name", ""),
+            user=fields.get("user", ""),
+            state=exit_words(fields.get("exit", "")),
+            nodes=nodes,
+            work_dir=Path(work_dir),
+            comment=fields.get("comment", ""),
+            array_job=fields.get("array_job", ""),
+            array_task=fields.get("array_task", ""),
+        ),
+        uid,
+    )
+
+
+def exit_words(code: str) -> str:
+    """Return Slurm's `<exit>:<signal>` in words: the epilog is not told the job's state.
+
+    Nothing for `0:0`, which Slurm also says of a job that was cancelled.
+    """
+    status, _, signal = code.partition(":")
+    if signal not in ("", "0"):
+        return f"signal {signal}"
+    return f"exit {status}" if status not in ("", "0") else ""

@@ -1,0 +1,211 @@
+"""The spool of requests: directories between which a request moves by rename, so that a crash loses none.
+
+pending/<key>.job    dropped by the epilog; the key is <job>-<restarts>
+active/<key>.job     taken by a drain; active/<key>.lock is held by the process that works on it
+done/<key>.json      how it ended
+failed/<key>.json    why it was given up, with the request beside it as <key>.job
+attempts/<key>.json  how often it was tried, and when last
+log/<key>.log        what the commands said
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_hook.spool.request import MAX_REQUEST_BYTES
+from cluster_run.errors import InputError
+from cluster_run.files import write_text_whole
+
+_AREAS = ("pending", "active", "done", "failed", "attempts", "log")
+_KEY = re.compile(r"[0-9]+-[0-9]+")
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How often a request was tried, and when last (seconds since 1970)."""
+
+    number: int = 0
+    last_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Spool:
+    """A spool directory. Only a process that holds `drain_lock` may move requests."""
+
+    root: Path
+
+    def prepare(self) -> None:
+        """Make the directories that are missing.
+
+        Raises:
+            InputError: the spool is missing, or others than its owner may write to it, who could then have
+                commands run in anybody's name.
+        """
+        if not self.root.is_dir():
+            raise InputError(f"{self.root}: there is no such spool", "make it as docs/hooks.md says")
+        for area in _AREAS:
+            (self.root / area).mkdir(mode=0o700, exist_ok=True)
+        self.refuse_public()
+
+    def refuse_public(self) -> None:
+        """Check that nobody else can write requests.
+
+        Raises:
+            InputError: others can.
+        """
+        for directory in (self.root, self.root / "pending"):
+            if directory.stat().st_mode & 0o022:
+                raise InputError(f"{directory} can be written by others", f"chmod go-w {directory}")
+
+    def epilog_ran_s(self) -> float | None:
+        """Return when the epilog ran last, in seconds since 1970; None where it never did."""
+        return _changed_s(self.root / "pending" / ".epilog-ran")
+
+    def drained_s(self) -> float | None:
+        """Return when a drain began last, in seconds since 1970; None where none ever did."""
+        return _changed_s(self.root / "drain.lock")
+
+    @contextmanager
+    def drain_lock(self) -> Iterator[bool]:
+        """Hold the lock of the one drain that may run; yields False where another drain holds it."""
+        with _locked(self.root / "drain.lock") as descriptor:
+            if descriptor is not None:
+                os.utime(descriptor)
+            yield descriptor is not None
+
+    def path(self, area: str, key: str, suffix: str) -> Path:
+        """Return the path of a file of the request `key`."""
+        return self.root / area / f"{key}{suffix}"
+
+    def keys(self, area: str) -> tuple[str, ...]:
+        """Return the keys of the requests in an area, the oldest first."""
+        found = []
+        for path in (self.root / area).glob("*.job"):
+            if _KEY.fullmatch(path.stem):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((path.stat().st_mtime_ns, path.stem))
+        return tuple(key for _, key in sorted(found))
+
+    def content(self, area: str, key: str) -> bytes:
+        """Return the content of a request.
+
+        Raises:
+            InputError: it cannot be read, is a link, or is too large to be one.
+        """
+        path = self.path(area, key, ".job")
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(descriptor, "rb") as stream:
+                content = stream.read(MAX_REQUEST_BYTES + 1)
+        except OSError as error:
+            raise InputError(f"{path}: the request cannot be read: {error.strerror}") from error
+        if len(content) > MAX_REQUEST_BYTES:
+            raise InputError(f"{path}: too large to be a request")
+        return content
+
+    def dropped_s(self, key: str) -> float:
+        """Return when a request that waits was dropped, in seconds since 1970."""
+        return self.path("pending", key, ".job").lstat().st_mtime
+
+    def age_s(self, area: str, key: str) -> float:
+        """Return how long ago a request was dropped, in seconds."""
+        return max(0.0, time.time() - self.path(area, key, ".job").lstat().st_mtime)
+
+    def move(self, key: str, origin: str, target: str) -> None:
+        """Move a request; atomic, and its age stays."""
+        os.rename(self.path(origin, key, ".job"), self.path(target, key, ".job"))
+
+    def put_back(self, key: str) -> None:
+        """Let a request that was taken wait again; where it was dropped anew meanwhile, the new one stays."""
+        with contextlib.suppress(FileExistsError):
+            os.link(self.path("active", key, ".job"), self.path("pending", key, ".job"))
+        self.path("active", key, ".job").unlink()
+        self.path("active", key, ".lock").unlink(missing_ok=True)
+
+    def attempts(self, key: str) -> Attempts:
+        """Return how often a request was tried."""
+        try:
+            document = json.loads(self.path("attempts", key, ".json").read_bytes())
+            return Attempts(int(document["number"]), float(document["last_s"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return Attempts()
+
+    def set_attempts(self, key: str, attempts: Attempts) -> None:
+        """Record how often a request was tried."""
+        document = {"number": attempts.number, "last_s": attempts.last_s}
+        write_text_whole(self.path("attempts", key, ".json"), json.dumps(document) + "\n")
+
+    def is_done(self, key: str, content: bytes) -> bool:
+        """Whether this very request was finished, and the drain died before it removed it.
+
+        One that was dropped later is another end of the job, or of one with the same number.
+        """
+        record = self.path("done", key, ".json")
+        try:
+            document = json.loads(record.read_bytes())
+            is_later = self.path("pending", key, ".job").lstat().st_mtime_ns > record.stat().st_mtime_ns
+            return not is_later and bool(document["request_sha256"] == request_digest(content))
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def forget(self, key: str, area: str) -> None:
+        """Remove a finished request and what was kept to work on it."""
+        self.path(area, key, ".job").unlink(missing_ok=True)
+        for leftover in (("attempts", ".json"), ("active", ".lock")):
+            self.path(leftover[0], key, leftover[1]).unlink(missing_ok=True)
+
+    @contextmanager
+    def worker_lock(self, key: str) -> Iterator[int | None]:
+        """Hold the lock of one request; yields the descriptor to pass on, or None where a worker holds it.
+
+        The worker inherits the descriptor, so the lock lives as long as the worker, even when the drain
+        that started it was killed.
+        """
+        with _locked(self.path("active", key, ".lock")) as descriptor:
+            yield descriptor
+
+    def prune(self, keep_s: float) -> None:
+        """Remove the records of requests that ended more than `keep_s` seconds ago."""
+        oldest = time.time() - keep_s
+        for area in ("done", "failed", "log"):
+            for path in (self.root / area).iterdir():
+                with contextlib.suppress(FileNotFoundError):
+                    if path.lstat().st_mtime < oldest:
+                        path.unlink()
+
+
+def _changed_s(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
+
+def request_digest(content: bytes) -> str:
+    """Return what tells one request from another."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int | None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield descriptor
+    finally:
+        # Closing frees the lock, unless a worker inherited the descriptor and lives.
+        os.close(descriptor)

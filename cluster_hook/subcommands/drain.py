@@ -1,0 +1,146 @@
+"""The subcommand for Slurm's administrators: drain."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_hook.options import (
+    add_analyse_arguments,
+    add_collect_arguments,
+    add_tell_arguments,
+    follow_options,
+    forwarded_work_arguments,
+    seconds,
+    tell_options,
+)
+from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
+from cluster_hook.spool.spool import Spool
+from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
+from cluster_hook.telling.outcome import outcome_document
+from cluster_hook.telling.tell import tell
+from cluster_run.command_line import positive_number
+from cluster_run.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
+_DEFAULT = DrainOptions()
+_DAY_S = 86400.0
+#: How often the drain writes its own metrics and removes those of jobs long gone.
+_METRICS_EVERY_S = 15.0
+#: Analyses are nobody's first concern on the host that drains.
+_NICENESS = 10
+
+
+def add_drain(commands: Commands) -> None:
+    """Add `drain`."""
+    parser = commands.add_parser(
+        "drain",
+        help="work off the requests that the epilog dropped; for cron or a systemd timer",
+        description="Works off the requests in the spool, each in the name of the job's user. May be started "
+        "at any time: a second drain ends at once, a finished request is not done again.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--spool", type=Path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--at-once",
+        type=positive_number,
+        default=_DEFAULT.n_at_once,
+        metavar="N",
+        help="default: %(default)s",
+    )
+    parser.add_argument(
+        "--attempts",
+        type=positive_number,
+        default=_DEFAULT.n_attempts,
+        metavar="N",
+        help="how often a request is tried before it is given up (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--retry-after",
+        type=seconds,
+        default=_DEFAULT.retry_after_s,
+        metavar="S",
+        help="seconds before it is tried again (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--max-age",
+        type=seconds,
+        default=_DEFAULT.max_age_s / _DAY_S,
+        metavar="DAYS",
+        help="older requests are given up (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=seconds,
+        default=_DEFAULT.keep_s / _DAY_S,
+        metavar="DAYS",
+        help="how long the records of finished requests are kept (default: %(default)g)",
+    )
+    add_analyse_arguments(parser)
+    add_collect_arguments(parser)
+    add_tell_arguments(parser)
+    add_json(parser, "a request")
+    parser.set_defaults(run=_drain)
+
+
+def _drain(arguments: argparse.Namespace) -> ExitCode:
+    follow_options(arguments)
+    telling = tell_options(arguments)
+    options = DrainOptions(
+        n_at_once=arguments.at_once,
+        n_attempts=arguments.attempts,
+        retry_after_s=arguments.retry_after,
+        max_age_s=arguments.max_age * _DAY_S,
+        keep_s=arguments.keep * _DAY_S,
+        deadline_s=arguments.deadline,
+        worker_arguments=forwarded_work_arguments(arguments),
+    )
+
+    def told(drained: Drained) -> None:
+        if arguments.json:
+            outcome = outcome_document(drained.outcome) if drained.outcome else None
+            print_json("request", key=drained.key, state=drained.state, text=drained.text, outcome=outcome)
+        else:
+            print(f"{drained.key} {drained.state}: {drained.text}", flush=True)
+        if drained.outcome is not None:
+            for trouble in tell(drained.outcome, telling):
+                print(f"cluster-hook: {trouble}", file=sys.stderr)
+
+    os.nice(_NICENESS)
+    spool = Spool(arguments.spool)
+    looked = _looker(spool, telling.prometheus_dir) if telling.prometheus_dir else lambda: None
+    ended = drain(spool, options, told, looked)
+    if ended is None:
+        print("cluster-hook: another drain is at work on this spool", file=sys.stderr)
+        return ExitCode.DONE
+    return drain_code(ended)
+
+
+def _looker(spool: Spool, directory: Path) -> Callable[[], None]:
+    """Return what keeps the metrics in `directory` true, however long the drain works."""
+    next_s = 0.0
+
+    def looked() -> None:
+        nonlocal next_s
+        if time.monotonic() < next_s:
+            return
+        next_s = time.monotonic() + _METRICS_EVERY_S
+        prune_metrics(directory)
+        try:
+            areas = ("pending", "active", "failed")
+            place_drain_metrics({area: len(spool.keys(area)) for area in areas}, directory)
+        except InputError as error:
+            print(f"cluster-hook: {error}", file=sys.stderr)
+
+    return looked

@@ -1,0 +1,23 @@
+"""`--json` of the subcommands: one JSON object a line, each with its schema; messages stay on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+SCHEMAS = {
+    "check": "cluster-hook-check/1",
+    "request": "cluster-hook-request/1",
+    "submission": "cluster-hook-submission/1",
+    "swept": "cluster-hook-swept/1",
+}
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--json`; `what` there is a line of."""
+    parser.add_argument("--json", action="store_true", help=f"print JSON, one line {what}")
+
+
+def print_json(schema: str, **values: object) -> None:
+    """Print one line."""
+    print(json.dumps({"schema": SCHEMAS[schema], **values}), flush=True)

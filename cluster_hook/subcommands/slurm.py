@@ -1,0 +1,149 @@
+"""The subcommands for Slurm's users: slurm-submit and slurm-post."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_hook.checks import check_profile_dir
+from cluster_hook.job import FinishedJob
+from cluster_hook.knownjob import job_from_text
+from cluster_hook.options import (
+    add_analyse_arguments,
+    add_collect_arguments,
+    add_tell_arguments,
+    follow_options,
+    forwarded_tell_arguments,
+    forwarded_work_arguments,
+    tell_options,
+)
+from cluster_hook.slurm.commands import check_submission
+from cluster_hook.slurm.post import find_jobs, follow_one, with_state
+from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
+from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.telling.outcome import outcome_to_line
+from cluster_hook.telling.tell import tell
+from cluster_run.command_line import positive_number
+from cluster_run.errors import ExitCode, InputError, worst
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_slurm_submit(commands: Commands) -> None:
+    """Add `slurm-submit`."""
+    parser = commands.add_parser(
+        "slurm-submit",
+        help="submit a job, and the post-job that collects and analyses when it ended",
+        description="Submits a job as sbatch does, and a post-job that runs when it ended, however it ended. "
+        "Options of cluster-hook come before the script, options of sbatch after it, arguments of the script "
+        "after --.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--profile-dir", metavar="DIR", help="the same as sbatch --comment=profile_dir=DIR")
+    parser.add_argument(
+        "--post-nodes",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="nodes of the post-job, for --scheduler srun",
+    )
+    parser.add_argument(
+        "--post-arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an sbatch option of the post-job; repeatable",
+    )
+    parser.add_argument(
+        "--parsable", action="store_true", help="print the number of the job and nothing else"
+    )
+    add_json(parser, "a submission")
+    add_analyse_arguments(parser)
+    add_collect_arguments(parser)
+    add_tell_arguments(parser)
+    parser.add_argument("script", help="the job's script")
+    parser.add_argument("sbatch", nargs=argparse.REMAINDER, metavar="SBATCH-OPTION … [-- ARGUMENT …]")
+    parser.set_defaults(run=_slurm_submit)
+
+
+def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
+    is_named = arguments.profile_dir is not None
+    comment = [f"--comment=profile_dir={arguments.profile_dir}"] if is_named else []
+    # Read now, so that a mistake in them is an error here and not in the night.
+    follow_options(arguments, has_nodes=True)
+    tell_options(arguments)
+    if is_named:
+        check_profile_dir(arguments.profile_dir)
+    if arguments.post_arg or arguments.post_nodes > 1:
+        check_submission([*arguments.post_arg, f"--nodes={arguments.post_nodes}"])
+    submission = submit_with_post_job(
+        [*comment, *arguments.sbatch, arguments.script, *arguments.script_arguments],
+        SubmitOptions(
+            tuple(arguments.post_arg),
+            forwarded_work_arguments(arguments) + forwarded_tell_arguments(arguments),
+            arguments.post_nodes,
+        ),
+    )
+    if arguments.json:
+        print_json("submission", **asdict(submission))
+    else:
+        print(submission.job if arguments.parsable else f"Submitted batch job {submission.job}")
+    if submission.trouble:
+        print(
+            f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
+            f"  after its end: cluster-hook slurm-post --slurm-job {submission.job}",
+            file=sys.stderr,
+        )
+        return ExitCode.INCOMPLETE
+    print(f"post-job {submission.post_job} collects and analyses when it ended", file=sys.stderr)
+    return ExitCode.DONE
+
+
+def add_slurm_post(commands: Commands) -> None:
+    """Add `slurm-post`."""
+    parser = commands.add_parser(
+        "slurm-post",
+        help="collect and analyse a job that ended; this is what the post-job runs",
+        description="Collects and analyses a job that ended. The job's comment says where its data are: "
+        "profile_dir=DIR[,profile_results=DIR][,profile_via=auto|shared|ssh][,rank_table=FILE].",
+        allow_abbrev=False,
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--slurm-job", metavar="ID", help="the job's number")
+    which.add_argument("--job-file", metavar="FILE", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
+    add_json(parser, "a job: its outcome")
+    add_analyse_arguments(parser)
+    add_collect_arguments(parser)
+    add_tell_arguments(parser)
+    parser.set_defaults(run=_slurm_post)
+
+
+def _read_job(path: Path) -> FinishedJob:
+    """Read a job from a file; `-` is stdin, on which the drain gives it."""
+    try:
+        return job_from_text(sys.stdin.read() if str(path) == "-" else path.read_text())
+    except OSError as error:
+        raise InputError(f"{path}: the job cannot be read: {error.strerror}") from error
+
+
+def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
+    known = job_from_text(arguments.known_job) if arguments.known_job else None
+    options, telling = follow_options(arguments, has_nodes=True), tell_options(arguments)
+    if arguments.job_file is not None:
+        jobs: tuple[FinishedJob, ...] = (with_state(_read_job(arguments.job_file)),)
+    else:
+        jobs = find_jobs(arguments.slurm_job, known)
+    codes = []
+    for job in jobs:
+        outcome = follow_one(job, options)
+        for trouble in tell(outcome, telling):
+            print(f"cluster-hook: {trouble}", file=sys.stderr)
+        line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"
+        print(line, end="", flush=True)
+        codes.append(outcome.code)
+    return worst(*codes)

@@ -1,0 +1,128 @@
+"""The subcommand for Kubernetes: sweep."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
+from cluster_hook.kubernetes.sweep import SweepOptions, Swept, sweep
+from cluster_hook.options import (
+    add_analyse_arguments,
+    add_tell_arguments,
+    follow_options,
+    seconds,
+    tell_options,
+)
+from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.telling.metrics import prune_metrics
+from cluster_hook.telling.outcome import outcome_document
+from cluster_hook.telling.tell import tell
+from cluster_run.command_line import positive_number
+from cluster_run.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+DEFAULT_SELECTOR = "cluster-hook/enabled=true"
+#: One job may take this long: several fit into one sweep.
+_JOB_DEADLINE_S = 240.0
+
+
+def add_sweep(commands: Commands) -> None:
+    """Add `sweep`."""
+    parser = commands.add_parser(
+        "sweep",
+        help="analyse the Kubernetes jobs that ended; this is what the CronJob runs",
+        description="Analyses each training job (batch Job, Volcano job, AscendJob) that carries the label "
+        "and has ended, and annotates it with the verdict. The exit code is the sweep's, not the jobs'.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--profiles", type=Path, required=True, metavar="DIR", help="the volume with the data"
+    )
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="DIR", help="the volume for the results"
+    )
+    parser.add_argument("--namespace", default="", help="default: the pod's own")
+    parser.add_argument(
+        "--selector", default=DEFAULT_SELECTOR, metavar="LABELS", help="which jobs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--attempts",
+        type=positive_number,
+        default=3,
+        metavar="N",
+        help="how often a job is tried (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--settle",
+        type=seconds,
+        default=60.0,
+        metavar="S",
+        help="seconds without a change before data are read (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=seconds,
+        default=480.0,
+        metavar="S",
+        help="begin no job that might not end by then (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--results-url",
+        default="",
+        metavar="URL",
+        help="where people reach the results volume; the job is annotated with its report's address",
+    )
+    parser.add_argument(
+        "--api-server",
+        metavar="URL",
+        help="outside of a pod: what `kubectl proxy` listens on (default: the pod's)",
+    )
+    add_analyse_arguments(parser)
+    add_tell_arguments(parser)
+    add_json(parser, "a job")
+    parser.set_defaults(run=_sweep, deadline=_JOB_DEADLINE_S)
+
+
+def _sweep(arguments: argparse.Namespace) -> ExitCode:
+    telling = tell_options(arguments)
+    namespace = arguments.namespace or namespace_from_pod()
+    if not namespace:
+        raise UsageError("no namespace: this is no pod", "name one with --namespace")
+    if arguments.deadline > arguments.time_limit:
+        raise UsageError("--deadline is longer than --time-limit, so no job would ever be begun")
+    access = ApiAccess(arguments.api_server) if arguments.api_server else access_from_pod(os.environ)
+    options = SweepOptions(
+        namespace=namespace,
+        selector=arguments.selector,
+        profiles=arguments.profiles,
+        results=arguments.results,
+        holder=f"{platform.node()}-{os.getpid()}",
+        follow=replace(follow_options(arguments), shows_report=False),
+        n_attempts=arguments.attempts,
+        settle_s=arguments.settle,
+        time_s=arguments.time_limit,
+        results_url=arguments.results_url,
+    )
+
+    def told(swept: Swept) -> None:
+        if arguments.json:
+            outcome = outcome_document(swept.outcome) if swept.outcome else None
+            print_json("swept", job=swept.job, state=swept.state, text=swept.text, outcome=outcome)
+        else:
+            print(f"{swept.job} {swept.state}: {swept.text}", flush=True)
+        if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
+            for trouble in tell(swept.outcome, telling):
+                print(f"cluster-hook: {trouble}", file=sys.stderr)
+
+    if telling.prometheus_dir is not None:
+        prune_metrics(telling.prometheus_dir)
+    sweep(ApiClient(access), options, told)
+    return ExitCode.DONE

@@ -1,0 +1,152 @@
+"""How following one job ended: a value, a line for its log, and a small file beside the results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from cluster_analysis.sentences.phrase import Language
+from cluster_hook.telling.sentences import say
+from cluster_hook.telling.verdict import FindingLine, Verdict
+from cluster_run.errors import ExitCode, InputError, SchemaError
+from cluster_run.host_names import HostNames
+from cluster_run.layout import REPORT_NAME
+
+SCHEMA = "cluster-hook/1"
+#: The file beside the results that says how the hook fared.
+OUTCOME_NAME = "cluster-hook.json"
+
+#: `analysed` there are findings; `nothing` there was nothing to do, and that is right; `waiting` the job has
+#: not ended; `failed` it could not be done.
+OutcomeState = Literal["analysed", "nothing", "waiting", "failed"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How following one job ended.
+
+    `job_state` is the scheduler's word for how the job itself ended. `reason` says why there is no verdict,
+    or why it may rest on less than all data. `metrics` is the text for Prometheus. `is_permanent`: it failed
+    for a mistake that a further attempt will meet again.
+    """
+
+    job: str
+    job_name: str
+    job_state: str
+    state: OutcomeState
+    code: ExitCode
+    results: Path | None = None
+    verdict: Verdict | None = None
+    reason: str = ""
+    metrics: str = ""
+    is_permanent: bool = False
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line, for programs and administrators."""
+        return self.told("en")
+
+    def told(self, language: Language) -> str:
+        """Return the outcome in one line, for the job's log and for messages."""
+        name = f" {self.job_name}" if self.job_name else ""
+        ended = f" ({self.job_state})" if self.job_state else ""
+        missing = where = ""
+        if self.verdict is None:
+            said = _without_verdict(self, language)
+        else:
+            said = self.verdict.headline(language)
+            missing = say("missing", language, reason=self.reason) if self.reason else ""
+            where = say("where", language, path=self.results / REPORT_NAME) if self.results else ""
+        job = f"{self.job}{name}{ended}"
+        return one_line(say("job", language, job=job, said=said, missing=missing, where=where))
+
+
+def one_line(text: str) -> str:
+    """Return the text without control characters, with which a job's name could forge a line."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+def _without_verdict(outcome: Outcome, language: Language) -> str:
+    if outcome.state == "failed":
+        return say("not_analysed", language, reason=outcome.reason)
+    return outcome.reason
+
+
+def outcome_document(outcome: Outcome) -> Mapping[str, object]:
+    """Return the outcome as a JSON object, for programs."""
+    verdict = outcome.verdict
+    return {
+        "schema": SCHEMA,
+        "job": {"id": outcome.job, "name": outcome.job_name, "state": outcome.job_state},
+        "state": outcome.state,
+        "exit_code": int(outcome.code),
+        "reason": outcome.reason,
+        "line": outcome.line,
+        "results": str(outcome.results) if outcome.results else None,
+        "verdict": asdict(verdict) if verdict else None,
+    }
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """Return the outcome file's text."""
+    return json.dumps(outcome_document(outcome), indent=1) + "\n"
+
+
+def outcome_to_line(outcome: Outcome) -> str:
+    """Return everything of the outcome as one line, for the process that started us."""
+    further = {"metrics": outcome.metrics, "is_permanent": outcome.is_permanent}
+    return json.dumps({**outcome_document(outcome), **further}) + "\n"
+
+
+def outcome_from_text(text: str) -> Outcome:
+    """Return the outcome that `outcome_text` or `outcome_to_line` wrote.
+
+    Raises:
+        InputError: not such a text, or of another schema version.
+    """
+    try:
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise SchemaError(f"an outcome of schema {document['schema']!r}, {SCHEMA!r} wanted")
+        job, verdict = document["job"], document["verdict"]
+        return Outcome(
+            job=str(job["id"]),
+            job_name=str(job["name"]),
+            job_state=str(job["state"]),
+            state=document["state"],
+            code=ExitCode(document["exit_code"]),
+            results=Path(document["results"]) if document["results"] else None,
+            verdict=_verdict(verdict) if verdict else None,
+            reason=str(document["reason"]),
+            metrics=str(document.get("metrics", "")),
+            is_permanent=bool(document.get("is_permanent", False)),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"not an outcome: {text[:80]!r}: {error!r}") from error
+
+
+def without_names(outcome: Outcome, names: HostNames) -> Outcome:
+    """Return the outcome with the hosts' numbers in place of their names, in all its sentences."""
+    verdict = outcome.verdict
+    if verdict is not None:
+        findings = tuple(
+            replace(one, summary=names.hidden(one.summary), summary_zh=names.hidden(one.summary_zh))
+            for one in verdict.findings
+        )
+        problems, problems_zh = (
+            tuple(map(names.hidden, told)) for told in (verdict.problems, verdict.problems_zh)
+        )
+        verdict = replace(verdict, findings=findings, problems=problems, problems_zh=problems_zh)
+    return replace(outcome, reason=names.hidden(outcome.reason), verdict=verdict)
+
+
+def _verdict(document: dict[str, Any]) -> Verdict:
+    findings = tuple(
+        FindingLine(**{**finding, **{name: tuple(finding.get(name, ())) for name in ("places", "places_zh")}})
+        for finding in document["findings"]
+    )
+    told = {name: tuple(document.get(name, ())) for name in ("problems", "problems_zh")}
+    return Verdict(**{**document, **told, "findings": findings})

@@ -1,0 +1,56 @@
+"""What the hook says to people, in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster_analysis.sentences.phrase import Language, Template, fill
+from cluster_run.findings import Place
+
+SENTENCES: Mapping[str, Template] = {
+    "degraded": ("degraded", "性能劣化"),
+    "healthy": ("healthy", "正常"),
+    "unknown": ("unknown", "无法判断"),
+    "rank": ("rank {rank}", "卡 {rank}"),
+    "host": ("host {host}", "主机 {host}"),
+    "device": ("device {device}", "设备 {device}"),
+    "headline": ("{verdict}: {rest}", "{verdict}：{rest}"),
+    "cost": ("{said} ({ms} ms a step{share}).", "{said}（每步 {ms} ms{share}）。"),
+    "share": (", {share} of the step", "，占一步的 {share}"),
+    "more": ("{n} more {n:finding|findings}.", "另有 {n} 项发现。"),
+    "nothing": (
+        "{n} of {expected} ranks analysed, nothing to look at.",
+        "已分析 {expected} 张卡中的 {n} 张，无需处理。",
+    ),
+    "too_little": (
+        "{n} of {expected} ranks analysed, too little to judge.",
+        "已分析 {expected} 张卡中的 {n} 张，不足以判断。",
+    ),
+    "problems": ("{n} {n:problem|problems}: {first}.", "{n} 个问题：{first}。"),
+    "job": ("job {job}: {said}{missing}{where}", "作业 {job}：{said}{missing}{where}"),
+    "missing": (" Not all was collected: {reason}", "采集不完整：{reason}"),
+    "where": (" See {path}", " 见 {path}"),
+    "not_analysed": ("not analysed: {reason}", "未分析：{reason}"),
+}
+
+
+def say(key: str, language: Language, **values: object) -> str:
+    """Return a sentence.
+
+    Raises:
+        KeyError: there is none, or a value is missing.
+    """
+    return fill(SENTENCES[key], values).of(language)
+
+
+def verdict_name(verdict: str, language: Language) -> str:
+    """Return what a verdict is called; one that is not known keeps its own name."""
+    return say(verdict, language) if verdict in ("degraded", "healthy", "unknown") else verdict
+
+
+def place_text(place: Place, language: Language) -> str:
+    """Return where a rank is, as every report tells it: `卡 13 = 主机 2 / 设备 5`."""
+    parts = [say("host", language, host=place.host)] if place.host is not None else []
+    parts += [say("device", language, device=place.device)] if place.device is not None else []
+    rank = say("rank", language, rank=place.rank)
+    return f"{rank} = {' / '.join(parts)}" if parts else rank

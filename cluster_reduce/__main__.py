@@ -1,0 +1,103 @@
+"""Reads what is wanted from standard input, and writes the answer: one line, then an archive.
+
+The line is `columns 1`, or `unfit` and why this host does no such work. Standard input stays open as long as
+somebody waits for the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, BinaryIO
+
+from cluster_reduce.archive import Archive
+from cluster_reduce.form import READY, SUFFIX, UNFIT
+from cluster_reduce.guest import holders, n_workers
+from cluster_reduce.reduction import LEAST_BYTES, reducer_of
+from cluster_reduce.workers import GoneError, Workers
+
+_WAIT_S = 3600.0
+
+
+def main() -> int:
+    """Answer one request; return the exit code."""
+    settings = json.loads(_line())
+    names = [name for name in _exactly(settings["names_bytes"]).split(b"\0") if name]
+    output = os.fdopen(1, "wb", 1 << 16)
+    unfit = _why_not(settings)
+    if unfit:
+        output.write(UNFIT + unfit.encode() + b"\n")
+        output.flush()
+        return 3
+    output.write(READY)
+    output.flush()
+    try:
+        _answer(names, settings, output)
+    except (GoneError, BrokenPipeError):
+        # Nobody is there to be told.
+        os._exit(1)
+    output.flush()
+    return 0
+
+
+def _why_not(settings: dict[str, Any]) -> str:
+    if os.geteuid() == 0 and not settings["as_root"]:
+        return "the login is root: --columns-as-root allows it"
+    if not settings["while_running"]:
+        for process, device in holders(settings["devices"]):
+            return f"process {process} uses {device}: --while-running allows it"
+    return ""
+
+
+def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> None:
+    end_s = time.monotonic() + settings["deadline_s"]
+    wanted = [name for name in names if reducer_of(name) is not None and _size(name) >= LEAST_BYTES]
+    as_they_are = sorted(set(names) - set(wanted), reverse=True)
+    archive = Archive(output)
+    workers = Workers(wanted, n_workers(), settings["memory_bytes"], end_s)
+    try:
+        while as_they_are or not workers.are_done:
+            done = workers.take(0.0 if as_they_are else _WAIT_S)
+            if done is None:
+                if as_they_are:
+                    archive.add_file(as_they_are.pop())
+            elif done[1] is None:
+                archive.add_file(done[0])
+            else:
+                archive.add_content(done[0] + SUFFIX.encode(), done[1])
+    finally:
+        workers.close()
+    archive.close()
+
+
+def _size(name: bytes) -> int:
+    try:
+        return os.stat(name).st_size
+    except OSError:
+        return 0
+
+
+def _line() -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 1)
+        if not piece:
+            sys.exit(1)
+        line += piece
+    return line
+
+
+def _exactly(n_bytes: int) -> bytes:
+    content = b""
+    while len(content) < n_bytes:
+        piece = os.read(0, n_bytes - len(content))
+        if not piece:
+            sys.exit(1)
+        content += piece
+    return content
+
+
+if __name__ == "__main__":
+    sys.exit(main())

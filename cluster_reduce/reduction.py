@@ -1,0 +1,71 @@
+"""Which files are reduced, and by what."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+from cluster_reduce.communication import reduce_communication
+from cluster_reduce.form import UnfitError
+from cluster_reduce.matrix import reduce_matrix
+
+#: What is smaller travels as it is: there is nothing to gain.
+LEAST_BYTES = 4096
+_OUTPUT = b"ASCEND_PROFILER_OUTPUT"
+#: A reduced file that is hardly smaller is not worth it.
+_GAIN = 0.9
+
+
+def _communication(path: bytes) -> bytes:
+    return reduce_communication(_content(path))
+
+
+def _matrix(path: bytes) -> bytes:
+    return reduce_matrix(_content(path))
+
+
+def _database(path: bytes) -> bytes:
+    try:
+        # Some Pythons are built without sqlite3.
+        from cluster_reduce.database import reduce_database  # noqa: PLC0415
+    except ImportError:
+        raise UnfitError("no sqlite3 in this Python") from None
+    return reduce_database(os.path.abspath(path), os.stat(path).st_size)
+
+
+_REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
+    (re.compile(rb"communication\.json"), _communication),
+    (re.compile(rb"communication_matrix\.json"), _matrix),
+    (re.compile(rb"(analysis|communication_analyzer)\.db"), _database),
+    (re.compile(rb"ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?\.db"), _database),
+]
+
+
+def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
+    """Return what reduces a file with this path, None for one that travels as it is."""
+    directory, _, name = path.rpartition(b"/")
+    if directory.rpartition(b"/")[2] != _OUTPUT:
+        return None
+    return next((reduce for pattern, reduce in _REDUCERS if pattern.fullmatch(name)), None)
+
+
+def reduced(path: bytes) -> bytes:
+    """Return the columns of a file.
+
+    Raises:
+        UnfitError: this file has to travel as it is.
+        OSError: it cannot be read.
+    """
+    reduce, size_bytes = reducer_of(path), os.stat(path).st_size
+    if reduce is None or size_bytes < LEAST_BYTES:
+        raise UnfitError("too small")
+    content = reduce(path)
+    if len(content) > _GAIN * size_bytes:
+        raise UnfitError("not smaller")
+    return content
+
+
+def _content(path: bytes) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read()

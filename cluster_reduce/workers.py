@@ -1,0 +1,118 @@
+"""One process for each file that is reduced, some at a time: what one of them meets costs its file only."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from cluster_reduce.form import UnfitError
+from cluster_reduce.guest import limit_memory
+from cluster_reduce.reduction import reduced
+
+_PIECE_BYTES = 1 << 16
+_UNFIT, _NO_MEMORY, _UNFORESEEN = 3, 4, 5
+_STDIN, _STDOUT = 0, 1
+
+
+class GoneError(Exception):
+    """Whoever asked is not there any more."""
+
+
+class Workers:
+    """Reduces files; `close` ends what still runs."""
+
+    def __init__(self, names: list[bytes], n_at_a_time: int, memory_bytes: int, end_s: float) -> None:
+        self._waiting = list(reversed(names))
+        self._n_at_a_time = n_at_a_time
+        self._memory_bytes = memory_bytes
+        self._end_s = end_s
+        # By the pipe: process, file, what came so far.
+        self._running: dict[int, tuple[int, bytes, list[bytes]]] = {}
+        self._done: list[tuple[bytes, bytes | None]] = []
+
+    def take(self, wait_s: float) -> tuple[bytes, bytes | None] | None:
+        """Return a file that is done and its columns, None where it has none; nothing after `wait_s` seconds.
+
+        Raises:
+            GoneError: the connection has ended.
+        """
+        while not self._done and (self._waiting or self._running):
+            self._start()
+            if time.monotonic() >= self._end_s:
+                self._give_up()
+            elif not self._listen(wait_s):
+                return None
+        return self._done.pop() if self._done else None
+
+    @property
+    def are_done(self) -> bool:
+        """Whether nothing more will come."""
+        return not (self._done or self._waiting or self._running)
+
+    def close(self) -> None:
+        """End all processes."""
+        for pipe, (process, _, _) in self._running.items():
+            os.kill(process, signal.SIGKILL)
+            os.close(pipe)
+            os.waitpid(process, 0)
+        self._running.clear()
+
+    def _give_up(self) -> None:
+        """The time is over: the rest travels as it is."""
+        self._done += [(name, None) for _, name, _ in self._running.values()]
+        self._done += [(name, None) for name in self._waiting]
+        self._waiting.clear()
+        self.close()
+
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < self._n_at_a_time:
+            name = self._waiting.pop()
+            here, there = os.pipe()
+            process = os.fork()
+            if process == 0:
+                # Who dies must leave no pipe open at somebody else's.
+                for pipe in (_STDIN, _STDOUT, here, *self._running):
+                    os.close(pipe)
+                self._work(name, there)
+            os.close(there)
+            self._running[here] = (process, name, [])
+
+    def _work(self, name: bytes, pipe: int) -> None:
+        """Do a worker's work, and end it: nothing of its maker may run here."""
+        status = _UNFORESEEN
+        try:
+            signal.alarm(max(1, int(self._end_s - time.monotonic()) + 1))
+            limit_memory(self._memory_bytes)
+            content = memoryview(reduced(name))
+            while content:
+                content = content[os.write(pipe, content) :]
+            status = 0
+        except UnfitError:
+            status = _UNFIT
+        except MemoryError:
+            status = _NO_MEMORY
+        finally:
+            os._exit(status)
+
+    def _listen(self, wait_s: float) -> bool:
+        """Take what workers write; return whether anything came."""
+        ready, _, _ = select.select(
+            [_STDIN, *self._running], [], [], min(wait_s, self._end_s - time.monotonic())
+        )
+        if _STDIN in ready and not os.read(_STDIN, _PIECE_BYTES):
+            raise GoneError
+        for pipe in ready:
+            if pipe == _STDIN:
+                continue
+            process, name, pieces = self._running[pipe]
+            piece = os.read(pipe, _PIECE_BYTES)
+            if piece:
+                pieces.append(piece)
+                continue
+            del self._running[pipe]
+            os.close(pipe)
+            status = os.waitpid(process, 0)[1]
+            self._done.append((name, b"".join(pieces) if status == 0 else None))
+        return bool(ready)

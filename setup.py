@@ -1,0 +1,35 @@
+"""The compiled reader of communication files: built where there is a compiler, and left out where not.
+
+`CLUSTER_PROFILER_PURE=1` leaves it out, for a wheel that every machine takes. All else is in pyproject.toml.
+"""
+
+import os
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+COMPILED = Path("cluster_analysis/sources/compiled")
+#: One binary for every CPython from this on.
+LIMITED_API = "0x030A0000"
+
+
+def extensions() -> list[Extension]:
+    """Return what is to be compiled."""
+    if os.environ.get("CLUSTER_PROFILER_PURE"):
+        return []
+    names = ("module", "communication", "matrix", "steps", "columns", "json")
+    return [
+        Extension(
+            "cluster_analysis.sources.compiled._columns",
+            [str(COMPILED / f"{name}.c") for name in names],
+            depends=[str(path) for path in sorted(COMPILED.glob("*.h"))],
+            define_macros=[("Py_LIMITED_API", LIMITED_API)],
+            extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden"],
+            py_limited_api=True,
+            # Without a compiler the same files are read in Python, more slowly.
+            optional=True,
+        )
+    ]
+
+
+setup(ext_modules=extensions(), options={"bdist_wheel": {"py_limited_api": "cp310"}} if extensions() else {})

@@ -1,0 +1,151 @@
+"""Counters as evidence: a low clock explains a slow device, retries confirm lost packets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.api import Run, analyse
+from cluster_analysis.judge.reasons.clock import with_clocks
+from cluster_analysis.judge.reasons.retries import with_retries
+from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import build_view
+from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.findings import summary
+from cluster_analysis.tables.schema import COUNTERS
+from cluster_run.findings import Evidence, Finding, Link
+from cluster_run.ids import Rank
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
+from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
+
+N_RANKS = 8
+SLOW = 2
+WHERE = on_hosts(N_RANKS, 2)
+VIEW = build_view(evidence_of_computing(peers_agree(N_RANKS, 3), WHERE), WHERE)
+
+
+def suspect(kind: str, *, ranks: tuple[int, ...] = (SLOW,), slower: float = 1.25, **more: object) -> Suspect:
+    plain = Suspect(
+        key=f"{kind}-{ranks[0]}",
+        kind=kind,  # type: ignore[arg-type]
+        ranks=tuple(map(Rank, ranks)),
+        hosts=(),
+        cause="compute",
+        pattern="persistent",
+        step_positions=(0, 1, 2),
+        evidence=(Evidence("computing_us", slower * 1e5, 1e5, 100.0, N_RANKS - 1),),
+    )
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def counters(metric: str, values: dict[int, float], label: str = "") -> pa.Table:
+    rows = [
+        {"rank": rank, "metric": metric, "label": label, "value": value} for rank, value in values.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=COUNTERS)
+
+
+def clocks(values: dict[int, float]) -> pa.Table:
+    """Mean clocks: 1800 MHz but for some ranks."""
+    return counters("aicore_frequency_mhz", {**dict.fromkeys(range(N_RANKS), 1800.0), **values}, "mean")
+
+
+def retries(values: dict[int, float]) -> pa.Table:
+    return counters("retry_operators_count", {**dict.fromkeys(range(N_RANKS), 0.0), **values})
+
+
+def kinds(one: Suspect) -> list[str]:
+    return [fact.kind for fact in one.facts]
+
+
+def test_a_clock_below_the_peers_is_evidence_for_a_slow_device() -> None:
+    (one,) = with_clocks(clocks({SLOW: 1440.0}), VIEW, [suspect("slow_rank")])
+    assert one.evidence[1:] == (Evidence("aicore_frequency_mhz", 1440.0, 1800.0, 0.0, N_RANKS - 1),)
+    assert kinds(one) == ["clock_below_peers"]
+
+
+def test_a_clock_that_explains_less_than_half_of_the_slowness_is_no_reason() -> None:
+    assert with_clocks(clocks({SLOW: 1700.0}), VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
+
+
+def test_a_clock_within_the_scatter_of_its_peers_is_no_reason() -> None:
+    uneven = {rank: 1500.0 + 100.0 * rank for rank in range(N_RANKS) if rank != SLOW}
+    plain = suspect("slow_rank", slower=1.1)
+    assert with_clocks(clocks({**uneven, SLOW: 1600.0}), VIEW, [plain]) == [plain]
+
+
+def test_clocks_of_a_host_are_compared_with_those_of_other_hosts() -> None:
+    of_host = suspect("slow_host", ranks=(0, 1))
+    (one,) = with_clocks(clocks({0: 1400.0, 1: 1480.0}), VIEW, [of_host])
+    assert one.evidence[1:] == (Evidence("aicore_frequency_mhz", 1440.0, 1800.0, 0.0, N_RANKS - 2),)
+
+
+def test_clocks_of_fewer_than_three_peers_say_nothing() -> None:
+    few = counters("aicore_frequency_mhz", {0: 1800.0, 1: 1800.0, SLOW: 1440.0}, "mean")
+    assert with_clocks(few, VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
+
+
+@pytest.mark.parametrize("cause", ["dispatch", "input"])
+def test_a_low_clock_explains_no_late_host(cause: str) -> None:
+    late = suspect("slow_rank", cause=cause)
+    assert with_clocks(clocks({SLOW: 1440.0}), VIEW, [late]) == [late]
+
+
+LINK = (Link(Rank(SLOW), Rank(6), "RDMA"),)
+
+
+@pytest.mark.parametrize("kind", ["retransmission", "slow_link", "slow_nic"])
+def test_retries_above_the_peers_confirm_lost_packets(kind: str) -> None:
+    (one,) = with_retries(retries({SLOW: 4.0}), [suspect(kind, ranks=(SLOW, 6), links=LINK)])
+    assert one.evidence[1:] == (Evidence("retry_operators_count", 4.0, 0.0, 0.0, N_RANKS - 2),)
+    assert kinds(one) == ["sent_again"]
+
+
+def test_retries_that_all_ranks_have_confirm_nothing() -> None:
+    plain = suspect("retransmission", ranks=(SLOW, 6), links=LINK)
+    everywhere = retries(dict.fromkeys(range(N_RANKS), 4.0))
+    assert with_retries(everywhere, [plain]) == [plain]
+    assert with_retries(retries({}), [plain]) == [plain]
+
+
+def test_a_link_inside_a_host_loses_no_packets() -> None:
+    plain = suspect("slow_link", ranks=(2, 3), links=(Link(Rank(2), Rank(3), "HCCS"),))
+    assert with_retries(retries({2: 4.0}), [plain]) == [plain]
+
+
+def found_in(folder: Path, scenario: str) -> tuple[Run, Finding]:
+    """Analyse a simulated job of databases, which hold both counters; return its first finding."""
+    spec = JobSpec(tp=2, pp=1, dp=4, steps=4, microbatches=2, ranks_per_host=2)
+    write_run(simulate(spec, [parse_scenario(scenario)], seed=5), folder, form="db")
+    run = analyse(folder, scheduler="threads")
+    return run, run.document.findings[0]
+
+
+def test_a_database_capture_of_a_throttled_device_says_that_its_clock_is_low(tmp_path: Path) -> None:
+    _, finding = found_in(tmp_path, "slow_rank:1.3@3")
+    assert (finding.kind, finding.ranks) == ("slow_rank", (3,))
+    row = next(one for one in finding.evidence if one.metric == "aicore_frequency_mhz")
+    assert row.value < 0.85 * row.peers_median
+    assert "MHz" in summary(finding).en
+    assert "MHz" in summary(finding).zh
+    assert next_check(finding).en.startswith("Look why the clock of rank 3 (host 2) is low")
+    assert "频率低的原因" in next_check(finding).zh
+
+
+def test_a_device_that_is_slow_at_the_clock_of_its_peers_is_not_blamed_on_its_clock(tmp_path: Path) -> None:
+    _, finding = found_in(tmp_path, "slow_rank:1.4@3,op=vector")
+    assert (finding.kind, finding.ranks) == ("slow_rank", (3,))
+    assert all(one.metric != "aicore_frequency_mhz" for one in finding.evidence)
+
+
+def test_a_database_capture_of_a_retransmission_is_confirmed_by_its_retries(tmp_path: Path) -> None:
+    _, finding = found_in(tmp_path, "retransmission:4000@1-3")
+    assert finding.kind == "retransmission"
+    row = next(one for one in finding.evidence if one.metric == "retry_operators_count")
+    assert row.value >= 1 > row.peers_median
+    assert "The profiler confirms it" in summary(finding).en
+    assert "证实" in summary(finding).zh
+    assert "RoCE" in next_check(finding).en

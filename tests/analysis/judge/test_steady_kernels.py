@@ -1,0 +1,115 @@
+"""Kernels that know no samples tell devices from samples: from totals and statistics written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.stats import shortest_half_sigma
+from cluster_analysis.tables.schema import OPERATORS
+from cluster_run.findings import Finding
+from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
+
+N_RANKS, N_STEPS = 32, 5
+WHERE = on_hosts(N_RANKS, 8)
+CHANCE = np.random.default_rng(5)
+#: What a rank's samples of each step lengthen its computing by.
+SAMPLES = np.exp(CHANCE.normal(0.0, 0.15, (N_RANKS, N_STEPS)))
+DEVICES = np.exp(CHANCE.normal(0.0, 0.004, N_RANKS))
+#: What the samples lengthen, and what they do not, as shares of computing.
+KERNELS = {"MatMulV3": 0.7, "FlashAttentionScore": 0.27, "ApplyAdamWV2": 0.03}
+
+
+def alarms(
+    slower: FloatArray, *, optimizer: FloatArray | None = None, with_kernels: bool = True
+) -> list[Finding]:
+    """Judge ranks (R,) so many times slower in all they compute, and in their optimizer alone."""
+    of_optimizer = np.ones(N_RANKS) if optimizer is None else optimizer
+    device = (slower * DEVICES)[:, None]
+    spent = {
+        name: 0.6 * STEP_US * share * device * (of_optimizer[:, None] if name == "ApplyAdamWV2" else SAMPLES)
+        for name, share in KERNELS.items()
+    }
+    evidence = evidence_of_computing(
+        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), WHERE
+    )
+    rows = [
+        {
+            "rank": rank,
+            "op_type": name,
+            "core_type": "AI_CORE",
+            "n_calls": 100 * N_STEPS,
+            "total_us": float(total),
+        }
+        for name, us in spent.items()
+        for rank, total in enumerate(np.broadcast_to(us, SAMPLES.shape).sum(axis=1))
+    ]
+    if with_kernels:
+        evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    return [one for one in detect(evidence, WHERE).findings if one.is_alarm]
+
+
+def slow(ranks: range, factor: float) -> FloatArray:
+    return np.where(np.isin(np.arange(N_RANKS), ranks), factor, 1.0)
+
+
+def test_a_device_behind_unequal_samples_is_known_by_kernels_that_know_no_samples() -> None:
+    device = slow(range(22, 23), 1.3)
+    assert not alarms(device, with_kernels=False)
+    (alarm,) = alarms(device)
+    assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
+    row = alarm.evidence[0]
+    assert row.value / row.peers_median == pytest.approx(1.3, abs=0.02)
+
+
+def test_two_slow_hosts_of_four_are_both_known_behind_unequal_samples() -> None:
+    found = alarms(slow(range(8), 1.15) * slow(range(16, 24), 1.12))
+    assert {(one.kind, one.hosts) for one in found} == {("slow_host", ("1",)), ("slow_host", ("3",))}
+
+
+def test_unequal_samples_alone_are_nobody_s_fault() -> None:
+    assert not alarms(np.ones(N_RANKS))
+
+
+def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
+    assert not alarms(np.ones(N_RANKS), optimizer=slow(range(4, 5), 1.6))
+
+
+def of_stages(slower: dict[str, float]) -> list[Finding]:
+    """Four stages, each on a host of its own; on the second one kernels of some types take so much longer."""
+    where = replace(WHERE, stages={rank: int(rank) // 8 for rank in WHERE.ranks})
+    here = slow(range(8, 16), 1.0 + 1e-9) > 1.0
+    rows = [
+        {
+            "rank": rank, "op_type": name, "core_type": "AI_CORE", "n_calls": 100,
+            "total_us": share * STEP_US * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] else 1.0),
+        }
+        for name, share in KERNELS.items()
+        for rank in range(N_RANKS)
+    ]  # fmt: skip
+    spent = np.zeros(N_RANKS)
+    for row in rows:
+        spent[int(row["rank"])] += 0.5 * float(row["total_us"])
+    evidence = evidence_of_computing(np.repeat(spent[:, None], N_STEPS, axis=1), where)
+    evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    return [one for one in detect(evidence, where).findings if one.kind == "stage_imbalance" and one.hosts]
+
+
+def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work() -> None:
+    (finding,) = of_stages(dict.fromkeys(KERNELS, 1.07))
+    assert (finding.id, finding.hosts, finding.is_alarm) == ("stage_imbalance-host-2", ("2",), False)
+    assert finding.facts[0]["slower_share"] == pytest.approx(0.07, abs=0.01)
+
+
+def test_a_stage_with_longer_products_but_the_same_optimizer_is_no_slow_host() -> None:
+    assert not of_stages({"MatMulV3": 1.3, "FlashAttentionScore": 1.3})
+
+
+def test_nearly_half_of_the_values_may_lie_elsewhere_and_the_shortest_half_still_scatters_little() -> None:
+    values = np.r_[np.linspace(-0.01, 0.01, 17), np.linspace(0.4, 0.6, 15)][:, None]
+    assert float(shortest_half_sigma(values)[0]) < 0.02

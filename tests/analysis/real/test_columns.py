@@ -1,0 +1,38 @@
+"""Real captures, reduced as their hosts would reduce them, give the same tables and problems."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.sources.rank import read_rank
+from tests.analysis.real.captures import DATA, needs_captures
+from tests.analysis.sources.twins import as_columns, assert_same
+
+pytestmark = needs_captures
+#: How many files of each have columns.
+CAPTURES = {
+    "gpt3-16ranks-pt": 4,
+    "qwen3-4ranks-pt": 12,
+    "resnet-2of8-pt-text": 4,
+    "resnet-2of8-pt-db": 4,
+    "bytedance-ST/mixed": 16,
+}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_columns_of_a_real_capture_give_the_same(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(DATA / name, run)
+    raw = discover(run)
+    before = {source.rank: read_rank(source) for source in raw.sources}
+    files = [path for path in run.rglob("*") if path.suffix == ".db" or path.stem.startswith("communication")]
+    n_columns = sum(as_columns(path) for path in files if path.parent.name == "ASCEND_PROFILER_OUTPUT")
+    assert n_columns == CAPTURES[name]
+    reduced = discover(run)
+    assert (reduced.problems, reduced.notes) == (raw.problems, raw.notes)
+    for source in reduced.sources:
+        assert_same(before[source.rank], read_rank(source))

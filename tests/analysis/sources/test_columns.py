@@ -1,0 +1,300 @@
+"""Columns that a host makes of a file give the tables and problems of the file itself, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.sources.rank import read_rank
+from cluster_reduce.communication import reduce_communication
+from cluster_reduce.form import SUFFIX
+from tests.analysis.runs import write_small_run
+from tests.analysis.sources.builders import (
+    GROUP,
+    LINKS,
+    OPS,
+    OUTPUT,
+    STEP_ROW,
+    communication_json,
+    matrix_json,
+    source_of,
+    write_analysis_db,
+    write_info,
+)
+from tests.analysis.sources.hand_made_databases import profiler_db
+from tests.analysis.sources.twins import as_columns, assert_same, assert_twins
+
+FUZZ = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+OPERATORS = communication_json({"step50": OPS, "step51": OPS})
+MATRIX = matrix_json({"step50": LINKS, "step51": LINKS})
+NAMES = {"communication": "communication.json", "matrix": "communication_matrix.json"}
+
+
+def is_same_as_columns(root: Path, role: str, content: bytes, **selection: Any) -> bool:
+    """Whether a host makes columns of this content; they must give what the file gives."""
+    path = root / NAMES[role]
+    path.with_name(path.name + SUFFIX).unlink(missing_ok=True)
+    path.write_bytes(content)
+    return assert_twins(source_of(root, 0, "ascend_pt/text", **{role: path}), role, **selection)
+
+
+@pytest.mark.parametrize(("role", "document"), [("communication", OPERATORS), ("matrix", MATRIX)])
+def test_columns_give_the_tables_of_the_file(tmp_path: Path, role: str, document: object) -> None:
+    assert is_same_as_columns(tmp_path, role, json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(("role", "document"), [("communication", OPERATORS), ("matrix", MATRIX)])
+def test_columns_give_the_steps_that_are_asked_for(tmp_path: Path, role: str, document: object) -> None:
+    content = json.dumps(document).encode()
+    assert is_same_as_columns(tmp_path, role, content, steps=frozenset({51}))
+    assert is_same_as_columns(tmp_path, role, content, steps=frozenset({7}))
+
+
+TIMES = "Communication Time Info"
+BANDWIDTH = "Communication Bandwidth Info"
+KEY = OPS[0].name
+Change = Callable[[dict[str, Any]], None]
+
+
+def times(**changes: object) -> Change:
+    return lambda operator: operator[TIMES].update(changes)
+
+
+def without(*path: str) -> Change:
+    def change(operator: dict[str, Any]) -> None:
+        for key in path[:-1]:
+            operator = operator[key]
+        del operator[path[-1]]
+
+    return change
+
+
+def hccs(**changes: object) -> Change:
+    return lambda operator: operator[BANDWIDTH]["HCCS"].update(changes)
+
+
+ODD: dict[str, tuple[Change, bool]] = {
+    "no times": (without(TIMES), True),
+    "times are null": (lambda operator: operator.update({TIMES: None}), True),
+    "no bandwidth": (without(BANDWIDTH), True),
+    "bandwidth is null": (lambda operator: operator.update({BANDWIDTH: None}), False),
+    "no HCCS": (without(BANDWIDTH, "HCCS"), True),
+    "HCCS is null": (lambda operator: operator[BANDWIDTH].update(HCCS=None), False),
+    "no start": (without(TIMES, "Start Timestamp(us)"), True),
+    "the start is a text": (times(**{"Start Timestamp(us)": "17"}), False),
+    "the start is null": (times(**{"Start Timestamp(us)": None}), False),
+    "a start of five decimals": (times(**{"Start Timestamp(us)": 17.12345}), False),
+    "a start of 18 digits": (times(**{"Start Timestamp(us)": 123456789012345678}), False),
+    "no elapsed time": (without(TIMES, "Elapse Time(ms)"), True),
+    "elapsed is null": (times(**{"Elapse Time(ms)": None}), True),
+    "elapsed is a text": (times(**{"Elapse Time(ms)": "1.0"}), False),
+    "elapsed below 0": (times(**{"Elapse Time(ms)": -1.0}), False),
+    "elapsed is minus 0": (times(**{"Elapse Time(ms)": -0.0}), False),
+    "elapsed is huge": (times(**{"Elapse Time(ms)": 1e300}), True),
+    "elapsed is tiny": (times(**{"Elapse Time(ms)": 1e-300}), True),
+    "elapsed is true": (times(**{"Elapse Time(ms)": True}), False),
+    "elapsed is NaN": (times(**{"Elapse Time(ms)": float("nan")}), False),
+    "elapsed has 30 digits": (times(**{"Elapse Time(ms)": 10**29}), False),
+    "idle as the documentation spells it": (times(**{"Idel Time(ms)": 3.5, "Idle Time(ms)": None}), True),
+    "no size": (hccs(**{"Transit Size(MB)": None}), True),
+    "a size below 0": (hccs(**{"Transit Size(MB)": -1}), False),
+    "packets are null": (hccs(**{"Size Distribution": None}), False),
+    "packets of three": (hccs(**{"Size Distribution": {"1": [1, 2, 3]}}), False),
+    "packets of null": (hccs(**{"Size Distribution": {"1": [1, None]}}), False),
+    "packets of no number": (hccs(**{"Size Distribution": {"x\u0000": [1, 2]}}), False),
+    "packets of a word": (hccs(**{"Size Distribution": {"many": [1, 2]}}), True),
+    "packets where nothing is carried": (
+        hccs(**{"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Size Distribution": {"01.50": [0, 0]}}),
+        True,
+    ),
+    "more than we know": (lambda operator: operator.update({"New": {"a": [None, {}]}}), True),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_operator_gives_the_same_as_columns_or_travels_as_it_is(tmp_path: Path, name: str) -> None:
+    change, has_columns = ODD[name]
+    document = json.loads(json.dumps(OPERATORS))
+    change(document["step50"]["collective"][KEY])
+    content = json.dumps(document).encode()
+    assert is_same_as_columns(tmp_path, "communication", content) == has_columns
+
+
+def test_odd_names_give_the_same_as_columns(tmp_path: Path) -> None:
+    for key in (
+        "",
+        "@",
+        "a@b@c",
+        "héllo_07_0__1_2@x",
+        "\u4e2d__1_22_333@9",
+        "1" * 30,
+        "_".join("12345678901"),
+    ):
+        document = json.loads(json.dumps(OPERATORS))
+        document["step50"]["collective"][key] = document["step50"]["collective"][KEY]
+        assert is_same_as_columns(tmp_path, "communication", json.dumps(document).encode()), key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text[:-200] + bytes(200),
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.decode().encode("utf-16"),
+        lambda text: text.replace(b"hcom_send", b"hcom_\xffsend", 1),
+        lambda text: text.replace(b"hcom_send", b"hcom_\\ud800send", 1),
+        lambda text: text.replace(b'"step50"', b'"stepfifty"'),
+        lambda text: text.replace(b'"step50"', b'"step51"'),
+        lambda text: text.replace(b'"p2p"', b'"P2P"'),
+        lambda text: text.replace(b'"p2p"', b'"third"', 1),
+        lambda text: text.replace(b'"p2p"', b'"collective"', 1),
+        lambda text: text + b"}",
+        lambda text: b"[" + text + b"]",
+        lambda text: b"{}",
+        lambda text: json.dumps(json.loads(text)["step50"]).encode(),
+        lambda text: json.dumps(json.loads(text)["step50"]["collective"]).encode(),
+        lambda text: json.dumps({"step": json.loads(text)["step50"]}).encode(),
+    ],
+)
+@pytest.mark.parametrize(("role", "document"), [("communication", OPERATORS), ("matrix", MATRIX)])
+def test_a_damaged_file_gives_the_same_as_columns_or_travels_as_it_is(
+    tmp_path: Path, role: str, document: object, change: Callable[[bytes], bytes]
+) -> None:
+    is_same_as_columns(tmp_path, role, change(json.dumps(document).encode()))
+
+
+@FUZZ
+@given(data=st.data(), role=st.sampled_from(sorted(NAMES)))
+def test_a_file_with_other_bytes_gives_the_same_as_columns(
+    tmp_path: Path, data: st.DataObject, role: str
+) -> None:
+    content = bytearray(json.dumps(OPERATORS if role == "communication" else MATRIX).encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.sampled_from(b'0123456789.-e,:"{}[]nul p\x00\xff'))
+    is_same_as_columns(tmp_path, role, bytes(content))
+
+
+def made_database(directory: Path) -> Path:
+    path = directory / "ascend_pytorch_profiler_0.db"
+    path.unlink(missing_ok=True)
+    path.with_name(path.name + SUFFIX).unlink(missing_ok=True)
+    profiler_db(path)
+    return path
+
+
+def test_a_database_gives_the_same_as_columns(tmp_path: Path) -> None:
+    source = source_of(tmp_path, 0, "ascend_pt/db", profiler_db=made_database(tmp_path))
+    assert assert_twins(source, "profiler_db")
+    path = tmp_path / "analysis.db"
+    write_analysis_db(path, {"step50": OPS}, {"step50": LINKS}, {"step50": STEP_ROW})
+    assert assert_twins(source_of(tmp_path, 0, "ascend_pt/db", analysis_db=path), "analysis_db")
+
+
+@FUZZ
+@given(data=st.data())
+def test_a_damaged_database_gives_the_same_as_columns(tmp_path: Path, data: st.DataObject) -> None:
+    path = made_database(tmp_path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2]))])
+    assert_twins(source_of(tmp_path, 0, "ascend_pt/db", profiler_db=path), "profiler_db")
+
+
+def test_cells_of_any_type_give_the_same_as_columns(tmp_path: Path) -> None:
+    path = made_database(tmp_path)
+    with sqlite3.connect(path) as base:
+        base.execute("INSERT INTO TASK VALUES ('late', 3.5, 9, NULL), (X'00ff', NULL, 1e300, -1)")
+        base.execute("INSERT INTO STRING_IDS VALUES (99, X'ff00'), (98, NULL), (97, '12'), (96, 12)")
+        base.execute("CREATE INDEX by_value ON STRING_IDS (value)")
+        base.execute("CREATE TABLE SOMETHING_ELSE (a, b)")
+    base.close()
+    assert assert_twins(source_of(tmp_path, 0, "ascend_pt/db", profiler_db=path), "profiler_db")
+
+
+@FUZZ
+@given(data=st.data())
+def test_damaged_columns_cost_their_file_and_no_more(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / (NAMES["communication"] + SUFFIX)
+    content = bytearray(reduce_communication(json.dumps(OPERATORS).encode()))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2]))])
+    source = source_of(tmp_path, 0, "ascend_pt/text", communication=tmp_path / NAMES["communication"])
+    tables = read_rank(source)
+    assert tables.collectives.num_rows in (0, 2 * len(OPS))
+    if not tables.collectives.num_rows:
+        assert "communication.json" in {problem.file for problem in tables.problems}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n": 10**12},
+        {"n": -1},
+        {"n": 199_999_999},
+        {"n_bytes": 10**12},
+        {"n_planes": 9},
+        {"name": "other"},
+        {"form": "strange"},
+        {"n_decimals": 400},
+        {"base": ["elapse"]},
+        {"base": ["nothing"]},
+        {"base": ["transit"], "at": "n_operators"},
+    ],
+)
+def test_columns_that_lie_about_themselves_cost_their_file(tmp_path: Path, change: dict[str, Any]) -> None:
+    plain = [replace(op, elapse=6.1, idle=0.225) for op in OPS]
+    content = reduce_communication(json.dumps(communication_json({"step50": plain})).encode())
+    schema, length, rest = content.split(b"\n", 2)
+    head = json.loads(zlib.decompress(rest[: int(length)]))
+    (column,) = (one for one in head["columns"] if one["name"] == "elapse")
+    column.update(change)
+    packed = zlib.compress(json.dumps(head).encode())
+    path = tmp_path / (NAMES["communication"] + SUFFIX)
+    path.write_bytes(b"%b\n%d\n%b%b" % (schema, len(packed), packed, rest[int(length) :]))
+    source = source_of(tmp_path, 0, "ascend_pt/text", communication=tmp_path / NAMES["communication"])
+    assert "communication.json" in {problem.file for problem in read_rank(source).problems}
+
+
+@pytest.mark.parametrize(("form", "framework"), [("text", "pt"), ("db", "pt"), ("text", "ms"), ("db", "ms")])
+def test_all_files_of_a_simulated_rank_have_columns_that_give_the_same(
+    tmp_path: Path, form: str, framework: str
+) -> None:
+    write_small_run(tmp_path / "run", form=form, framework=framework, steps=2)
+    raw = discover(tmp_path / "run")
+    before = {source.rank: read_rank(source) for source in raw.sources}
+    for source in raw.sources:
+        for role in ("communication", "matrix", "analysis_db", "communication_db", "profiler_db"):
+            if role in source.files:
+                assert as_columns(Path(source.files[role])), (role, source.rank)
+    reduced = discover(tmp_path / "run")
+    assert [source.files for source in reduced.sources] == [source.files for source in raw.sources]
+    for source in reduced.sources:
+        assert_same(before[source.rank], read_rank(source))
+
+
+def test_a_file_that_is_there_counts_more_than_its_columns(tmp_path: Path) -> None:
+    write_info(tmp_path, 0)
+    path = tmp_path / OUTPUT / NAMES["communication"]
+    path.parent.mkdir()
+    path.write_text(json.dumps(communication_json({"step50": OPS})))
+    path.with_name(path.name + SUFFIX).write_bytes(b"no columns")
+    source = source_of(tmp_path, 0, "ascend_pt/text", communication=path)
+    assert read_rank(source).collectives["group"].to_pylist() == [GROUP] * len(OPS)

@@ -1,0 +1,273 @@
+"""The compiled reader of the communication files gives what Python gives, or leaves the file to Python."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.sources.compiled import reader
+from cluster_analysis.sources.compiled.link_columns import link_columns
+from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.text.communication_json import read_communication
+from cluster_analysis.sources.text.matrix_json import read_matrix
+from cluster_run.facts import Fact
+from tests.analysis.sources.builders import LINKS, OPS, communication_json, matrix_json
+
+if reader.compiled() is None:
+    pytest.skip("the compiled reader could not be built here", allow_module_level=True)
+
+ROOT = Path(__file__).parents[3]
+CAPTURES = Path("/work/shared/data")
+FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+OPERATORS = json.dumps(communication_json({"step50": OPS, "step51": OPS})).encode()
+MATRIX = json.dumps(matrix_json({"step50": LINKS, "step51": LINKS})).encode()
+#: What files are spoiled with: all that JSON can say in two ways, and what it must not say.
+SPOILERS = [
+    b"1e400", b"-0", b"-0.0", b"0e5", b"1E5", b"1e-30", b"NaN", b"Infinity", b"01", b"1.", b".5", b"+1", b"-",
+    b"1e", b"123456789012345678901234567890", b"0.1234567890123456789012345", b"18446744073709551616", b"-1",
+    b"-2.5", b"null", b"true", b"tru", b'""', b'"x"', b'"\\u0041"', b'"\xe4\xb8\xad"', b'"\xff"', b'"\x01"',
+    b"[]", b"{}", b"[1]", b"[1, 2, 3]", b"[" * 40 + b"]" * 40, b"[" * 3000, b",", b":", b"}", b"{", b'"',
+    b"\\", b" ", b"\n", b"\0", b"\xef\xbb\xbf", b'"p2p": {}, ', b'"Elapse Time(ms)": 7.5, ',
+    b'"Total Op Info": {}, ', b'"step50": {}, ', b'"Start Timestamp(us)": "1.5", ', b"@", b"__",
+    b'"Size Distribution": {"1": [1, 2], "1": [3, 4]}, ',
+]  # fmt: skip
+
+Said = list[tuple[Fact, ...]]
+
+
+@contextmanager
+def by_python() -> Iterator[None]:
+    os.environ[reader.CHOICE] = "python"
+    try:
+        yield
+    finally:
+        del os.environ[reader.CHOICE]
+
+
+def outcome(read: Callable[..., object], path: Path) -> tuple[object, Said]:
+    """What a reader gives or raises, and what it says on the way."""
+    said: Said = []
+    try:
+        value = read(path, 3, None, lambda *facts: said.append(facts))
+    except BadFileError as error:
+        return error.args, said
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        return (type(error), str(error)), said
+    tables = [value] if isinstance(value, pa.Table) else [value.collectives, value.packets, value.spans]
+    for table in tables:
+        table.validate(full=True)
+    return [table.to_pylist() for table in tables], said
+
+
+def assert_the_same(read: Callable[..., object], path: Path) -> None:
+    found = outcome(read, path)
+    with by_python():
+        expected = outcome(read, path)
+    # As text: it tells 0.0 from -0.0, and shows every digit.
+    assert repr(found) == repr(expected), path
+
+
+def captured(name: str) -> list[Path]:
+    files = sorted(CAPTURES.rglob(name))
+    if not files:
+        pytest.skip("no real captures here")
+    return files
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("job") / "run"
+    job = ("--tp", "2", "--pp", "2", "--dp", "2", "--steps", "3", "--scenario", "slow_rank:1.25", "--quiet")
+    subprocess.run([sys.executable, "-m", "cluster_simulate", path, *job], cwd=ROOT, check=True, timeout=50)
+    return path
+
+
+def test_every_real_communication_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
+    for path in captured("communication.json"):
+        assert operator_columns(path.read_bytes(), 0, None) is not None, path
+        assert_the_same(read_communication, path)
+
+
+def test_every_real_matrix_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
+    for path in captured("communication_matrix.json"):
+        assert link_columns(path.read_bytes(), None) is not None, path
+        assert_the_same(read_matrix, path)
+
+
+def test_simulated_files_are_read_by_the_compiled_reader_and_as_python_reads_them(simulated: Path) -> None:
+    files = sorted(simulated.rglob("communication.json"))
+    assert len(files) == 8
+    for path in files:
+        assert operator_columns(path.read_bytes(), 0, None) is not None
+        assert_the_same(read_communication, path)
+    for path in sorted(simulated.rglob("communication_matrix.json")):
+        assert link_columns(path.read_bytes(), None) is not None
+        assert_the_same(read_matrix, path)
+
+
+def test_the_files_that_are_spoiled_here_are_read_by_the_compiled_reader() -> None:
+    assert operator_columns(OPERATORS, 0, None) is not None
+    assert link_columns(MATRIX, None) is not None
+
+
+def test_a_file_cut_off_anywhere_is_told_as_python_tells_it(tmp_path: Path) -> None:
+    for read, content in ((read_communication, OPERATORS), (read_matrix, MATRIX)):
+        path = tmp_path / "file.json"
+        for length in range(0, len(content), max(1, len(content) // 60)):
+            path.write_bytes(content[:length])
+            assert_the_same(read, path)
+
+
+@pytest.mark.parametrize(("read", "content"), [(read_communication, OPERATORS), (read_matrix, MATRIX)])
+@FUZZ
+@given(data=st.data())
+def test_a_spoiled_file_gives_what_python_gives(
+    tmp_path: Path, read: Callable[..., object], content: bytes, data: st.DataObject
+) -> None:
+    spoiled = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(spoiled)))
+        length = data.draw(st.integers(0, 12))
+        spoiled[place : place + length] = data.draw(st.sampled_from(SPOILERS) | st.binary(max_size=3))
+    path = tmp_path / "file.json"
+    path.write_bytes(spoiled)
+    assert_the_same(read, path)
+
+
+def values_of(document: object, place: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    """The places of all values of a document."""
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(document, dict | list):
+        items = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in items:
+        yield (*place, key)
+        yield from values_of(value, (*place, key))
+
+
+@pytest.mark.parametrize(("read", "content"), [(read_communication, OPERATORS), (read_matrix, MATRIX)])
+def test_any_value_in_the_place_of_another_gives_what_python_gives(
+    tmp_path: Path, read: Callable[..., object], content: bytes
+) -> None:
+    chance = random.Random(1)
+    places = list(values_of(json.loads(content)))
+    path = tmp_path / "file.json"
+    for _ in range(250):
+        document = json.loads(content)
+        *way, last = chance.choice(places)
+        parent = document
+        for key in way:
+            parent = parent[key]
+        parent[last] = "the spoiler"
+        path.write_bytes(json.dumps(document).encode().replace(b'"the spoiler"', chance.choice(SPOILERS)))
+        assert_the_same(read, path)
+
+
+def number_texts(chance: random.Random) -> Iterator[str]:
+    """Numbers of JSON: floats as Python writes them, integers, digits with dot and exponent."""
+    while True:
+        (value,) = struct.unpack("d", struct.pack("Q", chance.getrandbits(63)))
+        if math.isfinite(value):
+            yield repr(value)
+        yield repr(chance.uniform(-10, 10) * 10 ** chance.randint(-5, 7))
+        digits = str(chance.getrandbits(chance.randint(1, 66)))
+        yield digits
+        yield f"{digits}e{chance.randint(-40, 40)}"
+        place = chance.randint(1, len(digits))
+        yield f"{digits[:place]}.{digits[place:] or 0}"
+        yield f"0.{'0' * chance.randint(0, 6)}{digits}E+0{chance.randint(0, 3)}"
+
+
+def test_a_number_is_the_float_that_python_makes_of_it() -> None:
+    n_read = 0
+    for text in islice(number_texts(random.Random(1)), 60_000):
+        found = reader.compiled().number(text.encode())  # type: ignore[union-attr]
+        if found is not None:
+            n_read += 1
+            assert repr(found) == repr(msgspec.json.decode(text.encode(), type=float)), text
+            assert found == float(text)
+    assert n_read > 30_000
+
+
+@pytest.mark.parametrize(
+    "text", ["-0", "-0.0", "1e400", "01", "1.", ".5", "+1", "-", "1e", "NaN", "", "1 ", "0x1"]
+)
+def test_what_is_no_plain_number_is_left_to_python(text: str) -> None:
+    assert reader.compiled().number(text.encode()) is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1", "12", "1736408883732241.5", "9.80119625000002e-05", "0.9801196250000002"]
+)
+def test_numbers_as_profilers_write_them_are_read_by_the_compiled_reader(text: str) -> None:
+    assert reader.compiled().number(text.encode()) == float(text)  # type: ignore[union-attr]
+
+
+def test_a_choice_of_steps_gives_what_python_gives(tmp_path: Path) -> None:
+    path = tmp_path / "communication.json"
+    path.write_bytes(OPERATORS)
+    for steps in (frozenset({50}), frozenset({50, 51}), frozenset({9})):
+
+        def chosen(path: Path, rank: int, _: None, remark: object, steps: frozenset[int] = steps) -> object:
+            return read_communication(path, rank, steps, remark)  # type: ignore[arg-type]
+
+        assert_the_same(chosen, path)
+
+
+@pytest.mark.slow
+def test_hostile_texts_do_nothing_that_sanitizers_find(tmp_path: Path) -> None:
+    texts = {"operators.json": OPERATORS, "matrix.json": MATRIX}
+    for name, content in texts.items():
+        (tmp_path / name).write_bytes(content)
+    command = ["bash", ROOT / "tools" / "fuzz" / "fuzz.sh", "8", *(tmp_path / name for name in texts)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    if ended.returncode == 77:
+        pytest.skip(ended.stderr)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_without_a_compiler_the_project_builds_and_the_compiled_reader_is_left_out(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns(".*", "build", "*.egg-info", "tests", "docs", "*.so", "__pycache__")
+    shutil.copytree(ROOT, source, ignore=ignored)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(tmp_path),
+        str(source),
+    ]
+    environment = {**os.environ, "CC": "/bin/false"}
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=110)
+    target = tmp_path / "installed"
+    (wheel,) = tmp_path.glob("*.whl")
+    shutil.unpack_archive(wheel, target, "zip")
+    assert not list(target.rglob("*.so"))
+    ask = "from cluster_analysis.sources.compiled import reader; print(reader.in_use(), reader.__file__)"
+    said = subprocess.run(
+        [sys.executable, "-c", ask], env={**os.environ, "PYTHONPATH": str(target)}, cwd=tmp_path,
+        capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert said.stdout.startswith(f"JSON by Python {target}")

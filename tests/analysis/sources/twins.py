@@ -1,0 +1,76 @@
+"""A file read as it is, and as the columns that a host makes of it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import fields
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import RankSource, RankTables, Selection
+from cluster_reduce.communication import reduce_communication
+from cluster_reduce.database import reduce_database
+from cluster_reduce.form import SUFFIX, UnfitError
+from cluster_reduce.matrix import reduce_matrix
+
+
+def columns_of_file(path: Path) -> bytes | None:
+    """What a host makes of a file, None where it has to travel as it is."""
+    try:
+        if path.suffix == ".db":
+            return reduce_database(os.fsencode(path), path.stat().st_size)
+        reduce = reduce_matrix if "matrix" in path.name else reduce_communication
+        return reduce(path.read_bytes())
+    except UnfitError:
+        return None
+
+
+def as_columns(path: Path) -> bool:
+    """Put columns in the place of a file; whether it could be done."""
+    content = columns_of_file(path)
+    if content is not None:
+        path.with_name(path.name + SUFFIX).write_bytes(content)
+        path.unlink()
+    return content is not None
+
+
+def assert_same(raw: RankTables, reduced: RankTables) -> None:
+    """Everything but where operators lie in the text is the same."""
+    for field in fields(RankTables):
+        one, other = getattr(raw, field.name), getattr(reduced, field.name)
+        if field.name == "spans":
+            continue
+        if isinstance(one, pa.Table):
+            assert one.schema.equals(other.schema), field.name
+            assert one.equals(other), field.name
+            assert dictionaries(one) == dictionaries(other), field.name
+        else:
+            assert one == other, field.name
+
+
+def dictionaries(table: pa.Table) -> list[object]:
+    """The dictionaries of a table: a file of the table holds them in their order."""
+    return [
+        [chunk.dictionary.to_pylist() for chunk in column.chunks]
+        for column in table.columns
+        if pa.types.is_dictionary(column.type)
+    ]
+
+
+def assert_twins(source: RankSource, *roles: str, steps: frozenset[int] | None = None) -> bool:
+    """Read a rank, put columns in the place of these files, read it again; whether there were columns."""
+    selection = None if steps is None else Selection(steps=steps)  # type: ignore[arg-type]
+    raw = read_rank(source, selection)
+    had_columns = [as_columns(Path(source.files[role])) for role in roles]
+    assert_same(raw, read_rank(source, selection))
+    return all(had_columns)
+
+
+def vacuumed(path: Path) -> None:
+    """Give a database the pages that its rows need."""
+    with sqlite3.connect(path) as base:
+        base.execute("VACUUM")
+    base.close()

@@ -1,0 +1,54 @@
+"""What the collector asks of the machine that it runs on: nothing that only Linux has, but in guarded places.
+
+Calls are held by `make lint`, which has mypy look at the collector as on macOS. Here: files of Linux.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cluster_collect.store.writer import RunWriter
+
+REPOSITORY = Path(__file__).parents[2]
+#: Where a path of Linux may stand, and why that does no harm elsewhere.
+GUARDED = {
+    "cluster_collect/store/writer.py": "without the mark of a boot, files that were cut off begin anew",
+    "cluster_collect/remote/reader.py": "it runs on the host, which says so where it cannot",
+}
+_OF_LINUX = ("/proc/", "/sys/", "/dev/shm")
+
+
+def _names_linux(file: Path) -> bool:
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and path in node.value
+        for node in ast.walk(ast.parse(file.read_text()))
+        for path in _OF_LINUX
+    )
+
+
+def test_paths_of_linux_stand_in_guarded_places_only() -> None:
+    files = [
+        file
+        for package in ("cluster_collect", "cluster_run")
+        for file in (REPOSITORY / package).rglob("*.py")
+    ]
+    assert {str(file.relative_to(REPOSITORY)) for file in files if _names_linux(file)} == set(GUARDED)
+
+
+def test_lint_looks_at_the_collector_as_on_macos() -> None:
+    assert "mypy --platform darwin -p cluster_collect -p cluster_run" in (REPOSITORY / "Makefile").read_text()
+
+
+def test_files_are_made_durable_where_one_file_system_alone_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_args, **_named: SimpleNamespace())
+    called: list[bool] = []
+    monkeypatch.setattr("os.sync", lambda: called.append(True))
+    RunWriter(tmp_path, 0).flush_to_disk()
+    assert called == [True]

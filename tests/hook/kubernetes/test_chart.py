@@ -1,0 +1,126 @@
+"""The Helm chart: linted and rendered by Helm's own engine, and the same as what kustomize builds."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster_run.version import VERSION
+from tests.hook.kubernetes.pod_security import pod_specs, violations
+from tests.hook.kubernetes.test_manifests import KUBERNETES, built, built_in, validate
+
+CHART = KUBERNETES / "chart"
+#: Values of a site that uses everything.
+_SITE = {
+    "image": {"repository": "registry/cluster-profiler", "tag": "9", "pullSecrets": []},
+    "sweep": {
+        "nodeSelector": {"kubernetes.io/arch": "arm64"},
+        "extraArgs": ["--tell=findings"],
+        "timeLimit": 900,
+    },
+    "supplementalGroups": [3000],
+    "profiles": {"hostPath": "/mnt/profiles"},
+    "results": {"hostPath": "/mnt/results"},
+    "web": {"enabled": True, "host": "reports.site"},
+}
+
+
+def helm() -> Any:
+    return pytest.importorskip(
+        "helm_python.chart", reason="Helm's library is not installed here: pip install '.[k8s-test]'"
+    )
+
+
+def rendered(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what Helm makes of the chart."""
+    with helm().Chart.load(str(CHART)) as chart:
+        texts = chart.render(values, name="cluster-hook", namespace="training")
+    return [one for text in texts.values() for one in yaml.safe_load_all(text) if one]
+
+
+def by_name(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the objects by kind and name, without the namespace, which Helm gives when it installs; volumes
+    in one order.
+    """
+    found = {}
+    for spec in pod_specs(objects).values():
+        spec["volumes"].sort(key=lambda volume: str(volume["name"]))
+        for container in spec["containers"]:
+            container["volumeMounts"].sort(key=lambda mount: str(mount["name"]))
+    for one in objects:
+        metadata = {key: value for key, value in one["metadata"].items() if key != "namespace"}
+        for subject in one.get("subjects", []):
+            subject.pop("namespace", None)
+        found[f"{one['kind']}/{metadata['name']}"] = {**one, "metadata": metadata}
+    return found
+
+
+@pytest.mark.parametrize("values", [{}, {"web": {"enabled": True}}, _SITE])
+def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
+    report = helm().lint(str(CHART), values, strict=True, kube_version="v1.25.0")
+    assert report["errors"] == []
+    assert [one for one in report["messages"] if one["severity"] > 1] == []
+
+
+@pytest.mark.parametrize(
+    "values", [{"imagee": {}}, {"sweep": {"extraArgs": ["x"]}}, {"supplementalGroups": ["a"]}]
+)
+def test_a_value_that_cannot_be_meant_is_refused(values: dict[str, Any]) -> None:
+    assert helm().lint(str(CHART), values, strict=True)["errors"]
+
+
+@pytest.mark.slow
+def test_the_chart_makes_what_kustomize_builds() -> None:
+    assert by_name(rendered({})) == by_name(built("shared-claim"))
+
+
+@pytest.mark.slow
+def test_the_chart_with_its_web_server_makes_what_kustomize_builds_with_it(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    # kustomize takes relative paths only.
+    root = os.path.relpath(KUBERNETES, site.resolve())
+    (site / "kustomization.yaml").write_text(
+        textwrap.dedent(f"""\
+        namespace: training
+        resources: [{root}/overlays/shared-claim]
+        components: [{root}/web]
+        """)
+    )
+    assert by_name(rendered({"web": {"enabled": True}})) == by_name(built_in(site))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", [{"web": {"enabled": True}}, _SITE])
+def test_what_helm_renders_is_strictly_valid(values: dict[str, Any]) -> None:
+    validate(rendered(values))
+
+
+def test_what_helm_renders_is_admitted_by_the_restricted_level() -> None:
+    specs = pod_specs(rendered({"web": {"enabled": True}}))
+    assert len(specs) == 2
+    assert {name: violations(spec) for name, spec in specs.items()} == {name: [] for name in specs}
+
+
+def test_a_site_gets_what_it_says() -> None:
+    objects = by_name(rendered(_SITE))
+    spec = pod_specs(list(objects.values()))["CronJob/cluster-hook-sweep"]
+    (container,) = spec["containers"]
+    assert container["image"] == "registry/cluster-profiler:9"
+    assert {"--results-url=https://reports.site", "--tell=findings", "--time-limit=900"} <= set(
+        container["args"]
+    )
+    assert spec["nodeSelector"] == {"kubernetes.io/arch": "arm64"}
+    assert spec["securityContext"]["supplementalGroups"] == [3000]
+    assert "imagePullSecrets" not in spec
+    assert "PersistentVolumeClaim/cluster-hook-results" not in objects
+
+
+def test_the_chart_names_this_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)

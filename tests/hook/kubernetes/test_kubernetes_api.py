@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError, access_from_pod
+from cluster_hook.kubernetes.trainingjob import BATCH, VOLCANO, Claim, parse_claim, parse_training_job
+from cluster_run.errors import InputError
+from tests.hook.kubernetes.fake_kubernetes import fake_kubernetes
+
+PATH = "/apis/batch/v1/namespaces/training/jobs"
+
+
+def a_certificate(directory: Path) -> tuple[Path, Path]:
+    """Make a certificate for 127.0.0.1 that is its own authority; return it and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate_file, key_file = directory / "cert.pem", directory / "key.pem"
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return certificate_file, key_file
+
+
+def test_a_pod_talks_to_a_server_of_its_own_authority_with_its_token(tmp_path: Path) -> None:
+    certificate, key = a_certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    (tmp_path / "token").write_text("s3cret\n")
+    (tmp_path / "ca.crt").write_bytes(certificate.read_bytes())
+    with fake_kubernetes(tls) as cluster:
+        cluster.token = "s3cret"
+        port = cluster.url.rpartition(":")[2]
+        environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+        client = ApiClient(access_from_pod(environment, tmp_path))
+        assert list(client.list(PATH, "a=b")) == []
+        (tmp_path / "token").write_text("changed")
+        with pytest.raises(ApiError, match="service account") as caught:
+            client.get(PATH)
+    assert caught.value.status == 401
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_server_of_another_authority_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
+    (tmp_path / "other").mkdir()
+    certificate, key = a_certificate(tmp_path)
+    other, _ = a_certificate(tmp_path / "other")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with fake_kubernetes(tls) as cluster:
+        client = ApiClient(ApiAccess(cluster.url, ca_file=other))
+        with pytest.raises(ApiError, match="no answer") as caught:
+            client.get(PATH)
+        assert cluster.calls == []
+    assert caught.value.status == 0
+
+
+def test_outside_of_a_pod_the_error_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="kubectl proxy"):
+        access_from_pod({}, tmp_path)
+
+
+def test_an_object_that_is_not_there_is_none() -> None:
+    with fake_kubernetes() as cluster:
+        assert ApiClient(ApiAccess(cluster.url)).get(f"{PATH}/none") is None
+
+
+def test_a_patch_against_an_older_version_is_refused_and_changes_nothing() -> None:
+    with fake_kubernetes() as cluster:
+        cluster.add("/apis/batch/v1", "jobs", "train")
+        client = ApiClient(ApiAccess(cluster.url))
+        change = {"metadata": {"resourceVersion": "1", "annotations": {"a": "b"}}}
+        with pytest.raises(ApiError) as caught:
+            client.merge_patch(f"{PATH}/train", change)
+        assert caught.value.status == 409
+        assert cluster.annotations("train") == {}
+
+
+@given(st.text(max_size=60), st.integers(0, 10**12 - 1))
+def test_a_claim_is_read_back_whatever_its_holder_is_called(holder: str, expires_s: int) -> None:
+    claim = Claim(holder, expires_s)
+    assert parse_claim(claim.to_text()) == claim
+
+
+@given(st.text(max_size=40))
+def test_any_annotation_is_a_claim_or_none(text: str) -> None:
+    claim = parse_claim(text)
+    assert claim is None or claim.to_text().split() == text.split() or text.endswith(str(claim.expires_s))
+
+
+def test_the_times_of_a_job_are_utc() -> None:
+    metadata = {"namespace": "n", "name": "j", "uid": "u", "resourceVersion": "1"}
+    conditions = [{"type": "Complete", "status": "True", "lastTransitionTime": "1970-01-01T00:01:00Z"}]
+    assert (
+        parse_training_job(BATCH, {"metadata": metadata, "status": {"conditions": conditions}}).finished_s
+        == 60
+    )
+    state = {"phase": "Completed", "lastTransitionTime": "1970-01-01T00:01:00.5Z"}
+    assert parse_training_job(VOLCANO, {"metadata": metadata, "status": {"state": state}}).finished_s == 60
+
+
+@pytest.mark.parametrize("item", [{}, {"metadata": {}}, {"metadata": 7}])
+def test_an_object_of_another_form_is_refused(item: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        parse_training_job(BATCH, item)

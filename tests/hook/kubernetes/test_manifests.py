@@ -1,0 +1,248 @@
+"""What a site installs: the Kubernetes manifests, the image's recipe, the systemd units."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster_hook.cli import build_parser
+from cluster_hook.kubernetes import trainingjob
+from cluster_run.version import VERSION
+from tests.hook.kubernetes.pod_security import pod_specs, violations
+
+REPOSITORY = Path(__file__).parents[3]
+KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
+OVERLAYS = ("shared-claim", "host-paths")
+#: The oldest version the manifests are for.
+_OLDEST_MINOR = 25
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+
+
+@functools.cache
+def built(overlay: str) -> list[dict[str, Any]]:
+    """Return what kustomize makes of an overlay."""
+    skip_without_kustomize()
+    return built_in(KUBERNETES / "overlays" / overlay)
+
+
+def skip_without_kustomize() -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl, which has kustomize inside, is not installed here")
+    asked = subprocess.run(["kubectl", "version", "--client"], capture_output=True, text=True, check=False)
+    if not re.search(r"Kustomize Version: v[4-9]", asked.stdout):
+        pytest.skip("the kubectl here is older than 1.21: its kustomize does not know `patches`")
+
+
+def built_in(directory: Path) -> list[dict[str, Any]]:
+    """Return what kustomize makes of a directory."""
+    skip_without_kustomize()
+    argv = ["kubectl", "kustomize", "--load-restrictor=LoadRestrictionsNone", str(directory)]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return [one for one in yaml.safe_load_all(ended.stdout) if one]
+
+
+def whole_objects() -> list[dict[str, Any]]:
+    """Return the objects that are complete in their files, as every version must accept them."""
+    files = [
+        *(path for name in ("base", "example", "web") for path in (KUBERNETES / name).glob("*.yaml")),
+        KUBERNETES / "overlays" / "shared-claim" / "results-claim.yaml",
+    ]
+    return [
+        one for path in files for one in documents(path) if one["kind"] not in ("Kustomization", "Component")
+    ]
+
+
+def cron_job(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(one for one in objects if one["kind"] == "CronJob")
+
+
+def pod_spec(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = cron_job(objects)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return spec
+
+
+def validate(objects: list[dict[str, Any]]) -> None:
+    validator = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed here: pip install '.[k8s-test]'"
+    )
+    newest = int(validator.latest_version().split(".")[1])
+    assert newest > _OLDEST_MINOR
+    for minor in range(_OLDEST_MINOR, newest + 1):
+        for one in objects:
+            validator.validate(one, f"1.{minor}", strict=True)
+
+
+@pytest.mark.slow
+def test_every_manifest_is_strictly_valid_from_1_25_to_the_newest_version_known() -> None:
+    validate(whole_objects())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_what_kustomize_builds_is_strictly_valid_from_1_25_to_the_newest_version_known(overlay: str) -> None:
+    validate(built(overlay))
+
+
+@pytest.mark.slow
+def test_the_validation_finds_a_misspelt_field() -> None:
+    objects = [one for one in whole_objects() if one["kind"] == "CronJob"]
+    objects[0]["spec"]["concurencyPolicy"] = "Forbid"
+    with pytest.raises(Exception, match="concurencyPolicy"):
+        validate(objects)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_profiles_are_mounted_read_only_and_the_results_are_not(overlay: str) -> None:
+    (container,) = pod_spec(built(overlay))["containers"]
+    mounts = {one["mountPath"]: one.get("readOnly", False) for one in container["volumeMounts"]}
+    assert mounts == {"/profiles": True, "/results": False, "/tmp": False}
+    volumes = {one["name"] for one in pod_spec(built(overlay))["volumes"]}
+    assert {one["name"] for one in container["volumeMounts"]} == volumes
+
+
+def test_the_sweep_runs_without_rights_on_its_node() -> None:
+    spec = pod_spec(documents(KUBERNETES / "base" / "cronjob.yaml"))
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_no_sweep_can_block_the_next_ones_for_long() -> None:
+    cron = cron_job(documents(KUBERNETES / "base" / "cronjob.yaml"))["spec"]
+    job = cron["jobTemplate"]["spec"]
+    (container,) = pod_spec(documents(KUBERNETES / "base" / "cronjob.yaml"))["containers"]
+    parsed = build_parser().parse_args(container["args"])
+    assert parsed.time_limit < job["activeDeadlineSeconds"] <= 600
+    assert job["backoffLimit"] == 0
+    assert re.fullmatch(r"\*/\d+ \* \* \* \*", cron["schedule"])
+
+
+def test_the_role_suffices_for_what_the_sweep_calls_and_allows_nothing_more() -> None:
+    (role,) = [one for one in documents(KUBERNETES / "base" / "rbac.yaml") if one["kind"] == "Role"]
+    allowed = {
+        (group, resource): set(rule["verbs"])
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    kinds = {
+        (kind.group_version.partition("/")[0], kind.plural): {"list", "patch"} for kind in trainingjob.KINDS
+    }
+    assert allowed == {**kinds, ("", "configmaps"): {"get"}}
+
+
+def test_the_example_job_asks_for_the_sweep_with_the_words_it_looks_for() -> None:
+    (job,) = documents(KUBERNETES / "example" / "example-job.yaml")
+    selector = build_parser().parse_args(["sweep", "--profiles=p", "--results=r"]).selector
+    key, _, value = selector.partition("=")
+    assert job["metadata"]["labels"][key] == value
+    directory = job["metadata"]["annotations"][trainingjob.PROFILE_DIR]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"][0] == f"/profiles/{directory}"
+
+
+def test_the_manifests_name_this_version() -> None:
+    (component,) = documents(KUBERNETES / "image" / "kustomization.yaml")
+    assert [one["newTag"] for one in component["images"]] == [VERSION]
+
+
+def test_the_example_runs_the_image_of_the_sweep() -> None:
+    images = {
+        container["image"]
+        for objects in (built("shared-claim"), built_in(KUBERNETES / "example"))
+        for spec in pod_specs(objects).values()
+        for container in spec["containers"]
+    }
+    assert images == {f"cluster-profiler:{VERSION}"}
+
+
+def test_every_pod_is_admitted_by_the_restricted_level() -> None:
+    specs = pod_specs([*whole_objects(), *built("shared-claim")])
+    assert len(specs) == 3
+    assert {name: violations(spec) for name, spec in specs.items()} == {name: [] for name in specs}
+
+
+def test_only_the_overlay_that_says_so_needs_the_privileged_level() -> None:
+    (spec,) = pod_specs(built("host-paths")).values()
+    assert violations(spec) == ["volume hostPath", "volume hostPath"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"hostNetwork": True}, "hostNetwork"),
+        ({"securityContext": {}}, "sweep: runAsNonRoot"),
+        ({"volumes": [{"name": "x", "hostPath": {}}]}, "volume hostPath"),
+    ],
+)
+def test_the_check_of_the_level_finds_what_it_forbids(change: dict[str, Any], told: str) -> None:
+    spec = pod_spec(documents(KUBERNETES / "base" / "cronjob.yaml"))
+    assert told in violations({**spec, **change})
+
+
+def test_the_image_runs_the_hook_as_the_user_of_the_manifests_and_copies_only_the_wheel() -> None:
+    recipe = (REPOSITORY / "Dockerfile").read_text()
+    spec = pod_spec(documents(KUBERNETES / "base" / "cronjob.yaml"))["securityContext"]
+    assert f"USER {spec['runAsUser']}:{spec['runAsGroup']}" in recipe
+    assert 'ENTRYPOINT ["cluster-hook"]' in recipe
+    assert re.findall(r"^COPY (\S+)", recipe, re.MULTILINE) == ["dist/cluster_profiler-*.whl"]
+
+
+@pytest.mark.slow
+def test_the_wheel_that_the_image_is_built_from_runs_by_itself(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "*.egg-info", "tests", "docs", "demo-out")
+    shutil.copytree(REPOSITORY, source, ignore=ignored, symlinks=True)
+    build = "import sys, setuptools.build_meta as b; print(b.build_wheel(sys.argv[1]))"
+    made = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", build, tmp_path / "dist"],
+        cwd=source, capture_output=True, text=True, timeout=55, check=True,
+    )  # fmt: skip
+    wheel = tmp_path / "dist" / made.stdout.split()[-1]
+    assert wheel.match("cluster_profiler-*.whl")
+    shutil.unpack_archive(wheel, tmp_path / "site", "zip")
+    ended = subprocess.run(
+        [sys.executable, "-S", "-m", "cluster_hook", "sweep", "--help"],
+        cwd=tmp_path / "site", capture_output=True, text=True, timeout=20, check=True,
+    )  # fmt: skip
+    assert "--profiles" in ended.stdout
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    for path in (REPOSITORY / "deploy" / "systemd").glob("cluster-hook-drain.*"):
+        # The command is not installed here; everything else is read as it is.
+        (tmp_path / path.name).write_text(
+            path.read_text().replace("/opt/cluster-profiler/bin/cluster-hook", "/bin/true")
+        )
+    units = [str(tmp_path / f"cluster-hook-drain.{kind}") for kind in ("service", "timer")]
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
+        capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+    ours = [line for line in ended.stderr.splitlines() if "cluster-hook" in line]
+    assert (ended.returncode, ours) == (0, []), ended.stderr
+
+
+def test_the_units_and_the_cron_line_call_the_drain_with_options_it_knows() -> None:
+    for name in ("cluster-hook-drain.service", "cluster-hook-drain.cron"):
+        text = (REPOSITORY / "deploy" / "systemd" / name).read_text()
+        (words,) = re.findall(r"/opt/cluster-profiler/bin/cluster-hook ([a-z][^$>\n]*)", text)
+        build_parser().parse_args(words.split())

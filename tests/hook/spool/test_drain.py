@@ -1,0 +1,370 @@
+"""The drain with real workers. A worker waits where its rank table is a FIFO that nobody writes to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cluster_hook.spool.drain import Drained, DrainOptions, drain
+from cluster_hook.spool.spool import Attempts, Spool
+from cluster_hook.telling.metrics import place_metrics
+from cluster_run.errors import InputError
+
+REPOSITORY = Path(__file__).parents[3]
+_NOBODY = 65534
+
+
+@dataclass
+class Site:
+    """A spool, and what drains of it told."""
+
+    spool: Spool
+    work_dir: Path
+    told: list[Drained] = field(default_factory=list)
+
+    def drop(
+        self, key: str, *, nodes: str = "", comment: str = "profile_dir=p", uid: int | None = None
+    ) -> Path:
+        """Drop a request; without nodes its job never started, and there is nothing to do."""
+        fields = [
+            f"job={key.partition('-')[0]}",
+            "name=train",
+            "user=ada",
+            f"uid={os.geteuid() if uid is None else uid}",
+            f"nodes={nodes}",
+            f"work_dir={self.work_dir}",
+            f"comment={comment}",
+            "end=",
+        ]
+        path = self.spool.path("pending", key, ".job")
+        path.write_bytes("".join(one + "\0" for one in fields).encode())
+        return path
+
+    def drop_that_waits(self, key: str) -> Path:
+        """Drop a request whose worker waits for its rank table; return the FIFO."""
+        fifo = self.work_dir / f"table-{key}"
+        os.mkfifo(fifo)
+        self.drop(key, nodes="n1", comment=f"profile_dir=p,profile_via=ssh,rank_table={fifo}")
+        return fifo
+
+    def drain(self, **options: float) -> list[tuple[str, str]]:
+        """Drain in this process; return what became of which request."""
+        ended = drain(self.spool, DrainOptions(retry_after_s=0.001, **options), self.told.append)  # type: ignore[arg-type]
+        assert ended is not None
+        return [(one.key, one.state) for one in ended]
+
+    def start_drain(self, *options: str) -> subprocess.Popen[str]:
+        """Start a drain as cron would."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "cluster_hook", "drain", f"--spool={self.spool.root}", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def keys(self, area: str) -> list[str]:
+        """Return the requests in an area."""
+        return sorted(self.spool.keys(area))
+
+    def reason(self, key: str) -> str:
+        """Return why a request was given up."""
+        return str(json.loads(self.spool.path("failed", key, ".json").read_text())["reason"])
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    spool = Spool(tmp_path / "spool")
+    spool.root.mkdir(mode=0o700)
+    spool.prepare()
+    work_dir = tmp_path / "work"
+    work_dir.mkdir()
+    return Site(spool, work_dir)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end_s, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def release(fifo: Path) -> None:
+    """Let the worker that reads this FIFO go on, with a rank table that is none."""
+    fifo.write_text("not a rank table")
+
+
+def test_a_request_is_done_once_and_a_second_drain_does_nothing(site: Site) -> None:
+    site.drop("1-0")
+    site.drop("2-0")
+    assert sorted(site.drain()) == [("1-0", "done"), ("2-0", "done")]
+    assert site.drain() == []
+    assert len(site.told) == 2
+    assert [site.keys(area) for area in ("pending", "active", "failed")] == [[], [], []]
+    assert json.loads(site.spool.path("done", "1-0", ".json").read_text())["state"] == "nothing"
+
+
+def test_a_request_whose_drain_died_after_recording_its_end_is_not_done_again(site: Site) -> None:
+    content = site.drop("1-0").read_bytes()
+    site.drain()
+    path = site.spool.path("active", "1-0", ".job")
+    path.write_bytes(content)
+    os.utime(path, (1, 1))
+    assert site.drain() == []
+    assert (site.keys("pending"), site.keys("active")) == ([], [])
+
+
+def test_a_job_that_ends_again_is_done_again(site: Site) -> None:
+    """The epilog gives both ends of a job that was requeued one number, and the same content."""
+    site.drop("1-0")
+    site.drain()
+    site.drop("1-0")
+    assert site.drain() == [("1-0", "done")]
+
+
+def test_a_request_that_came_anew_while_its_first_was_worked_on_is_kept(site: Site) -> None:
+    site.drop("1-0").rename(site.spool.path("active", "1-0", ".job"))
+    site.drop("1-0", comment="profile_dir=other")
+    site.spool.put_back("1-0")
+    assert b"other" in site.spool.content("pending", "1-0")
+    assert site.keys("active") == []
+
+
+def test_a_request_that_comes_while_another_hangs_is_done(site: Site) -> None:
+    fifo = site.drop_that_waits("1-0")
+    process = site.start_drain("--at-once=2")
+    wait_until(lambda: site.keys("active") == ["1-0"])
+    site.drop("2-0")
+    wait_until(site.spool.path("done", "2-0", ".json").exists)
+    assert site.keys("active") == ["1-0"]
+    release(fifo)
+    process.communicate(timeout=20)
+
+
+def test_a_request_that_failed_is_not_tried_at_once_again_by_the_same_drain(site: Site) -> None:
+    site.drop("1-0", nodes="n1")
+    fifo = site.drop_that_waits("2-0")
+    process = site.start_drain("--at-once=2", "--retry-after=0.001")
+    wait_until(lambda: site.spool.attempts("1-0").number == 1 and site.keys("pending") == ["1-0"])
+    time.sleep(2.5)  # the drain has looked for requests twice
+    assert site.spool.attempts("1-0").number == 1
+    release(fifo)
+    process.communicate(timeout=20)
+
+
+def test_a_job_number_that_comes_again_for_another_job_is_done(site: Site) -> None:
+    site.drop("1-0")
+    site.drain()
+    site.drop("1-0", comment="profile_dir=other")
+    assert site.drain() == [("1-0", "done")]
+
+
+def test_a_failing_request_is_tried_a_few_times_and_ends_with_its_reason(site: Site) -> None:
+    site.drop("1-0", nodes="n1")
+    assert [site.drain(n_attempts=2)[0][1] for _ in range(2)] == ["retried", "failed"]
+    assert f"there is no directory {site.work_dir}/p" in site.reason("1-0")
+    assert "tried 2 times" in site.reason("1-0")
+    assert site.keys("failed") == ["1-0"], "the request is kept, to be put back by hand"
+    assert site.drain() == []
+
+
+@pytest.mark.parametrize(
+    "comment", ["profile_dir=%q", "profile_dir=a,profile_dir=b", "profile_dir=a,rank_table=t"]
+)
+def test_a_mistake_that_no_further_attempt_mends_is_told_at_once(site: Site, comment: str) -> None:
+    (site.work_dir / "t").write_text("not a rank table")
+    site.drop("1-0", nodes="n1", comment=comment)
+    assert site.drain(n_attempts=3) == [("1-0", "failed")]
+    assert site.told[0].outcome is not None
+    assert "tried" not in site.reason("1-0")
+
+
+def test_a_failed_request_that_is_put_back_gets_all_its_attempts_again(site: Site) -> None:
+    site.drop("1-0", nodes="n1")
+    site.drain(n_attempts=1)
+    site.spool.move("1-0", "failed", "pending")
+    (site.work_dir / "p").mkdir()
+    assert site.drain(n_attempts=2) == [("1-0", "retried")]
+
+
+def test_a_retry_waits(site: Site) -> None:
+    site.drop("1-0", nodes="n1")
+    site.drain()
+    site.spool.set_attempts("1-0", Attempts(1, time.time() + 1000))
+    assert site.drain() == []
+    assert site.keys("pending") == ["1-0"]
+
+
+def test_an_old_request_ends_as_a_named_failure(site: Site) -> None:
+    path = site.drop("1-0")
+    os.utime(path, (time.time() - 10 * 86400,) * 2)
+    assert site.drain() == [("1-0", "failed")]
+    assert "240 h old" in site.reason("1-0")
+
+
+@pytest.mark.parametrize("content", [b"", b"job=1\0", b"x" * 300_000])
+def test_a_request_that_cannot_be_read_ends_as_a_named_failure(site: Site, content: bytes) -> None:
+    site.drop("1-0").write_bytes(content)
+    site.drop("2-0")
+    assert sorted(site.drain()) == [("1-0", "failed"), ("2-0", "done")]
+    assert "1-0.job" in site.reason("1-0")
+
+
+def test_a_link_in_the_spool_is_not_followed(site: Site, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    site.spool.path("pending", "1-0", ".job").symlink_to(secret)
+    assert site.drain() == [("1-0", "failed")]
+    assert "s3cret" not in site.reason("1-0")
+
+
+def test_a_spool_that_others_can_write_to_is_refused(site: Site) -> None:
+    (site.spool.root / "pending").chmod(0o777)
+    with pytest.raises(InputError, match="written by others"):
+        site.drain()
+
+
+def test_a_missing_spool_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        drain(Spool(tmp_path / "nowhere"), DrainOptions(), lambda _: None)
+
+
+def test_a_request_that_kills_the_drain_is_not_tried_for_ever(site: Site) -> None:
+    site.drop("1-0")
+    site.spool.set_attempts("1-0", Attempts(3, 0.0))
+    assert site.drain(n_attempts=3) == [("1-0", "failed")]
+    assert "died in 3 attempts" in site.reason("1-0")
+
+
+def test_a_killed_drain_loses_no_request_and_does_not_start_it_twice(site: Site) -> None:
+    fifo = site.drop_that_waits("1-0")
+    site.drop("2-0")
+    first = site.start_drain("--at-once=1")
+    wait_until(lambda: site.keys("active") == ["1-0"])
+    with fifo.open("w") as writer:  # opens once the worker reads
+        first.kill()
+        first.communicate()
+        assert site.drain() == [("2-0", "done")], "the worker lives, so its request is not taken again"
+        assert site.keys("active") == ["1-0"]
+        writer.write("not a rank table")
+
+    def taken_again() -> bool:
+        fifo.unlink(missing_ok=True)
+        return ("1-0", "retried") in site.drain()
+
+    wait_until(taken_again)
+    assert site.keys("pending") == ["1-0"]
+    assert site.spool.attempts("1-0").number == 2
+
+
+def test_a_drain_that_dies_between_two_steps_loses_no_request(site: Site) -> None:
+    site.drop("1-0")
+    site.spool.set_attempts("1-0", Attempts(1, 0.0))
+    site.spool.move("1-0", "pending", "active")
+    assert site.drain() == [("1-0", "done")]
+
+
+def test_a_second_drain_ends_at_once(site: Site) -> None:
+    with site.spool.drain_lock() as is_ours:
+        assert is_ours
+        second = site.start_drain()
+        _, said = second.communicate(timeout=20)
+    assert second.returncode == 0
+    assert "another drain" in said
+
+
+def test_no_more_than_the_limit_run_at_once(site: Site) -> None:
+    fifos = [site.drop_that_waits(f"{number}-0") for number in (1, 2, 3)]
+    process = site.start_drain("--at-once=2")
+    wait_until(lambda: len(site.keys("active")) == 2)
+    open_ends = [fifo.open("w") for fifo in fifos[:2]]
+    assert site.keys("pending") == ["3-0"]
+    for end in open_ends:
+        end.close()
+    release(fifos[2])
+    process.communicate(timeout=20)
+    assert site.keys("active") == []
+
+
+def test_a_drain_that_is_told_to_stop_puts_its_requests_back_uncounted(site: Site) -> None:
+    fifo = site.drop_that_waits("1-0")
+    process = site.start_drain()
+    with fifo.open("w"):
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (site.keys("pending"), site.keys("active")) == (["1-0"], [])
+    assert site.spool.attempts("1-0").number == 0
+    with pytest.raises(OSError, match="No such device"):  # nobody reads it any more: the worker has ended
+        os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+
+
+def test_records_of_long_ago_are_removed(site: Site) -> None:
+    site.drop("1-0")
+    site.drain()
+    record = site.spool.path("done", "1-0", ".json")
+    os.utime(record, (0, 0))
+    site.drain()
+    assert not record.exists()
+
+
+@pytest.fixture
+def public_python() -> Iterator[Path]:
+    """An interpreter that every user can run, with the hook installed; ours may lie in somebody's home."""
+    system_python = Path("/usr/bin/python3")
+    if not system_python.exists():
+        pytest.skip("there is no /usr/bin/python3 that every user can run")
+    root = Path(tempfile.mkdtemp(prefix="cluster-hook-test-"))
+    root.chmod(0o755)
+    try:
+        subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=50)
+        (packages,) = root.glob("lib/python*/site-packages")
+        for package in ("cluster_run", "cluster_analysis", "cluster_hook"):
+            shutil.copytree(
+                REPOSITORY / package, packages / package, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        yield root / "bin" / "python"
+    finally:
+        shutil.rmtree(root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can work in another user's name")
+def test_a_request_is_worked_on_in_the_name_of_its_user(
+    site: Site, tmp_path: Path, public_python: Path
+) -> None:
+    secret = tmp_path / "only-for-root"
+    secret.write_text("s3cret")
+    secret.chmod(0o600)
+    comment = f"profile_dir=p,profile_via=ssh,rank_table={secret}"
+    site.drop("1-0", nodes="n1", comment=comment, uid=_NOBODY)
+    argv = [public_python, "-m", "cluster_hook", "drain", f"--spool={site.spool.root}", "--attempts=1"]
+    environment = {**os.environ, "CLUSTER_HOOK_WEBHOOK_URL": "http://127.0.0.1:9/not-for-users"}
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=50, env=environment, check=False)
+    assert ended.returncode == 3, ended.stderr
+    assert "Permission denied" in site.reason("1-0")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="any other user is refused before it comes to that")
+def test_a_user_that_this_host_does_not_know_ends_as_a_named_failure(site: Site) -> None:
+    site.drop("1-0", nodes="n1", uid=4_000_000_001)
+    site.drain(n_attempts=1)
+    assert "user 4000000001" in site.reason("1-0")
+
+
+def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:
+    directory = tmp_path / "textfile"
+    directory.mkdir()
+    place_metrics("cluster_analysis_ranks 8\n", "1", directory, keep_s=-1.0)
+    site.start_drain(f"--prometheus-dir={directory}").communicate(timeout=20)
+    assert [path.name for path in directory.iterdir()] == ["cluster_hook.prom"]

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.findings_json import document_to_json
+from cluster_analysis.sentences.phrase import placeholders
+from cluster_hook.telling.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
+from cluster_hook.telling.sentences import SENTENCES
+from cluster_hook.telling.tell import TellWhen, is_worth_telling, message_text
+from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
+from cluster_run.errors import ExitCode, InputError, SchemaError
+from tests.analysis.reports import builder
+
+_SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)
+_INFO = FindingLine("small_packets-0", "small_packets", "info", "Many small packets.", None, None)
+_HEALTHY = Verdict("healthy", 8, 8, (), ())
+_METRICS = """\
+# HELP cluster_analysis_verdict 1 for the verdict that holds, 0 for the others.
+# TYPE cluster_analysis_verdict gauge
+cluster_analysis_verdict{verdict="healthy"} 1
+cluster_analysis_step_seconds 0.2827
+"""
+
+
+def an_outcome(
+    verdict: Verdict | None, state: str = "analysed", reason: str = "", metrics: str = ""
+) -> Outcome:
+    return Outcome(
+        "12",
+        "train",
+        "FAILED",
+        state,
+        ExitCode.DONE,
+        Path("/r"),
+        verdict,
+        reason,
+        metrics,  # type: ignore[arg-type]
+    )
+
+
+def test_the_line_names_the_job_its_end_the_worst_finding_with_its_cost_and_the_page() -> None:
+    verdict = Verdict("degraded", 8, 8, (_SLOW, _SLOW, _INFO), ("host 1: unreachable",))
+    assert an_outcome(verdict).line == (
+        "job 12 train (FAILED): degraded: Rank 15 computes 22 % slower (12.3 ms a step, 4.4% of the step). "
+        "1 more finding. 1 problem: host 1: unreachable. See /r/report.html"
+    )
+
+
+def test_healthy_and_could_not_tell_do_not_look_alike() -> None:
+    unknown = Verdict("unknown", 0, 8, (), ("rank 3: truncated",))
+    assert "nothing to look at" in an_outcome(_HEALTHY).line
+    assert "nothing to look at" not in an_outcome(unknown).line
+    assert "too little to judge" in an_outcome(unknown).line
+
+
+def test_a_verdict_on_a_part_of_the_data_says_so() -> None:
+    line = an_outcome(_HEALTHY, reason="cluster-collect did not end within 5 s and was stopped").line
+    assert "Not all was collected: cluster-collect did not end within 5 s" in line
+
+
+def test_a_jobs_name_cannot_forge_a_line_or_colour_a_terminal() -> None:
+    outcome = replace(an_outcome(None, "failed", "no\ndata"), job_name="x\njob 13: healthy\x1b[31m")
+    assert outcome.line == "job 12 x job 13: healthy [31m (FAILED): not analysed: no data"
+
+
+def test_a_failed_outcome_says_why() -> None:
+    assert an_outcome(None, "failed", "no data").line == "job 12 train (FAILED): not analysed: no data"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told_by"),
+    [
+        (an_outcome(_HEALTHY), {"always"}),
+        (an_outcome(Verdict("healthy", 8, 8, (_INFO,), ())), {"always"}),
+        (an_outcome(Verdict("degraded", 8, 8, (_SLOW,), ())), {"always", "findings", "problems"}),
+        (an_outcome(Verdict("healthy", 8, 8, (), ("x",))), {"always", "problems"}),
+        (an_outcome(Verdict("unknown", 0, 8, (), ())), {"always", "problems"}),
+        (an_outcome(None, "failed", "x"), {"always", "problems"}),
+        (an_outcome(None, "nothing", "x"), {"always"}),
+    ],
+)
+def test_people_are_told_only_what_they_asked_for(outcome: Outcome, told_by: set[TellWhen]) -> None:
+    every: tuple[TellWhen, ...] = ("findings", "problems", "always", "never")
+    assert {when for when in every if is_worth_telling(outcome, when)} == told_by
+
+
+def test_a_message_names_a_few_findings_and_never_a_hundred() -> None:
+    text = message_text(an_outcome(Verdict("degraded", 8, 8, (_SLOW,) * 100, ())))
+    assert text.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        an_outcome(Verdict("degraded", 8, 8, (_SLOW, _INFO), ("p",)), metrics=_METRICS),
+        an_outcome(None, "failed", "x"),
+    ],
+)
+def test_an_outcome_travels_as_text_unchanged(outcome: Outcome) -> None:
+    assert outcome_from_text(outcome_to_line(outcome)) == outcome
+    assert json.loads(outcome_text(outcome))["line"] == outcome.line
+
+
+@pytest.mark.parametrize("text", ["", "Traceback", "[]", "{}", '{"schema": "cluster-hook/9"}'])
+def test_what_a_crashed_worker_left_is_no_outcome(text: str) -> None:
+    with pytest.raises(InputError):
+        outcome_from_text(text)
+
+
+def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
+    document = {
+        "schema": "cluster-findings/1",
+        "verdict": "degraded",
+        "run": {"ranks": 7, "expected_ranks": 8},
+        "findings": [
+            {
+                "id": "a",
+                "kind": "slow_rank",
+                "severity": "critical",
+                "summary": "S.",
+                "cost_ms_per_step": None,
+            }
+        ],
+        "problems": [
+            {"host": "1", "rank": 7, "file": "communication.json", "reason": "truncated at byte 9."}
+        ],
+    }
+    path = tmp_path / "findings.json"
+    path.write_text(json.dumps(document))
+    verdict = read_verdict(path)
+    assert verdict.problems == ("host 1, rank 7, communication.json: truncated at byte 9",)
+    assert verdict.faults[0].text() == "S."
+
+
+def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text(document_to_json(builder.degraded().document))
+    outcome = replace(an_outcome(read_verdict(path)), job_name="")
+
+    assert message_text(outcome, "zh").splitlines() == [
+        "作业 12 (FAILED)：性能劣化：卡 5（主机 1）计算比流水线阶段 0 的 15 个同类慢 22 %（每一步）"
+        "（每步 12.3 ms，占一步的 4.4%）。卡 5 = 主机 1 / 设备 5。另有 1 项发现。 见 /r/report.html",
+        "• 卡 2 与 10 之间的 RDMA 链路传输相同数据的时间比其他 31 条 RDMA 链路长 201 %（观测 40 次）。"
+        "也可能是卡 10 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分"
+        "（每步 4.1 ms，占一步的 1.5%）。卡 2 = 主机 1 / 设备 2；卡 10 = 主机 2 / 设备 2。",
+    ]
+    assert outcome_from_text(outcome_text(outcome)) == outcome
+
+
+def test_findings_without_facts_are_told_in_english_rather_than_not_at_all() -> None:
+    text = message_text(an_outcome(Verdict("degraded", 8, 8, (_SLOW,), ("host 1: unreachable",))), "zh")
+
+    assert text.startswith("作业 12 train (FAILED)：性能劣化：Rank 15 computes 22 % slower（每步 12.3 ms")
+    assert "1 个问题：host 1: unreachable。" in text
+
+
+@pytest.mark.parametrize("key", list(SENTENCES))
+def test_every_sentence_says_the_same_in_both_languages(key: str) -> None:
+    english, chinese = SENTENCES[key]
+
+    assert placeholders(english) == placeholders(chinese)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "cluster-findings/1"}'])
+def test_findings_that_are_not_whole_are_refused_with_their_path(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"findings\.json"):
+        read_verdict(path)
+
+
+def test_findings_of_another_version_say_found_and_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "findings.json"
+    path.write_text('{"schema": "cluster-findings/2"}')
+    with pytest.raises(SchemaError, match=r"cluster-findings/2.*cluster-findings/1"):
+        read_verdict(path)
