@@ -17,9 +17,6 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
-from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
@@ -32,6 +29,7 @@ from cluster_analysis.trace.missing.imputation import moved_to, with_missing_cal
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.streams.free import data_is_free, is_one_queue, sends_are_free
 from cluster_analysis.trace.streams.points import with_points
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
@@ -75,7 +73,7 @@ def reduce_step(
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
-    operators = _operators(whole, own_steps) if calls.has_clock else None
+    operators = _operators(whole, own_steps, is_complete=filled is calls) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
         notes.append(fact("no_start_times"))
@@ -143,8 +141,8 @@ def _matched(
     begin = np.flatnonzero(begins(operator[members]))
     shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
     local = sequence(
-        calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
-        data_is_free=_data_is_free(calls, data, shortest[operator], steps),
+        calls, stage, data, sends_are_free=sends_are_free(calls, steps),
+        data_is_free=data_is_free(calls, data, shortest[operator], steps),
     )  # fmt: skip
     n_ranks = np.diff(np.r_[begin, len(members)])
     transfer = without_absent(
@@ -188,48 +186,6 @@ def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: E
         message = operator[paired]  # each an operator of its own
         transfer[message] = np.minimum(transfer[message], calls.elapse_us[other[paired]])
     return transfer
-
-
-def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
-    """Whether sends run beside computing: then about their time appears as overlapped."""
-    sends = calls.is_send
-    if not sends.any() or not steps.num_rows:
-        return False
-    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
-
-
-def _data_is_free(
-    calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table
-) -> bool:
-    """Whether gradients and parameters move beside computing: more is overlapped than sends can be.
-
-    Args:
-        calls: the step's calls.
-        data_groups: groups known to be data-parallel.
-        shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
-        steps: the step's totals.
-    """
-    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
-    is_data &= ~calls.is_point_to_point
-    n_others = int((~is_data & ~calls.is_point_to_point).sum())
-    # With hardly a call beside them, nothing would show where computing waits for the gradients.
-    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
-        return False
-    if _is_one_queue(calls):  # then computing is looked at by itself
-        return False
-    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    sends = calls.elapse_us[calls.is_send]
-    of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
-
-
-def _is_one_queue(calls: Calls) -> bool:
-    """Whether all calls are collectives of which a rank hardly ever has two at a time."""
-    if not calls.has_clock or calls.is_point_to_point.any():
-        return False
-    is_early = ~begins(calls.rank)[1:] & (calls.start_us[1:] < calls.end_us[:-1] - TOLERANCE_US)
-    return int(is_early.sum()) < REGULAR_CALLS * len(calls)
 
 
 def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
@@ -280,7 +236,7 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
     ).cast(RANK_TIMES)
 
 
-def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
+def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
     calls, local, first = seen.calls, seen.local, seen.first
     total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
@@ -313,7 +269,8 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         groups=calls.groups,
         types=calls.types,
     )
-    if not steps.num_rows or local.is_side.any() or not _is_one_queue(calls):
+    # Where records are lost gaps hold other calls, and do not tell beside what computing went on.
+    if not is_complete or not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))
