@@ -1,7 +1,9 @@
 """`make bench`: the whole analysis against the peer's script, on the same jobs, in turn.
 
 The peer is msprof-analyze from PyPI in an environment of its own, run by its script, which is three to
-four times as fast as its command. Both start cold as a process; the files are in the page cache.
+four times as fast as its command. Both start cold as a process; the files are in the page cache. Ours is
+measured with Insight's large files, without them (the peer cannot leave its own out), with the JSON read by
+Python alone, and from databases of the same job.
 """
 
 from __future__ import annotations
@@ -12,13 +14,19 @@ import statistics
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.jobs import FULL, simulated_job, size_bytes, work_directory
 from benchmarks.measure import MIB, Measured, measure
-from cluster_analysis.sources.compiled.reader import in_use
+from cluster_analysis.sources.compiled.reader import CHOICE, in_use
 
+_BARE = ("--no-insight",)
+_WAYS: tuple[tuple[str, Sequence[str], Mapping[str, str]], ...] = (
+    ("cluster-analyse", ("--insight",), {}),
+    ("… without Insight's", _BARE, {}),
+    ("… and JSON by Python", _BARE, {CHOICE: "python"}),
+)
 _PEER = "msprof-analyze"
 _PEER_SCRIPT = "msprof_analyze/cluster_analyse/cluster_analysis.py"
 
@@ -31,6 +39,7 @@ def main(argv: Sequence[str]) -> int:
         "--repeat", type=int, default=3, help="runs of ours; the median counts (the peer runs once)"
     )
     parser.add_argument("--no-peer", action="store_true")
+    parser.add_argument("--databases", action="store_true", help="measure databases of the same jobs too")
     arguments = parser.parse_args(argv)
     work = work_directory()
     print(in_use())
@@ -40,16 +49,22 @@ def main(argv: Sequence[str]) -> int:
         size = size_bytes(job)
         _warm(job)
         peer = None if arguments.no_peer else _peer(job, work)
-        ours = _ours(job, work, arguments.repeat)
         print(f"{n_ranks} ranks, {size / MIB:.0f} MiB of communication files")
         if peer is not None:
             _print("peer's script", peer, size)
-        _print("cluster-analyse", ours, size)
-        if peer is not None:
-            print(
-                f"  {'ratio':24}{peer.wall_s / ours.wall_s:8.1f}×{peer.cpu_s / ours.cpu_s:8.1f}×"
-                f"{peer.peak_bytes / ours.peak_bytes:12.1f}×"
-            )
+        for name, options, environment in _WAYS:
+            ours = _ours(job, work, arguments.repeat, options, environment)
+            _print(name, ours, size)
+            if peer is not None:
+                print(
+                    f"  {'… ratio':24}{peer.wall_s / ours.wall_s:8.1f}×{peer.cpu_s / ours.cpu_s:8.1f}×"
+                    f"{peer.peak_bytes / ours.peak_bytes:12.1f}×"
+                )
+        if arguments.databases:
+            databases = simulated_job(n_ranks, FULL, "db")
+            _warm(databases)
+            own_size = size_bytes(databases, "*.db")
+            _print("databases, no Insight", _ours(databases, work, arguments.repeat, _BARE, {}), own_size)
     return 0
 
 
@@ -66,13 +81,15 @@ def _warm(job: Path) -> None:
             path.read_bytes()
 
 
-def _ours(job: Path, work: Path, repeat: int) -> Measured:
+def _ours(
+    job: Path, work: Path, repeat: int, options: Sequence[str], environment: Mapping[str, str]
+) -> Measured:
     output = work / "output-ours"
     runs = []
     for _ in range(repeat):
         shutil.rmtree(output, ignore_errors=True)
         command = [sys.executable, "-m", "cluster_analysis", str(job), "--output", str(output)]
-        runs.append(measure(command, work / "ours.log"))
+        runs.append(measure([*command, *options], work / "ours.log", **environment))
     median = statistics.median_low([run.wall_s for run in runs])
     chosen = next(run for run in runs if run.wall_s == median)
     if chosen.exit_code != 0:

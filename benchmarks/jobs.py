@@ -43,16 +43,16 @@ def simulated(path: Path, *options: str) -> None:
     subprocess.run(command, check=True)
 
 
-def simulated_job(n_ranks: int, kind: tuple[str, ...]) -> Path:
+def simulated_job(n_ranks: int, kind: tuple[str, ...], form: str = "text") -> Path:
     """Return the run directory of a job with one slow rank; TP 8 × PP 4 × DP the rest."""
     name = "full" if kind is FULL else "thin"
     replicas = str(n_ranks // (_TENSOR * _STAGES))
     return made(
-        f"{name}-{n_ranks}",
+        f"{name}-{n_ranks}" if form == "text" else f"{name}-{form}-{n_ranks}",
         lambda path: simulated(
             path,
             *("--tp", str(_TENSOR), "--pp", str(_STAGES), "--dp", replicas),
-            *("--steps", "5", "--scenario", "slow_rank:1.25", *kind),
+            *("--steps", "5", "--scenario", "slow_rank:1.25", "--form", form, *kind),
         ),
     )
 

@@ -26,7 +26,7 @@ class Measured:
     output: str
 
 
-def measure(command: Sequence[str], log: Path) -> Measured:
+def measure(command: Sequence[str], log: Path, **environment: str) -> Measured:
     """Run a command to its end, its output going to `log`.
 
     Processor time is that of the whole tree, as far as the processes were waited for. Memory is
@@ -35,7 +35,9 @@ def measure(command: Sequence[str], log: Path) -> Measured:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("wb") as stream:
         began = time.monotonic()
-        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, stdout=stream, stderr=subprocess.STDOUT, env={**os.environ, **environment}
+        )
         peak = _PeakMemory(process.pid)
         peak.start()
         exit_code = process.wait()

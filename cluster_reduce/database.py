@@ -15,7 +15,7 @@ from cluster_reduce.form import UnfitError, Writer
 #: Columns of each table, in lower case; None is all of them.
 WANTED: dict[str, tuple[str, ...] | None] = {
     "aicore_freq": ("freq", "timestampns"),
-    "cann_api": ("startns", "endns", "type", "name"),
+    "cann_api": ("startns", "endns", "type", "name", "connectionid"),
     "commanalyzerbandwidth": None,
     "commanalyzermatrix": None,
     "commanalyzertime": None,
@@ -30,6 +30,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     ),
     "enum_api_type": None,
     "enum_hccl_data_type": None,
+    "gc_record": ("startns", "endns"),
     "host_info": ("hostname",),
     "memory_record": ("component", "timestamp", "totalallocated", "totalreserved", "totalactive"),
     "meta_data": ("name", "value"),
@@ -38,7 +39,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "step_time": ("id", "startns", "endns"),
     "steptracetime": None,
     "string_ids": ("id", "value"),
-    "task": ("startns", "endns", "globaltaskid"),
+    "task": ("startns", "endns", "globaltaskid", "tasktype", "connectionid"),
 }  # fmt: skip
 
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"

@@ -75,6 +75,7 @@ FindingFact = Literal[
     "devices_idle",
     "host_alone_late",
     "host_alone_idle",
+    "host_alone_slow",
     "small_operators",
     # What is to be known of the cost.
     "cost_is_bound",
@@ -85,27 +86,6 @@ FindingFact = Literal[
     "could_be_covered",
 ]
 #: What could not be judged, and why.
-#: Rules of the advice; `rule_holds` is the fact that one does.
-RuleName = Literal[
-    "ai_cpu",
-    "format_changes",
-    "compiled_at_run_time",
-    "changing_shapes",
-    "bound_operators",
-    "byte_alignment",
-    "clock",
-    "memory_beside_peers",
-    "memory_full",
-    "input_queue",
-    "sent_again",
-    "queue_empty",
-    "next_empty",
-    "cpu_busy",
-    "late_launches",
-    "other_environment",
-    "blocking_launch",
-    "log_level",
-]
 NoteFact = Literal[
     "no_step_times",
     "steps_as_a_whole",

@@ -14,8 +14,8 @@ from cluster_analysis.describe.quartiles import table_of
 from cluster_analysis.sentences.rules import rule_sentences
 from cluster_analysis.tables.described import ADVICE
 from cluster_analysis.trace.calls import numbers
-from cluster_run.facts import RuleName, fact
-from cluster_run.findings import Finding
+from cluster_run.facts import fact
+from cluster_run.findings import Finding, RuleName
 
 Tables = Mapping[str, pa.Table]
 

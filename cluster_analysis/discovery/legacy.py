@@ -24,6 +24,7 @@ FILES = {
     "r1_aicore": re.compile(r"^aicore_intermediate_(\d{1,6})_type\.csv$"),
     "r1_aicore_detail": re.compile(r"^aicore_intermediate_(\d{1,6})_detail\.csv$"),
     "r1_framework": re.compile(r"^framework_raw_(\d{1,6})\.csv$"),
+    "r1_strategy": re.compile(r"^parallel_strategy_(\d{1,6})\.json$"),
     "r1_flops": re.compile(r"^flops_summary_(\d{1,6})\.json$"),
     "r1_memory": re.compile(r"^memory_usage_summary_(\d{1,6})\.json$"),
     "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d{1,6})\.csv$"),

@@ -132,6 +132,12 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "主机 {host} 的设备每步在算子之间空闲 {own_us:ms}，其他主机为 {others_us:ms}。该 stage 的所有卡都在"
         "这台主机上：可能是该主机慢，也可能是该 stage 的算子下发方式。",
     ),
+    "host_alone_slow": (
+        "Every type of kernel takes {slower_share:percent} longer or more on host {host} than elsewhere. "
+        "All ranks of its stage are on it: it may be the host, or what this stage computes.",
+        "主机 {host} 上每类 kernel 都比其他主机至少慢 {slower_share:percent}。该 stage 的所有卡都在"
+        "这台主机上：可能是该主机慢，也可能是该 stage 的计算量大。",
+    ),
     "exposed": (
         f"{_EXPOSED[0]} waits for each other. Most data moves in each {{role:term}}.",
         f"{_EXPOSED[1]}用于相互等待。数据主要在{{role:term}}中传输。",
@@ -161,8 +167,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "该步确实长了这么多，但重放无法解释，因此不给出损失。",
     ),
     "late_even_so": (
-        "The replay does not show what waits for it, yet it is {cost_us:ms} a step later than all that nobody "
-        "suspects: it costs that much at most.",
+        "The replay does not show what waits for it, yet it is {cost_us:ms} a step later than all whom "
+        "nobody suspects: it costs that much at most.",
         "重放未显示谁在等它，但它每步比未被怀疑者晚 {cost_us:ms}（上限）。",
     ),
     "hidden": (

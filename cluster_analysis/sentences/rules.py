@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import Fact, RuleName
+from cluster_run.facts import Fact
+from cluster_run.findings import RuleName
 
 #: Of each rule what it says and what to do. `{ranks}` are those it holds for, `{value}` the largest of them.
 RULES: Mapping[RuleName, tuple[Template, Template]] = {

@@ -20,10 +20,10 @@ from cluster_analysis.sources.db.profiler_db import (
     read_own_device,
     read_step_times,
     read_task_communication,
-    read_task_operators,
     read_task_steps,
 )
 from cluster_analysis.sources.db.task_links_db import read_task_links
+from cluster_analysis.sources.db.task_operators_db import read_task_operators
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.rank import is_iteration_export, read_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.db.counters_db import read_task_counters
+from cluster_analysis.sources.db.environment import read_db_environment, read_environment
 from cluster_analysis.sources.db.figures_db import (
     read_db_apis,
     read_db_memory,
@@ -16,7 +17,6 @@ from cluster_analysis.sources.db.figures_db import (
     read_task_kernels,
 )
 from cluster_analysis.sources.db.host_times_db import read_host_times
-from cluster_analysis.sources.environment import read_db_environment, read_environment
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline

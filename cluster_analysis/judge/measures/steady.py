@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.devices import MOST_SIGMAS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
@@ -29,23 +29,10 @@ def steady_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
         operators: OPERATORS of all ranks, or an empty table.
         view: the job.
     """
-    table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
-    if not table.num_rows:
+    compared = _by_type(operators, view, view.role)
+    if compared is None:
         return None
-    types, kind = codes(table["op_type"])
-    row = np.searchsorted(view.ranks, table["rank"].to_numpy())
-    spent, calls = np.zeros((2, len(view.ranks), len(types)))
-    np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
-    np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        a_call = np.log(spent / calls)
-        often = np.abs(calls / group_medians(calls, view.role) - 1.0)
-    # Other numbers of calls are other work; a few are lost with their records.
-    a_call[~(often <= TOLERANCE_SHARE)] = np.nan
-    longer = a_call - group_medians(a_call, view.role)
-    total = spent.sum(0)
-    matters = (np.isfinite(longer).sum(0) > FEWEST_PEERS) & (total > 0)
-    longer, total = longer[:, matters], total[matters]
+    longer, total = compared
     # The load of experts may last, so that no step tells it.
     work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
     # The shortest half sees through half of the ranks being slow; of few replicas two may agree by chance.
@@ -60,6 +47,42 @@ def steady_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
     # More than this no type of kernels can have from its device.
     most = np.fmin.reduce((longer + MOST_SIGMAS * scatter), axis=1, initial=np.inf)
     return np.asarray(np.where(np.isfinite(steady), np.minimum(steady, most), np.nan))
+
+
+def common_to_all_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
+    """Return how much longer all kernels of a rank take than on the job's other ranks, as logarithms (R,).
+
+    The least of all types that are called as often by most ranks, whatever their stage: a stage with more
+    work calls some more often, or makes some longer. None without kernels; NaN for ranks without.
+    """
+    compared = _by_type(operators, view, np.zeros_like(view.role))
+    if compared is None:
+        return None
+    longer, total = compared
+    # What few types have in common may be their shapes.
+    is_most = np.isfinite(longer) @ total >= HALFWAY * total.sum()
+    return np.asarray(np.where(is_most, np.fmin.reduce(longer, axis=1, initial=np.inf), np.nan))
+
+
+def _by_type(operators: pa.Table, view: JobView, role: IntArray) -> tuple[FloatArray, FloatArray] | None:
+    """By rank and type how much longer a call takes than `role` peers' (R, T), and the types' times (T,)."""
+    table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
+    if not table.num_rows:
+        return None
+    types, kind = codes(table["op_type"])
+    row = np.searchsorted(view.ranks, table["rank"].to_numpy())
+    spent, calls = np.zeros((2, len(view.ranks), len(types)))
+    np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
+    np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a_call = np.log(spent / calls)
+        often = np.abs(calls / group_medians(calls, role) - 1.0)
+    # Other numbers of calls are other work; a few are lost with their records.
+    a_call[~(often <= TOLERANCE_SHARE)] = np.nan
+    longer = a_call - group_medians(a_call, role)
+    total = spent.sum(0)
+    matters = (np.isfinite(longer).sum(0) > FEWEST_PEERS) & (total > 0)
+    return longer[:, matters], total[matters]
 
 
 def _chance(view: JobView) -> float:

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.db import database_columns
+from cluster_analysis.sources.db.packets_db import StepOf, read_packets, with_steps
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
+from cluster_analysis.sources.packets import TRANSPORTS
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.sources.text.link_samples import sampled_links
@@ -45,8 +45,6 @@ _TIME_COLUMNS = {
     "synchronization_us": "synchronization_time",
     "idle_us": "idle_time",
 }
-#: Step of each operator, by its name and group.
-_StepOf = dict[tuple[str, str], int]
 #: Where in a row of `_operator_query` the transports begin.
 _CARRIED = 4 + 1 + len(_TIME_COLUMNS)
 _TIME, _BANDWIDTH, _MATRIX, _STEPS = (
@@ -97,7 +95,7 @@ def read_db_communication(
         rows = database.rows(_operator_query(database))
         rows, repeated = _told_apart(rows, remark)
         steps = _steps_by_start(database, times)
-        packets = _read_packets(database, rank, (repeated, steps), remark)
+        packets = read_packets(database, rank, (repeated, steps), remark)
     if steps is not None:
         rows = _in_their_steps(rows, times, remark)
     return CommunicationTables(_collectives(rows, rank, remark), packets)
@@ -116,7 +114,11 @@ def _operator_query(database: Database) -> str:
         for name in TRANSPORTS
         for column in ("transit_size", "transit_time")
     ]
-    wide = f"SELECT {', '.join(shared)}, {', '.join(pivots)} FROM {_BANDWIDTH} GROUP BY {', '.join(shared)}"
+    # Most rows are zeros, as is what lacks a row.
+    wide = (
+        f"SELECT {', '.join(shared)}, {', '.join(pivots)} FROM {_BANDWIDTH} "
+        f"WHERE transit_size <> 0 OR transit_time <> 0 GROUP BY {', '.join(shared)}"
+    )
     values = [
         f"COALESCE(wide.{name}_{column}, 0)"
         for name in TRANSPORTS
@@ -136,16 +138,16 @@ def _told_apart(
 
     What was carried lies in another table, by these three.
     """
+    if len({row[:3] for row in rows}) == len(rows):
+        return rows, frozenset()
     counts = Counter(row[:3] for row in rows)
     repeated = frozenset(key for key, count in counts.items() if count > 1)
-    if not repeated:
-        return rows, repeated
     remark(left_out(len(repeated), "name", "shared_name"))
     nothing = [None] * 2 * len(TRANSPORTS)
     return [(*row[:_CARRIED], *nothing) if row[:3] in repeated else row for row in rows], repeated
 
 
-def _steps_by_start(database: Database, times: Sequence[StepTime]) -> _StepOf | None:
+def _steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
     """Return the step in which each operator starts; None where the tables say it themselves, or nobody does.
 
     An operator whose name is there more than once is in none: only its own row has a start.
@@ -182,20 +184,6 @@ def _in_their_steps(
 
 def _ns(start_us: float) -> int:
     return round(start_us * numbers.NS_PER_US)
-
-
-def _with_steps(
-    rows: list[tuple[Any, ...]], step_of: _StepOf | None, positions: tuple[int, int, int]
-) -> list[tuple[Any, ...]]:
-    """Put the step of each row's operator in; `positions` are those of name, group and step in a row."""
-    if step_of is None:
-        return rows
-    name, group, step = positions
-    return [
-        (*row[:step], step_of[row[name], row[group]], *row[step + 1 :])
-        for row in rows
-        if (row[name], row[group]) in step_of
-    ]
 
 
 def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.Table:
@@ -242,51 +230,6 @@ def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.T
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
 
 
-def _read_packets(
-    database: Database, rank: int, known: tuple[frozenset[tuple[Any, ...]], _StepOf | None], remark: Remark
-) -> pa.Table:
-    """Return PACKETS; `known` are the names of several operators, and the steps of the others."""
-    repeated, step_of = known
-    if not database.has(
-        _BANDWIDTH, "package_size", "count", "total_duration", "transport_type", "group_name"
-    ):
-        return schema.empty(schema.PACKETS)
-    step = database.column(_BANDWIDTH, "step")
-    name = database.column(_BANDWIDTH, "hccl_op_name")
-    n_bad = 0
-    rows = database.rows(
-        f"SELECT {step}, group_name, transport_type, package_size, count, total_duration, {name} "
-        f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))})",
-        TRANSPORTS,
-    )
-    rows = [row for row in rows if (row[6], row[1], row[0]) not in repeated]
-    steps: list[int] = []
-    groups: list[str] = []
-    transports: list[int] = []
-    sizes: list[str] = []
-    figures: list[tuple[float, float]] = []
-    for given_step, group, transport, size, count, total, _ in _with_steps(rows, step_of, (6, 1, 0)):
-        number = 0 if given_step is None else numbers.parse_step(str(given_step))
-        if number is None or not all(database_columns.is_number(value) for value in (size, count, total)):
-            n_bad += 1
-            continue
-        steps.append(number)
-        groups.append(str(group or ""))
-        transports.append(TRANSPORTS.index(transport))
-        sizes.append(repr(float(size)))
-        figures.append((float(count), float(total)))
-    if n_bad:
-        remark(left_out(n_bad, "packet_size", "no_number"))
-    entries = PacketEntries(
-        np.array(steps, np.int64),
-        numbers.encoded(groups),
-        np.array(transports, np.int64),
-        pc.dictionary_encode(pa.array(sizes, pa.string())),
-        np.array(figures, np.float64),
-    )
-    return packet_sums(rank, entries, remark)
-
-
 def read_db_matrix(
     path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = (), is_mindspore: bool = False
 ) -> pa.Table | None:
@@ -316,7 +259,7 @@ def read_db_matrix(
         columns_of_table = [database.column(_MATRIX, name) for name in wanted]
         rows = database.rows(f"SELECT {', '.join(columns_of_table)} FROM {_MATRIX} ORDER BY rowid")
         if not database.has(_MATRIX, "step"):
-            rows = _with_steps(rows, _steps_by_start(database, times), (0, 1, 7))
+            rows = with_steps(rows, _steps_by_start(database, times), (0, 1, 7))
     if not rows:
         return schema.empty(schema.LINKS)
     given = list(zip(*rows, strict=True))

@@ -23,7 +23,8 @@ def is_number(value: object) -> bool:
 
 def steps(values: Sequence[Any], remark: Remark) -> pa.Array:
     """Return step numbers, 0 where the cell names none; null for what is no step."""
-    known = [0 if value is None else numbers.parse_step(str(value)) for value in values]
+    step_of = {value: 0 if value is None else numbers.parse_step(str(value)) for value in set(values)}
+    known = [step_of[value] for value in values]
     n_bad = sum(step is None for step in known)
     if n_bad:
         remark(left_out(n_bad, "row", "no_step_number"))
@@ -37,6 +38,9 @@ def with_step(table: pa.Table) -> pa.Table:
 
 def floats(values: Sequence[Any], remark: Remark, *, are_needed: bool = False) -> pa.Array:
     """Return numbers as float64; text and infinities become null and are counted, empty cells if needed."""
+    plain = plain_floats(values)
+    if plain is not None:
+        return plain
     numeric = [
         float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values
     ]
@@ -44,6 +48,15 @@ def floats(values: Sequence[Any], remark: Remark, *, are_needed: bool = False) -
     if n_bad:
         remark(left_out(n_bad, "value", "no_number"))
     return pa.array(numeric, pa.float64())
+
+
+def plain_floats(values: Sequence[Any]) -> pa.Array | None:
+    """Return numbers as float64 where every cell holds a finite one: the usual case, in one call."""
+    try:
+        plain = pa.array(values, pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
+    return None if plain.null_count or not pc.all(pc.is_finite(plain)).as_py() else plain
 
 
 def texts(values: Sequence[Any]) -> pa.Array:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.db.profiler_db import IS_TIMED
 from cluster_analysis.sources.db.sqlite import open_database
+from cluster_analysis.sources.db.task_operators_db import SUMMED_SPANS, spans_by
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
@@ -29,19 +29,13 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
             _TASK, "startNs", "endNs"
         ):
             return None
-        joins = " ".join(
-            f"LEFT JOIN STRING_IDS AS t{at} ON t{at}.id = {_KERNEL}.{name}"
-            for at, name in enumerate(_KERNEL_TEXTS)
-        )
-        texts = ", ".join(f"COALESCE(t{at}.value, '')" for at in range(len(_KERNEL_TEXTS)))
-        state = "COALESCE(s.value, '')" if database.has(_KERNEL, "opState") else "''"
-        if database.has(_KERNEL, "opState"):
-            joins += f" LEFT JOIN STRING_IDS AS s ON s.id = {_KERNEL}.opState"
-        span = f"{_TASK}.endNs - {_TASK}.startNs"
+        has_state = database.has(_KERNEL, "opState")
+        ids = (*_KERNEL_TEXTS, "opState") if has_state else _KERNEL_TEXTS
+        joins = " ".join(f"LEFT JOIN STRING_IDS AS t{at} ON t{at}.id = {name}" for at, name in enumerate(ids))
+        texts = [f"COALESCE(t{at}.value, '')" for at in range(len(ids))]
         rows = database.rows(
-            f"SELECT {texts}, {state}, COUNT(*), SUM({span}), MIN({span}), MAX({span}) "
-            f"FROM {_KERNEL} JOIN {_TASK} USING (globalTaskId) {joins} WHERE {IS_TIMED} "
-            "GROUP BY 1, 2, 3, 4, 5, 6"
+            f"SELECT {', '.join(texts)}, {'' if has_state else repr('') + ', '}{SUMMED_SPANS} "
+            f"FROM ({spans_by(ids)}) {joins} GROUP BY 1, 2, 3, 4, 5, 6"
         )
     columns: dict[str, pa.Array] = {
         name: pa.array([str(row[at]).replace('"', "") for row in rows], pa.string())

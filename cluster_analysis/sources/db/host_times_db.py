@@ -118,8 +118,8 @@ def _spans(database: Database, source: str, values: tuple[object, ...] = ()) -> 
     """Return begins and ends, ns (N, 2); PYTORCH_API has them as text."""
     table = source.partition(" ")[0]
     begin, end = (f"CAST({table}.{name} AS INTEGER)" for name in ("startNs", "endNs"))
-    rows = database.iterate(f"SELECT {begin}, {end} FROM {source}", values)
-    spans = np.fromiter((value for row in rows for value in row), np.int64).reshape(-1, 2)
+    rows = database.rows(f"SELECT {begin}, {end} FROM {source}", values)
+    spans = np.array(rows, np.int64).reshape(-1, 2)
     return np.asarray(spans[spans[:, 1] > spans[:, 0]])
 
 

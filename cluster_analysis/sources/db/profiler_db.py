@@ -212,42 +212,6 @@ def _payload(database: Database) -> str:
     return f"CASE WHEN {is_count} THEN count * CASE dataType {cases} END END"
 
 
-def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
-    with open_database(path, remark) as database:
-        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
-            _COMPUTE, "opType", "taskType"
-        ):
-            return None
-        tell_untimed(database, _TASK, "task", remark)
-        rows = database.rows(
-            f"SELECT kinds.value, cores.value, COUNT(*), SUM({_TASK}.endNs - {_TASK}.startNs), "
-            f"MIN({_TASK}.endNs - {_TASK}.startNs), MAX({_TASK}.endNs - {_TASK}.startNs) "
-            f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) "
-            f"LEFT JOIN STRING_IDS AS kinds ON kinds.id = {_COMPUTE}.opType "
-            f"LEFT JOIN STRING_IDS AS cores ON cores.id = {_COMPUTE}.taskType WHERE {IS_TIMED} "
-            "GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
-        )
-    if not rows:
-        return None
-    columns = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "op_type": numbers.encoded([str(row[0]) for row in rows]),
-        "core_type": numbers.encoded([str(row[1]) for row in rows]),
-        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
-        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
-        # op_statistic.csv states its means to the nanosecond too.
-        "avg_us": pa.array([round(row[3] / row[2]) / numbers.NS_PER_US for row in rows], pa.float64()),
-        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.OPERATORS)
-
-
 def read_own_device(path: Path) -> int | None:
     """Return the one device that RANK_DEVICE_MAP, else the step table, says that this database is of.
 

@@ -58,7 +58,15 @@ class Database:
 
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        return list(self.iterate(query, parameters))
+        self._connection.text_factory = str
+        try:
+            return self._connection.execute(query, parameters).fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError):
+            # What is wrong is said below, unless it is a text that is not UTF-8.
+            self._connection.text_factory = _decoded
+            return list(self.iterate(query, parameters))
+        finally:
+            self._connection.text_factory = _decoded
 
     def iterate(self, query: str, parameters: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query."""

@@ -19,6 +19,7 @@ from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.r1.kernels import read_r1_kernels
 from cluster_analysis.sources.r1.operators import read_r1_operators
 from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
+from cluster_analysis.sources.r1.strategy import read_strategy
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankTables
@@ -79,7 +80,8 @@ def read_r1_rank(reading: Reading) -> RankTables:
         links=or_empty(links, schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
         packets=schema.empty(schema.PACKETS),
-        metadata=_metadata(reading.source.files.get("r1_cluster_analyse", "")),
+        metadata=reading.first(("r1_strategy", read_strategy))
+        or _metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,
         figures={"counters": counters.counter_table(rank, figures), **_tables(reading)},
     )

@@ -80,6 +80,36 @@ def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
     assert not alarms(np.ones(N_RANKS), optimizer=slow(range(4, 5), 1.6))
 
 
+def of_stages(slower: dict[str, float]) -> list[Finding]:
+    """Four stages, each on a host of its own; on the second one kernels of some types take so much longer."""
+    where = replace(WHERE, stages={rank: int(rank) // 8 for rank in WHERE.ranks})
+    here = slow(range(8, 16), 1.0 + 1e-9) > 1.0
+    rows = [
+        {
+            "rank": rank, "op_type": name, "core_type": "AI_CORE", "n_calls": 100,
+            "total_us": share * STEP_US * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] else 1.0),
+        }
+        for name, share in KERNELS.items()
+        for rank in range(N_RANKS)
+    ]  # fmt: skip
+    spent = np.zeros(N_RANKS)
+    for row in rows:
+        spent[int(row["rank"])] += 0.5 * float(row["total_us"])
+    evidence = evidence_of_computing(np.repeat(spent[:, None], N_STEPS, axis=1), where)
+    evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    return [one for one in detect(evidence, where).findings if one.kind == "stage_imbalance" and one.hosts]
+
+
+def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work() -> None:
+    (finding,) = of_stages(dict.fromkeys(KERNELS, 1.07))
+    assert (finding.id, finding.hosts, finding.is_alarm) == ("stage_imbalance-host-2", ("2",), False)
+    assert finding.facts[0]["slower_share"] == pytest.approx(0.07, abs=0.01)
+
+
+def test_a_stage_with_longer_products_but_the_same_optimizer_is_no_slow_host() -> None:
+    assert not of_stages({"MatMulV3": 1.3, "FlashAttentionScore": 1.3})
+
+
 def test_nearly_half_of_the_values_may_lie_elsewhere_and_the_shortest_half_still_scatters_little() -> None:
     values = np.r_[np.linspace(-0.01, 0.01, 17), np.linspace(0.4, 0.6, 15)][:, None]
     assert float(shortest_half_sigma(values)[0]) < 0.02

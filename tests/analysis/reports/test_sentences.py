@@ -84,7 +84,8 @@ def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
 
 
 def test_every_kind_that_the_code_names_is_declared() -> None:
-    declared = {kind for _, kinds in TABLES.values() for kind in kinds}
+    # What a rule says is in sentences.rules, by the rule's name.
+    declared = {"rule_holds", *(kind for _, kinds in TABLES.values() for kind in kinds)}
     named = set()
     for name, path in modules().items():
         if name.startswith("cluster_analysis") and not name.startswith("cluster_analysis.sentences"):

@@ -51,7 +51,7 @@ PREFIXES = (
 def sources() -> str:
     texts = [
         ASSETS.joinpath(name).read_text("utf-8")
-        for name in ("report.html.j2", "baseline.html.j2", "described.html.j2")
+        for name in ("report.html.j2", "baseline.html.j2", "described.html.j2", "pictures.html.j2")
     ]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
     code = files("cluster_analysis.reports")

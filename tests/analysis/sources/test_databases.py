@@ -118,6 +118,16 @@ def test_kernels_are_counted_by_kind(tmp_path: Path) -> None:
     )
 
 
+def test_kernels_whose_kind_stands_twice_among_the_texts_are_one_kind(tmp_path: Path) -> None:
+    output = database_capture(tmp_path)
+    profiler_db(output / "ascend_pytorch_profiler_0.db")
+    with sqlite3.connect(output / "ascend_pytorch_profiler_0.db") as base:
+        base.execute("INSERT INTO STRING_IDS VALUES (9, 'MatMulV2')")
+        base.execute("UPDATE COMPUTE_TASK_INFO SET opType = 9 WHERE globalTaskId = 1")
+    (kernel,) = read(output).operators.to_pylist()
+    assert (kernel["op_type"], kernel["n_calls"], kernel["total_us"]) == ("MatMulV2", 2, 35.0)
+
+
 def test_operators_of_mindspore_belong_to_the_step_in_which_they_start(tmp_path: Path) -> None:
     output = database_capture(tmp_path, "rank0_ascend_ms")
     profiler_db(output / "ascend_mindspore_profiler_0.db")

@@ -16,6 +16,7 @@ from cluster_analysis.sources.r1.input_pipeline import (
     read_host_processors,
 )
 from cluster_analysis.sources.r1.kernels import read_r1_kernels
+from cluster_analysis.sources.r1.strategy import read_strategy
 from tests.analysis.runs import real
 
 #: Mean communication and waiting, ms, that the r1.x tool's own tests assert.
@@ -93,6 +94,17 @@ def test_processors_of_the_host_are_busy_for_what_is_not_idle(tmp_path: Path) ->
     path.write_text(json.dumps({"device_info": {"idle_utilization": [10, 30], "user_utilization": [70, 50]}}))
     found = {label: value for _, label, value in read_host_processors(path, unheard)}
     assert found == {"user": pytest.approx(0.6), "all": pytest.approx(0.8)}
+
+
+def test_stages_and_ranks_are_what_the_parallel_strategy_states(tmp_path: Path) -> None:
+    stages = [{"dim": [{"size": "0"}, {"size": "1"}]}, {"dim": [{"size": "2"}, {"size": "3"}]}]
+    path = tmp_path / "parallel_strategy_0.json"
+    path.write_text(json.dumps({"config": {"rankId": 0, "stageDevices": stages}, "graph": {}}))
+    metadata = read_strategy(path, unheard)
+    assert (metadata.parallel.pp, metadata.world_size) == (2, 4)
+    path.write_text(json.dumps({"config": {"stageDevices": [stages[0], {"dim": []}]}}))
+    with pytest.raises(BadFileError):
+        read_strategy(path, unheard)
 
 
 def test_a_queue_file_without_a_step_is_no_such_file(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from cluster_collect.store.lock import locked
 from cluster_run.manifest import read_manifest
 
 from .conftest import CAPTURE, OUTPUT, Hosts, run_collect, write_capture
+
+_BINARIES = ("trace_0.bin", "trace_1.bin")
 
 
 def tree(directory: Path) -> dict[str, bytes]:
@@ -268,3 +273,24 @@ def test_a_host_without_profiler_data_is_a_failure_and_no_silent_success(tmp_pat
     result = run_collect(["--inventory", "hosts.yaml", "--output", "run"], tmp_path)
     assert result.returncode == 3
     assert "a: no profiler data below" in result.stdout
+
+
+@pytest.mark.slow
+def test_captures_are_chosen_on_the_command_line(hosts: Hosts) -> None:
+    root = hosts.add("alpha")
+    shutil.rmtree(root)
+    for job in ("job-1", "job-2"):
+        write_capture(root / job)
+    two_hours_ago_s = time.time() - 7200
+    for path in (root / "job-1").rglob("*"):
+        os.utime(path, (two_hours_ago_s, two_hours_ago_s))
+    chosen = {
+        ("full", "--capture", "job-2", "--exclude", "*.bin"): {"job-2/step_trace_time.csv"},
+        ("full", "--since", "1h"): {f"job-2/{name}" for name in ("step_trace_time.csv", *_BINARIES)},
+        ("analysis", "job-1/*"): {"job-1/step_trace_time.csv"},
+    }
+    for number, (what, wanted) in enumerate(chosen.items()):
+        result = hosts.collect("--output", f"run{number}", "--what", *what)
+        assert result.returncode == 0, result.stderr
+        found = tree(hosts.directory / f"run{number}/cluster_profiler/1/profiler")
+        assert {name.replace(f"{CAPTURE}/{OUTPUT}/", "") for name in found} == wanted

@@ -330,7 +330,7 @@ def public_python() -> Iterator[Path]:
     try:
         subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=50)
         (packages,) = root.glob("lib/python*/site-packages")
-        for package in ("cluster_run", "cluster_hook"):
+        for package in ("cluster_run", "cluster_analysis", "cluster_hook"):
             shutil.copytree(
                 REPOSITORY / package, packages / package, ignore=shutil.ignore_patterns("__pycache__")
             )
