@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery import legacy, prof
-from cluster_analysis.discovery.ascend import INPUT_PIPELINE, OUTPUT_FILES, inspect_capture
+from cluster_analysis.discovery.ascend import OUTPUT_FILES, inspect_capture
 from cluster_collect.selection.analysis_files import needed_by_analysis
 from tests.layers import modules
 
