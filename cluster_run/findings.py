@@ -33,7 +33,8 @@ GroupPurpose = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 FAULT_KINDS: frozenset[str] = frozenset(FaultKind.__args__)  # type: ignore[attr-defined]
 
-#: Share of the step from which a finding is a warning, and from which it is critical.
+#: Share of the step from which a finding is a warning, and from which it is critical: what `severity` means
+#: to all who write or read findings.json. What it takes to be an alarm at all, the thresholds say.
 WARNING_COST_SHARE = 0.005
 CRITICAL_COST_SHARE = 0.05
 

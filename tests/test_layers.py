@@ -107,7 +107,10 @@ def test_a_library_is_imported_by_one_module_of_a_package(library: str) -> None:
     assert len(packages) == len(set(packages)), users
 
 
-@pytest.mark.parametrize("room", ["cluster_analysis.judge", "cluster_analysis.trace"])
+@pytest.mark.parametrize(
+    "room",
+    [f"cluster_analysis.{room}" for room in ("judge", "trace", "replay", "topology")],
+)
 def test_numbers_that_decide_stand_in_the_thresholds(room: str) -> None:
     found = {
         (name, *number)

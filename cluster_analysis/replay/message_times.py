@@ -14,6 +14,7 @@ from cluster_analysis.thresholds.replay import (
     MEETING_SPREAD,
     MIN_LONG_SHARE,
     QUICK_QUANTILE,
+    QUICK_SENDS_PERCENT,
     QUICK_SHARE,
     SHORT_MESSAGE_SHARE,
 )
@@ -142,7 +143,7 @@ def is_eager(send: FloatArray, receive: FloatArray) -> bool:
     """
     if not len(send):
         return True
-    usual = max(float(np.percentile(send, 25)), 1.0)
+    usual = max(float(np.percentile(send, QUICK_SENDS_PERCENT)), 1.0)
     is_long = send > LONG_SEND * usual
     if np.mean(is_long) < MIN_LONG_SHARE:
         return True

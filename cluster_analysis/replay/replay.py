@@ -18,14 +18,14 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import ranges
 from cluster_analysis.replay.order import Block, Partners, ReplayOrder
+from cluster_analysis.thresholds.replay import SETTLED_US
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
 #: makes the second round exact.
 _CARRY_ROUNDS = 3
-#: Leads that change by less from round to round change no step time that anybody quotes.
-_SETTLED_US = 20.0
 #: Memory for the local times of the scenarios that go through a pass together: more is no faster.
 _PASS_BYTES = 24 * 1024 * 1024
+_FLOAT_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Graph:
                 latest = np.maximum.reduceat(rows[order.last_rows], order.last_begin, axis=0)
                 ends[part, order.cells] = latest.T
             before, now = now, self.leads(ends.reshape(shape))
-            if float(np.abs(now - before).max(initial=0.0)) < _SETTLED_US:
+            if float(np.abs(now - before).max(initial=0.0)) < SETTLED_US:
                 break
         return ends.reshape(shape)
 
@@ -147,7 +147,7 @@ class Graph:
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""
-        at_once = max(1, _PASS_BYTES // (8 * len(self.order.instances)))
+        at_once = max(1, _PASS_BYTES // (_FLOAT_BYTES * len(self.order.instances)))
         return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
 
     @cached_property

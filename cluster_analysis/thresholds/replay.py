@@ -17,7 +17,13 @@ OWN_SHARE = 0.25
 ENOUGH_PEERS = FEWEST_PEERS
 MOST_PEERS = 32
 
+# Rounds of the replay.
+#: Leads that change by less from round to round change no step time that anybody quotes.
+SETTLED_US = 20.0
+
 # Message times.
+#: Of the sends between two ranks, so many percent are quick ones, whatever holds up the rest.
+QUICK_SENDS_PERCENT = 25
 #: A send this many times as long as the quick ones was held up, by its receiver or by the network.
 LONG_SEND = 1.5
 #: Fewer held-up sends than this say nothing, and change nothing.

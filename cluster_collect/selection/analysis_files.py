@@ -14,8 +14,8 @@ _IN_CAPTURE = re.compile(
     | step_trace_time\.csv | communication(?:_matrix)?\.json
     | kernel_details\.csv | (?:op|api)_statistic\.csv
     | memory_record\.csv | operator_(?:memory|details)\.csv | npu_module_mem\.csv
-    | dataset\.csv | minddata_pipeline_(?:raw|summary).*\.csv
-    | minddata_cpu_utilization.*\.json | device_queue_profiling.*\.txt
+    | dataset\.csv | minddata_pipeline_(?:raw|summary).*\.csv | minddata_cpu_utilization.*\.json
+    | minddata_aicpu.*\.txt | (?:device_queue|dataset_iterator)_profiling.*\.txt
     | ascend_(?:pytorch|mindspore)_profiler.*\.db | analysis\.db | communication_analyzer\.db """,
     re.VERBOSE | re.DOTALL,
 )
