@@ -198,7 +198,7 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     group_of, kind_of = calls.group[first], calls.kind[first]
-    # Groups share roles, and a dictionary holds each value once: Parquet files of others vary from call to call.
+    # Groups share roles. Each stands once: Parquet files of a dictionary with doubles differ at every call.
     roles, role_of = np.unique([group.role if group else "unknown" for group in groups], return_inverse=True)
     return pa.table(
         {
