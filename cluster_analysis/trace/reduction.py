@@ -17,12 +17,10 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
-from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
+from cluster_analysis.trace.beside_computing import data_is_free, is_one_queue, sends_are_free
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.links import usable_links
@@ -143,8 +141,8 @@ def _matched(
     begin = np.flatnonzero(begins(operator[members]))
     shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
     local = sequence(
-        calls, stage, data, sends_are_free=_sends_are_free(calls, steps),
-        data_is_free=_data_is_free(calls, data, shortest[operator], steps),
+        calls, stage, data, sends_are_free=sends_are_free(calls, steps),
+        data_is_free=data_is_free(calls, data, shortest[operator], steps),
     )  # fmt: skip
     n_ranks = np.diff(np.r_[begin, len(members)])
     transfer = without_absent(
@@ -188,48 +186,6 @@ def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: E
         message = operator[paired]  # each an operator of its own
         transfer[message] = np.minimum(transfer[message], calls.elapse_us[other[paired]])
     return transfer
-
-
-def _sends_are_free(calls: Calls, steps: pa.Table) -> bool:
-    """Whether sends run beside computing: then about their time appears as overlapped."""
-    sends = calls.is_send
-    if not sends.any() or not steps.num_rows:
-        return False
-    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
-
-
-def _data_is_free(
-    calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table
-) -> bool:
-    """Whether gradients and parameters move beside computing: more is overlapped than sends can be.
-
-    Args:
-        calls: the step's calls.
-        data_groups: groups known to be data-parallel.
-        shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
-        steps: the step's totals.
-    """
-    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
-    is_data &= ~calls.is_point_to_point
-    n_others = int((~is_data & ~calls.is_point_to_point).sum())
-    # With hardly a call beside them, nothing would show where computing waits for the gradients.
-    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
-        return False
-    if _is_one_queue(calls):  # then computing is looked at by itself
-        return False
-    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
-    sends = calls.elapse_us[calls.is_send]
-    of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
-    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
-
-
-def _is_one_queue(calls: Calls) -> bool:
-    """Whether all calls are collectives of which a rank hardly ever has two at a time."""
-    if not calls.has_clock or calls.is_point_to_point.any():
-        return False
-    is_early = ~begins(calls.rank)[1:] & (calls.start_us[1:] < calls.end_us[:-1] - TOLERANCE_US)
-    return int(is_early.sum()) < REGULAR_CALLS * len(calls)
 
 
 def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.ChunkedArray) -> pa.Table:
@@ -313,7 +269,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         groups=calls.groups,
         types=calls.types,
     )
-    if not steps.num_rows or local.is_side.any() or not _is_one_queue(calls):
+    if not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))

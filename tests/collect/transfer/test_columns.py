@@ -1,4 +1,4 @@
-"""Files reduced on their hosts, by a real Python behind a real sshd; where that fails they come as they are."""
+"""Files reduced on their hosts by a real Python behind a real sshd; where that fails they come whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,11 +133,11 @@ def real_python() -> str:
 
 
 @pytest.fixture
-def python_of_host(own_lab: SshLab, tmp_path: Path) -> Iterator[tuple[SshServer, Path]]:
+def python_of_host(own_lab: SshLab, tmp_path: Path) -> tuple[SshServer, Path]:
     """A server whose logins find what a test puts into a file as their python3."""
     path = path_with(tmp_path / "bin", *BEHIND_THE_SHELL)
     settings = login_script(tmp_path / "rc", f"PATH={path}; export PATH")
-    yield own_lab.start("127.0.0.4", settings=settings), tmp_path / "bin" / "python3"
+    return own_lab.start("127.0.0.4", settings=settings), tmp_path / "bin" / "python3"
 
 
 def put(python: Path, script: str) -> None:

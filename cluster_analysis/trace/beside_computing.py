@@ -1,0 +1,53 @@
+"""Which communication of a step runs beside computing, by how much of it the totals call overlapped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
+from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
+from cluster_analysis.trace.calls import Calls, numbers
+
+
+def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
+    """Whether sends run beside computing: then about their time appears as overlapped."""
+    sends = calls.is_send
+    if not sends.any() or not steps.num_rows:
+        return False
+    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
+    return overlapped > HALFWAY * float(np.median(calls.elapse_us[sends])) * int(sends.sum())
+
+
+def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table) -> bool:
+    """Whether gradients and parameters move beside computing: more is overlapped than sends can be.
+
+    Args:
+        calls: the step's calls.
+        data_groups: groups known to be data-parallel.
+        shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
+        steps: the step's totals.
+    """
+    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+    is_data &= ~calls.is_point_to_point
+    n_others = int((~is_data & ~calls.is_point_to_point).sum())
+    # With hardly a call beside them, nothing would show where computing waits for the gradients.
+    if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
+        return False
+    if is_one_queue(calls):  # then computing is looked at by itself
+        return False
+    overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
+    sends = calls.elapse_us[calls.is_send]
+    of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
+    return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
+
+
+def is_one_queue(calls: Calls) -> bool:
+    """Whether all calls are collectives of which a rank hardly ever has two at a time."""
+    if not calls.has_clock or calls.is_point_to_point.any():
+        return False
+    is_early = ~begins(calls.rank)[1:] & (calls.start_us[1:] < calls.end_us[:-1] - TOLERANCE_US)
+    return int(is_early.sum()) < REGULAR_CALLS * len(calls)
