@@ -8,6 +8,7 @@ import tarfile
 from typing import BinaryIO
 
 _BLOCK_BYTES = 1 << 16
+_STDERR = 2
 
 
 class Archive:
@@ -23,11 +24,13 @@ class Archive:
         self._tar.addfile(_header(name, len(content)), io.BytesIO(content))
 
     def add_file(self, name: bytes) -> None:
-        """Add a file as it is; one that cannot be opened is left out, as one that was never there."""
+        """Add a file as it is; one that cannot be opened is left out, and why is told on standard error."""
         try:
             # A fifo that took the file's place must not hold this up.
             descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-        except OSError:
+        except OSError as error:
+            line = b"./%b: %b\n" % (name, (error.strerror or "cannot be opened").encode())
+            os.write(_STDERR, line)
             return
         with os.fdopen(descriptor, "rb") as stream:
             size_bytes = os.fstat(descriptor).st_size

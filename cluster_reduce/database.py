@@ -77,7 +77,7 @@ def _reduced(connection: sqlite3.Connection, size_bytes: int) -> bytes:
         if kind == "view":
             raise UnfitError("a view in the place of a table")
         tables.append(_table(connection, name, wanted, writer, f"t{len(tables)}"))
-    return writer.content(tables=tables)
+    return writer.content(tables=tables, wanted=WANTED)
 
 
 def _table(

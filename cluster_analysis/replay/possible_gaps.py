@@ -22,6 +22,7 @@ from cluster_analysis.thresholds.replay import (
     MOST_PEERS,
     OWN_SHARE,
 )
+from cluster_analysis.trace.streams.points import POINT
 
 
 def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, role: IntArray) -> Graph:
@@ -33,6 +34,8 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
         idle_us: the part of it in which nothing was computed (R, S).
         role: ranks that do the same work (R,), -1 for unknown.
     """
+    if POINT in graph.types:  # computing was told from the totals, and idle time beside calls is not in them
+        return graph
     n_steps = graph.n_steps
     cell = graph.rank.astype(np.int64) * n_steps + graph.step
     main = ~graph.is_side

@@ -20,7 +20,6 @@ from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, emp
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
-from cluster_analysis.trace.beside_computing import data_is_free, is_one_queue, sends_are_free
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.links import usable_links
@@ -30,6 +29,7 @@ from cluster_analysis.trace.missing.imputation import moved_to, with_missing_cal
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.streams.free import data_is_free, is_one_queue, sends_are_free
 from cluster_analysis.trace.streams.points import with_points
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
@@ -73,7 +73,7 @@ def reduce_step(
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
-    operators = _operators(whole, own_steps) if calls.has_clock else None
+    operators = _operators(whole, own_steps, is_complete=filled is calls) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
         notes.append(fact("no_start_times"))
@@ -236,7 +236,7 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
     ).cast(RANK_TIMES)
 
 
-def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
+def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
     calls, local, first = seen.calls, seen.local, seen.first
     total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
@@ -269,7 +269,8 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         groups=calls.groups,
         types=calls.types,
     )
-    if not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
+    # Where records are lost gaps hold other calls, and do not tell beside what computing went on.
+    if not is_complete or not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))

@@ -23,13 +23,14 @@ _NUMERIC = re.compile(
 
 
 def without_addresses(outcome: HostOutcome, spec: HostSpec, called: Mapping[str, str]) -> HostOutcome:
-    """Return an outcome whose reason and advice name neither the host's addresses nor those of jump hosts.
+    """Return an outcome whose reasons and advice name neither the host's addresses nor those of jump hosts.
 
     `called` has further names of servers, and what to say instead.
     """
     return replace(
         outcome,
         reason=hidden(outcome.reason, spec, called),
+        raw_because=hidden(outcome.raw_because, spec, called),
         advice=_cleaned(outcome.advice, _names(spec, called)),
     )
 

@@ -96,9 +96,9 @@ class Rounds:
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         if self._options.columns and not self._findings.raw_because:
-            after = await self._columns(pending, slot)
-            if after is not None:
-                return after, b""
+            answer = await self._columns(pending, slot)
+            if answer is not None:
+                return answer
         watchdog = Watchdog(
             self._options.progress_deadline_s,
             when_quiet=slot.give_back,
@@ -110,7 +110,7 @@ class Rounds:
 
     async def _columns(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
-    ) -> dict[bytes, RemoteEntry] | None:
+    ) -> tuple[dict[bytes, RemoteEntry], bytes] | None:
         """Fetch what comes as columns; None where that fails, and the host is not asked for any again.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The program that runs on hosts: any Python from 3.7 on, no libraries, gone with who asked for it."""
+"""The program that runs on hosts: any Python from 3.7 on, its standard library; gone with who asked."""
 
 from __future__ import annotations
 

@@ -59,6 +59,7 @@ class _Head(msgspec.Struct, frozen=True):
     source_bytes: int
     columns: tuple[Column, ...]
     tables: tuple[DatabaseTable, ...] = ()
+    wanted: dict[str, tuple[str, ...] | None] = {}
 
 
 _HEAD: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
@@ -76,6 +77,8 @@ class ColumnsFile:
         if head.kind != kind:
             raise _damaged(f"columns of {head.kind[:40]!r}, not of {kind!r}")
         self.tables = head.tables
+        #: Columns of a database that the host looked for, by table, in lower case; None is all of them.
+        self.wanted = head.wanted
         self._columns: dict[str, tuple[Column, bytes]] = {}
         for column in head.columns:
             # No row without a byte in the file that it was read from.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,12 @@ _TYPE = re.compile(r"[A-Za-z0-9_ (),]{0,60}")
 _INT, _FLOAT, _TEXT, _NULL, _BLOB = range(5)
 
 
-def database_of(path: Path) -> sqlite3.Connection:
-    """Return a database in memory that holds what the columns say.
+#: Columns that a host looked for, by table; all in lower case. None is all columns of a table.
+Wanted = Mapping[str, tuple[str, ...] | None]
+
+
+def database_of(path: Path) -> tuple[sqlite3.Connection, Wanted]:
+    """Return a database in memory that holds what the columns say, and what the host looked for.
 
     Raises:
         BadFileError: the columns are damaged.
@@ -35,7 +40,7 @@ def database_of(path: Path) -> sqlite3.Connection:
     except BadFileError:
         connection.close()
         raise
-    return connection
+    return connection, file.wanted
 
 
 def _fill(connection: sqlite3.Connection, file: ColumnsFile, table: DatabaseTable, prefix: str) -> None:

@@ -97,7 +97,7 @@ def _packets(file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int
         levels.steps[kept_rows],
         collectives["group"].combine_chunks().take(pa.array(kept_rows)),
         transports[is_kept],
-        sizes.filter(pa.array(is_kept)).dictionary_encode(),
+        pc.dictionary_encode(sizes.filter(pa.array(is_kept))),
         figures[is_kept],
     )
     return packet_sums(rank, packets, remark)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cluster_analysis.sources.columns.database import database_of
+from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
@@ -42,17 +42,20 @@ def step_at(times: Sequence[StepTime], start_ns: int) -> int | None:
 class Database:
     """One open database. Every method raises BadFileError where the file is damaged."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, wanted: Wanted | None = None) -> None:
         self._connection = connection
+        self._wanted = wanted
         self._columns: dict[str, Mapping[str, str]] = {}
 
     def has(self, table: str, *columns: str) -> bool:
         """Return whether the table and all these columns exist; names are compared case-blind."""
+        self._require_looked_for(table, columns)
         present = self._columns_of(table)
         return bool(present) and all(column.casefold() in present for column in columns)
 
     def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
         """Return the column as SQL, `otherwise` where the table lacks it."""
+        self._require_looked_for(table, (column,))
         present = self._columns_of(table)
         return f'"{table}"."{present[column.casefold()]}"' if column.casefold() in present else otherwise
 
@@ -77,6 +80,16 @@ class Database:
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise BadFileError(fact("not_database", detail=str(error))) from error
 
+    def _require_looked_for(self, table: str, columns: Sequence[str]) -> None:
+        """Refuse to call something absent that the host that made these columns never looked for."""
+        if self._wanted is None:
+            return
+        wanted = self._wanted.get(table.casefold(), ())
+        missing = [name for name in columns if wanted is not None and name.casefold() not in wanted]
+        if missing:
+            detail = f"columns: made without {table}.{missing[0]}, by another version"
+            raise BadFileError(fact("not_of_form", detail=detail), "collect_again")
+
     def _columns_of(self, table: str) -> Mapping[str, str]:
         if table not in self._columns:
             found = self.rows("SELECT name FROM pragma_table_info(?)", (table,))
@@ -95,7 +108,7 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
     """
     columns = columns_of(path)
     if columns is not None:
-        yield Database(_OF_COLUMNS.connection(columns))
+        yield Database(*_OF_COLUMNS.database(columns))
         return
     try:
         if path.stat().st_size == 0:
@@ -118,17 +131,17 @@ class _LastOfColumns(threading.local):
 
     def __init__(self) -> None:
         self._known: tuple[str, int] | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._database: tuple[sqlite3.Connection, Wanted] | None = None
 
-    def connection(self, columns: Path) -> sqlite3.Connection:
+    def database(self, columns: Path) -> tuple[sqlite3.Connection, Wanted]:
         known = (str(columns), columns.stat().st_mtime_ns)
-        if self._connection is None or self._known != known:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
-            self._connection = database_of(columns)
+        if self._database is None or self._known != known:
+            if self._database is not None:
+                self._database[0].close()
+            self._database = None
+            self._database = database_of(columns)
             self._known = known
-        return self._connection
+        return self._database
 
 
 _OF_COLUMNS = _LastOfColumns()

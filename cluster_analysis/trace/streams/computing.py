@@ -50,12 +50,10 @@ class Beside:
     """Where computing goes on beside calls. By place (places,) and by (ranks, places).
 
     Before a call that `runs_on` computing did not wait for the call before it; it took `worked_us` since it
-    issued that. Before others it waited, having computed for `worked_us` beside what went before. Where a
-    place `is_shown` some rank did not queue there.
+    issued that. Before others it waited, having computed for `worked_us` beside what went before.
     """
 
     runs_on: BoolArray
-    is_shown: BoolArray
     worked_us: FloatArray
 
 
@@ -64,31 +62,22 @@ def beside(laid: Laid) -> Beside | None:
     covered = float(np.median(laid.covered_us))
     if covered < max(LEAST_COVERED_US, COVERED_SHARE * float(np.median(laid.local_us))):
         return None
-    waits = np.zeros(laid.start_us.shape[1], bool)
-    told, left = _told(laid, waits)
-    # More than the totals have room for: somewhere computing waits after all, where that explains most.
-    while float(np.median(left)) < -COVERED_TOLERANCE * covered and (told.runs_on & told.is_shown).any():
-        tried = []
-        for place in np.flatnonzero(told.runs_on & told.is_shown).tolist():
-            other = waits.copy()
-            other[place] = True
-            tried.append((*_told(laid, other), other))
-        told, left, waits = min(tried, key=lambda one: abs(float(np.median(one[1]))))
+    n = laid.start_us.shape[1]
+    told, left = _told(laid)
+    if float(np.median(left)) < -COVERED_TOLERANCE * covered:
+        # More than the totals have room for: gaps hold something else, so that they tell nothing here.
+        return Beside(np.zeros(n, bool), np.zeros(laid.start_us.shape))
     return told
 
 
-def _told(laid: Laid, waits: BoolArray) -> tuple[Beside, FloatArray]:
+def _told(laid: Laid) -> tuple[Beside, FloatArray]:
     """Follow computing from call to call: what it does, and what is covered beyond that (ranks,).
 
     What is covered and no gap shows lies before computing waited.
-
-    Args:
-        laid: the calls.
-        waits: places at which computing waits, whatever the gaps say.
     """
     n_ranks, n = laid.start_us.shape
     worked, room = np.zeros((n_ranks, n)), np.zeros((n_ranks, n))
-    runs_on, is_shown = np.zeros(n, bool), np.zeros(n, bool)
+    runs_on = np.zeros(n, bool)
     issued = laid.start_us[:, 0].copy()  # where computing is, on each rank's clock
     left = laid.covered_us.copy()
     for place in range(1, n):
@@ -102,13 +91,12 @@ def _told(laid: Laid, waits: BoolArray) -> tuple[Beside, FloatArray]:
                 room[:, place] = np.maximum(before - issued, 0.0)
             continue
         seen = _runs_on(start - before, start - issued, shows, laid.pace)
-        is_shown[place] = True
-        if waits[place] or not seen:
+        if not seen:
             room[:, place] = np.maximum(before - issued, 0.0)
             issued = start.copy()
             continue
         runs_on[place] = True
-        usual = float(np.median((start - issued)[shows] / laid.pace[shows])) * laid.pace
+        usual = _usual_us((start - issued)[shows] / laid.pace[shows]) * laid.pace
         now = np.where(shows, start, np.clip(issued + usual, issued, np.maximum(issued, start)))
         worked[:, place] = np.maximum(now - issued, 0.0)
         left -= np.clip(np.minimum(now, before) - issued, 0.0, None)
@@ -116,7 +104,7 @@ def _told(laid: Laid, waits: BoolArray) -> tuple[Beside, FloatArray]:
     least = room.min(axis=0)
     if float(np.median(left)) > LEAST_COVERED_US and least.sum() > 0:
         worked += np.minimum(np.maximum(left, 0.0)[:, None] * least / least.sum(), room)
-    return Beside(runs_on, is_shown, worked), left
+    return Beside(runs_on, worked), left
 
 
 def _runs_on(from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, pace: FloatArray) -> bool:
@@ -126,8 +114,13 @@ def _runs_on(from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, pac
     that it shows had room in theirs.
     """
     if int(shows.sum()) < ENOUGH_PEERS:
-        usual = float(np.median((from_issue / pace)[shows]))
+        usual = _usual_us((from_issue / pace)[shows])
         fits = usual * pace[~shows] <= from_issue[~shows] + QUEUE_US
         return bool(fits.mean() > HALFWAY) if len(fits) else False
     by_end, by_issue = (scatter((gap / pace)[shows]) for gap in (from_end, from_issue))
     return by_issue < by_end
+
+
+def _usual_us(shown: FloatArray) -> float:
+    """What is usual, by those who show it; of a few the least: a pause makes it longer."""
+    return float(np.median(shown) if len(shown) >= ENOUGH_PEERS else shown.min())

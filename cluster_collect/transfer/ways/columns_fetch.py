@@ -55,8 +55,10 @@ async def fetch_columns(
     intake: Intake,
     shell: RunningCommand | None,
     options: CollectOptions,
-) -> dict[bytes, RemoteEntry]:
-    """Fetch `files` into `intake`, the large ones as columns; return what the host lists afterwards.
+) -> tuple[dict[bytes, RemoteEntry], bytes]:
+    """Fetch `files` into `intake`, the large ones as columns.
+
+    Returns what the host lists afterwards, and what the reader says of files that it could not open.
 
     `shell` is that of `stream_from`. Where anything but the connection goes wrong, what came is removed.
 
@@ -108,4 +110,4 @@ async def fetch_columns(
                 intake.drop(placed)
         intake.note_down()
         intake.report()
-    return {entry.path: entry for entry in trailer.listing.entries}
+    return {entry.path: entry for entry in trailer.listing.entries}, result.errors

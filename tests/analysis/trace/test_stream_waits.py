@@ -60,8 +60,10 @@ def gradients(*, with_tensors: bool) -> list[Call]:
 
 def reduced(*, with_totals: bool = True, with_tensors: bool = True) -> StepOperators:
     everyone = tuple(range(N_RANKS))
+    # Data parallelism only: all calls are one queue.
+    roles = {"d": "dp", "w": "world" if with_tensors else "dp"}
     where: Topology = small_topology(
-        {"d": everyone, "w": everyone}, roles={"d": "dp", "w": "world"}, stages=dict.fromkeys(everyone, 0)
+        {"d": everyone, "w": everyone}, roles=roles, stages=dict.fromkeys(everyone, 0)
     )
     total = LATE_WORK_US + SUM_US + 100.0
     rows = steps_table(dict.fromkeys(everyone, total)).to_pylist()

@@ -205,7 +205,7 @@ def test_a_prepare_that_fails_is_told_and_the_rest_is_collected(
     outcome = only_host(collected(spec, tmp_path / "run"))
     assert (outcome.state, outcome.reason) == ("partial", "prepare exited with 7: no licence")
     assert outcome.advice == "its output is in the run directory, in cluster_profiler/1/prepare.log"
-    assert outcome.n_stored == 6
+    assert outcome.n_stored == 5
 
 
 def test_a_directory_of_a_shared_file_system_lands_like_a_host(tmp_path: Path) -> None:
@@ -247,13 +247,13 @@ def test_plan_and_check_write_nothing_and_know_sizes(lab: SshLab, two_servers: T
     ]
     before = tree(tmp_path / "host")
     good, bad = asyncio.run(plan(specs, QUICK, SilentListener()))
-    assert (len(good.files), good.method, good.reason) == (6, "tar+zstd", "")
+    assert (len(good.files), good.method, good.reason) == (5, "tar+zstd", "")
     assert good.n_bytes == sum((tmp_path / "host" / file.source).stat().st_size for file in good.files)
     assert "nowhere" in bad.reason
 
     healthy, sick = asyncio.run(check(specs, QUICK, SilentListener()))
     assert healthy.reason == ""
-    assert healthy.n_files == 6
+    assert healthy.n_files == 5
     assert (healthy.free_bytes or 0) > 0
     assert abs(healthy.clock_offset_ms or 1e9) < 5000
     assert dict(healthy.tools)["tar"].startswith("tar (GNU tar)")

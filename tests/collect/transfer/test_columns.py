@@ -1,4 +1,4 @@
-"""Files reduced on their hosts by a real Python behind a real sshd; where that fails they come whole."""
+"""Files reduced on hosts, by a real Python behind a real sshd; where that fails they come as they are."""
 
 from __future__ import annotations
 

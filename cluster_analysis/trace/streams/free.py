@@ -1,4 +1,4 @@
-"""Which communication of a step runs beside computing, by how much of it the totals call overlapped."""
+"""What runs beside computing at all, told from the step totals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_analysis.trace.calls import Calls, numbers
 
 
 def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
-    """Whether sends run beside computing: then about their time appears as overlapped."""
+    """Return whether sends run beside computing: then about their time appears as overlapped."""
     sends = calls.is_send
     if not sends.any() or not steps.num_rows:
         return False
@@ -23,7 +23,7 @@ def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
 
 
 def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table) -> bool:
-    """Whether gradients and parameters move beside computing: more is overlapped than sends can be.
+    """Return whether gradients and parameters move beside computing: more is overlapped than sends can be.
 
     Args:
         calls: the step's calls.
@@ -37,8 +37,6 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
     if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
-    if is_one_queue(calls):  # then computing is looked at by itself
-        return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))
     sends = calls.elapse_us[calls.is_send]
     of_sends = float(np.median(sends)) * len(sends) if len(sends) else 0.0
@@ -46,7 +44,7 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
 
 
 def is_one_queue(calls: Calls) -> bool:
-    """Whether all calls are collectives of which a rank hardly ever has two at a time."""
+    """Return whether all calls are collectives of which a rank hardly ever has two at a time."""
     if not calls.has_clock or calls.is_point_to_point.any():
         return False
     is_early = ~begins(calls.rank)[1:] & (calls.start_us[1:] < calls.end_us[:-1] - TOLERANCE_US)
