@@ -146,6 +146,18 @@ def test_a_healthy_job_that_could_save_time_says_so():
     assert "could save" not in wording.verdict_sentence(result.document)
 
 
+def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
+    result = builder.degraded()
+    hidden = replace(
+        result.document.findings[0], cost_ms_per_step=0.0, cumulative_saving_ms=0.0, cost_high_ms=20.0
+    )
+    document = replace(result.document, findings=(hidden,))
+
+    assert "0 ms to 20.0 ms (up to 7.1 %) of it is lost" in wording.verdict_sentence(document)
+    assert "0 ms to 20.0 ms (up to 7.1 %) of it is lost" in words.headline(document, DICTIONARY).en
+    assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
+
+
 def test_one_rank_of_one_step_is_singular():
     result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
 
