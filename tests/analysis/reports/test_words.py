@@ -21,6 +21,7 @@ from cluster_run.findings import (
     WorkloadKind,
 )
 from cluster_run.ids import Rank
+from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
 
 ASSETS = files("cluster_analysis.reports").joinpath("assets")
@@ -93,6 +94,15 @@ def test_every_key_of_the_dictionary_is_used():
 @pytest.mark.parametrize(("prefix", "value"), [(p, v) for p, values in COMPOSED.items() for v in values])
 def test_every_value_of_a_finding_has_words(prefix, value):
     assert f"{prefix}.{value}" in DICTIONARY.entries
+
+
+def test_every_figure_about_the_replay_has_words_and_there_are_no_others():
+    figures = judged().detection.replay
+
+    assert figures
+    assert {f"replay.{name}" for name in figures} == {
+        one for one in DICTIONARY.entries if one.startswith("replay.")
+    }
 
 
 def test_every_kind_has_words_for_terminal_and_ticket():
