@@ -25,7 +25,7 @@ class Rule:
     """One rule. `measure` gives a value by rank; the rule holds for ranks whose value is above `limit`.
 
     What it says is in `sentences.rules`. `explains` are the kinds of findings, and the causes of slow
-    ranks and hosts, that it may be the reason of.
+    ranks and hosts, that it may be the reason of. `told_by` is the fact of a finding that says the same.
     """
 
     name: RuleName
@@ -33,6 +33,7 @@ class Rule:
     limit: float
     source: str
     explains: frozenset[str] = frozenset()
+    told_by: str = ""
 
 
 def _share_of_kernels(is_wanted: Callable[[pa.Table], pa.Array]) -> Callable[[Tables], dict[int, float]]:
@@ -231,7 +232,7 @@ RULES: tuple[Rule, ...] = (
     Rule("changing_shapes", _most_shapes, 100.0, f"{_ADVISOR}, dynamic shape", _HOST),
     Rule("bound_operators", _slow_products, 0.5, f"{_ADVISOR}, operator bound", _COMPUTE),
     Rule("byte_alignment", _odd_packets, 0.2, f"{_ADVISOR}, byte alignment", _NETWORK | {"small_packets"}),
-    Rule("clock", _slowed_clock, 0.05, f"{_ADVISOR}, AI Core frequency", _COMPUTE),
+    Rule("clock", _slowed_clock, 0.05, f"{_ADVISOR}, AI Core frequency", _COMPUTE, "clock_below_peers"),
     Rule("memory_beside_peers", _memory_beside_peers, 0.2, "median of the stage, 20 %", _COMPUTE),
     Rule("memory_full", _theoretical_peak, 0.9, f"{_TUTORIAL}, memory"),
     Rule(
@@ -287,15 +288,17 @@ def advised(findings: Sequence[Finding], table: pa.Table, n_ranks: int) -> tuple
     Of a finding that names ranks, a rule must hold for one of them, and not for most of the others: what all
     have makes nobody slower. Of a finding on the whole job it must hold for most ranks.
     """
-    explains = {rule.name: rule.explains for rule in RULES}
+    by_name = {rule.name: rule for rule in RULES}
     found = []
     for one in findings:
         named = {*one.ranks, *(end for link in one.links for end in (link.src, link.dst))}
         kinds = {one.kind, one.cause} if named else {one.kind}
+        told = {known.kind for known in one.facts}
         own = []
         for row in table.to_pylist():
             holds = set(row["ranks"])
-            if not explains[row["rule"]] & kinds:
+            rule = by_name[row["rule"]]
+            if not rule.explains & kinds or rule.told_by in told:
                 continue
             n_others = n_ranks - len(named)
             is_reason = (

@@ -95,21 +95,21 @@ function stripLegend() {
 
 // Lines by step with uPlot: the mean of the finding's ranks, and the peers' median with the middle 80 %.
 function drawSteps(run, finding, metric, holder) {
-  const named = finding.ranks.filter((rank) => run.row.has(rank));
+  const read = finding.ranks.filter((rank) => run.row.has(rank));
   const named = new Set(finding.ranks);
   const peers = comparedRanks(run, finding).filter((rank) => !named.has(rank));
   const bins = run.bins.map((_, bin) => bin);
   const ofPeers = bins.map((bin) => sorted(peers.map((rank) => run.value(metric, rank, bin))));
   const ms = (value) => (Number.isNaN(value) ? null : value / 1000);
   const mean = (bin) => {
-    const values = sorted(named.map((rank) => run.value(metric, rank, bin)));
+    const values = sorted(read.map((rank) => run.value(metric, rank, bin)));
     return ms(values.reduce((sum, value) => sum + value, 0) / values.length);
   };
   const data = [
     run.bins.map((steps) => steps[0]), bins.map(mean),
     ...[0.5, 0.1, 0.9].map((share) => ofPeers.map((values) => ms(quantile(values, share)))),
   ];
-  stepChart(holder, data, named.length === 1 ? t("rank", { rank: named[0] }) : t("finding.this"));
+  stepChart(holder, data, read.length === 1 ? t("rank", { rank: read[0] }) : t("finding.this"));
 }
 
 function stepChart(holder, data, name, bin = -1) {
