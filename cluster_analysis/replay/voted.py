@@ -1,7 +1,8 @@
 """Messages of all steps: each step is one run of the same program, so that who sent what is voted over steps.
 
 In one step two calls may end together by accident, or one of them may be held up; hardly in most steps. A
-call is known from step to step by its rank, its group, whether it sends or receives, and its running place.
+step counts as much as the call has lasted in it. A call is known from step to step by its rank, its group,
+whether it sends or receives, and its running place.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def _slots(steps: Sequence[StepOperators], places: Sequence[IntArray]) -> tuple[
 def _partners(
     steps: Sequence[StepOperators], places: Sequence[IntArray], slots: Sequence[_Slots], n_slots: int
 ) -> IntArray:
-    """The slot that sends what each slot receives (slots,); -1 where no majority of the steps says it."""
-    sources, targets = [], []
+    """The slot that sends what each slot receives (slots,); -1 where no majority says it."""
+    sources, targets, told = [], [], []
     for step, at, own in zip(steps, places, slots, strict=True):
         slot_of = np.full(step.n_instances, -1)
         slot_of[at] = own
@@ -99,17 +100,18 @@ def _partners(
         mutual = step.instance_receiver[there] == here
         sources.append(slot_of[there[mutual]])
         targets.append(slot_of[here[mutual]])
-    source, target = np.concatenate(sources), np.concatenate(targets)
+        # Who has waited for long has waited for something: short calls end together by chance.
+        elapse = step.instance_elapse_us
+        told.append(np.maximum(elapse[here[mutual]], elapse[there[mutual]]))
+    source, target, weight = np.concatenate(sources), np.concatenate(targets), np.concatenate(told)
     known = (source >= 0) & (target >= 0)
-    source, target = source[known], target[known]
+    source, target, weight = source[known], target[known], weight[known]
     pair, code = distinct(source.astype(np.int64) * n_slots + target)
-    votes = np.bincount(code, minlength=len(pair))
+    votes = np.bincount(code, weight, len(pair))
     one, other = pair // n_slots, pair % n_slots
-    # Steps that say anything of either end.
-    asked = np.maximum(
-        np.bincount(source, minlength=n_slots)[one], np.bincount(target, minlength=n_slots)[other]
-    )
-    is_chosen = 2 * votes > asked
+    # What steps say of either end.
+    of_source, of_target = (np.bincount(end, weight, n_slots) for end in (source, target))
+    is_chosen = 2 * votes > np.maximum(of_source[one], of_target[other])
     sender = np.full(n_slots, -1)
     sender[other[is_chosen]] = one[is_chosen]
     return sender

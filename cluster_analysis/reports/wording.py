@@ -128,6 +128,11 @@ def verdict_sentence(document: FindingsDocument) -> str:
             f"Degraded: {plain(summary(worst).en) if worst else step + ', and no single cause stands out.'}"
         )
     share = format_share(total_ms / run.step_ms) if run.step_ms > 0 else "?"
+    most_ms = most_lost_ms(document)
+    if most_ms is not None:
+        share = format_share(most_ms / run.step_ms) if run.step_ms > 0 else "?"
+        most = f"{format_ms(total_ms)} to {format_ms(most_ms)} (up to {share}) of it is lost"
+        return f"Degraded: {step}; {most}, most of that to {subject(worst)}."
     largest = "all" if len(document.findings) == 1 else cost(worst.cost_ms_per_step).en
     lost = f"{format_ms(total_ms)} ({share}) of it is lost"
     return f"Degraded: {step}; {lost}, {largest} of that to {subject(worst)}."
@@ -186,6 +191,18 @@ def best_saving_ms(document: FindingsDocument) -> float | None:
     """Return what a step would save if every finding were put right, as the last cumulative saving says."""
     savings = [one.cumulative_saving_ms for one in document.findings if one.cumulative_saving_ms is not None]
     return max(savings) if savings else None
+
+
+def most_lost_ms(document: FindingsDocument) -> float | None:
+    """Return what one finding may cost a step at most, where that is no warning's cost by the replay alone.
+
+    None where the saving of all findings says what is lost.
+    """
+    step_ms, saving_ms = document.run.step_ms, best_saving_ms(document)
+    if not step_ms or saving_ms is None or saving_ms >= WARNING_COST_SHARE * step_ms:
+        return None
+    most = [one.cost_high_ms for one in document.findings if one.severity != "info" and one.cost_high_ms]
+    return max(most) if most and max(most) >= WARNING_COST_SHARE * step_ms else None
 
 
 def problem_line(result: AnalysisResult, index: int) -> str:

@@ -146,6 +146,16 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     if lost_ms is None or not run.step_ms or not document.findings:
         return dictionary.say("headline.degraded.plain")
     worst = document.findings[0]
+    most_ms = wording.most_lost_ms(document)
+    if most_ms is not None:
+        return dictionary.say(
+            "headline.degraded.most",
+            step=step,
+            lost=wording.format_ms(lost_ms),
+            most=wording.format_ms(most_ms),
+            share=wording.format_share(most_ms / run.step_ms),
+            subject=subject(worst, dictionary),
+        )
     return dictionary.say(
         "headline.degraded",
         step=step,

@@ -198,13 +198,14 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     group_of, kind_of = calls.group[first], calls.kind[first]
+    # Groups share roles. Each stands once: Parquet files of a dictionary with doubles differ at every call.
+    roles, role_of = np.unique([group.role if group else "unknown" for group in groups], return_inverse=True)
     return pa.table(
         {
             "step": pa.array(np.full(n, step), pa.int64()),
             "group": pa.DictionaryArray.from_arrays(pa.array(group_of), pa.array(calls.groups, pa.string())),
             "role": pa.DictionaryArray.from_arrays(
-                pa.array(group_of),
-                pa.array([group.role if group else "unknown" for group in groups], pa.string()),
+                pa.array(role_of.astype(np.int32)[group_of]), pa.array(roles.tolist(), pa.string())
             ),
             "op_type": pa.DictionaryArray.from_arrays(pa.array(kind_of), pa.array(calls.types, pa.string())),
             "op_name": names.take(pa.array(calls.rows[first])),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import os
 import re
 import subprocess
@@ -175,17 +174,3 @@ def test_a_webhook_file_that_is_missing_is_said_before_anything_is_submitted(
 ) -> None:
     assert main(["slurm-submit", f"--webhook-file={tmp_path}/none", "t.sh"]) == 1
     assert "none" in capsys.readouterr().err
-
-
-def test_json_of_a_submission_is_one_line_with_its_schema(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "sbatch").write_text("#!/bin/sh\necho 4711\n")
-    (tmp_path / "sbatch").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    main(["slurm-submit", "--json", "t.sh"])
-    (line,) = capsys.readouterr().out.splitlines()
-    submitted = json.loads(line)
-    assert submitted["schema"] == "cluster-hook-submission/1"
-    assert submitted["job"] == "4711"
-    assert set(submitted) == {"schema", "job", "post_job", "trouble"}

@@ -121,7 +121,9 @@ def _between(
     sources, targets = _talking(family, s, t, allowed)
     if not len(sources) or not len(targets):
         return None
-    ended = _meeting(sample, sample.end_us, sources, targets, _talking(family, t, s, allowed))
+    # What two exchanges show is the same both ways: counted twice it would seem more evident than it is.
+    back_sources, back_targets = (one[family.kind[one] != BATCH] for one in _talking(family, t, s, allowed))
+    ended = _meeting(sample, sample.end_us, sources, targets, (back_sources, back_targets))
     # What sends may go on waiting for something else that it receives: then its begin tells, not its end.
     begun = None
     if (family.kind[sources] == BATCH).any():

@@ -21,6 +21,7 @@ from cluster_run.findings import (
     WorkloadKind,
 )
 from cluster_run.ids import Rank
+from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
 
 ASSETS = files("cluster_analysis.reports").joinpath("assets")
@@ -95,6 +96,15 @@ def test_every_value_of_a_finding_has_words(prefix, value):
     assert f"{prefix}.{value}" in DICTIONARY.entries
 
 
+def test_every_figure_about_the_replay_has_words_and_there_are_no_others():
+    figures = judged().detection.replay
+
+    assert figures
+    assert {f"replay.{name}" for name in figures} == {
+        one for one in DICTIONARY.entries if one.startswith("replay.")
+    }
+
+
 def test_every_kind_has_words_for_terminal_and_ticket():
     assert set(KINDS) == {*get_args(FaultKind), *get_args(WorkloadKind), "slow_port"}
 
@@ -144,6 +154,18 @@ def test_a_healthy_job_that_could_save_time_says_so():
     assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
     assert "the job itself could save 12.3 ms of it" in words.headline(document, DICTIONARY).en
     assert "could save" not in wording.verdict_sentence(result.document)
+
+
+def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
+    result = builder.degraded()
+    hidden = replace(
+        result.document.findings[0], cost_ms_per_step=0.0, cumulative_saving_ms=0.0, cost_high_ms=20.0
+    )
+    document = replace(result.document, findings=(hidden,))
+
+    assert "0 ms to 20.0 ms (up to 7.1 %) of it is lost" in wording.verdict_sentence(document)
+    assert "0 ms to 20.0 ms (up to 7.1 %) of it is lost" in words.headline(document, DICTIONARY).en
+    assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
 
 
 def test_one_rank_of_one_step_is_singular():

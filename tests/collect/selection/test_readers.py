@@ -19,7 +19,8 @@ analysis.db api_statistic.csv ascend_pytorch_profiler_0.db communication.json co
 communication_matrix.json data_preprocess.csv dataset.csv
 device_queue_profiling_0.txt fusion_op.csv hbm.csv hccs.csv kernel_details.csv l2_cache.csv
 llc_read_write.csv memory_record.csv
-minddata_aicpu_0.txt minddata_cpu_utilization_0.json minddata_pipeline_raw_0.csv minddata_pipeline_summary_0.json
+minddata_aicpu_0.txt
+minddata_cpu_utilization_0.json minddata_pipeline_raw_0.csv minddata_pipeline_summary_0.json
 minddata_pipeline_summary_0.csv msmonitor_1_20250101.db nic.csv npu_module_mem.csv op_statistic.csv
 operator_details.csv operator_memory.csv pcie.csv pipeline_profiling_0.json roce.csv soc_pmu.csv
 static_op_mem.csv step_trace_time.csv trace_view.json

@@ -1,0 +1,82 @@
+"""`--json` of the subcommands: stdout has one JSON object a line, each with its schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_hook.cli import main
+from cluster_hook.spool.spool import Spool
+from tests.hook.kubernetes.sweep_site import Site
+
+
+def _read(stdout: str, schema: str, *names: str) -> list[dict[str, Any]]:
+    """Return the objects; each has its schema and these names."""
+    found = [json.loads(line) for line in stdout.splitlines()]
+    for one in found:
+        assert one["schema"] == schema
+        assert set(one) == {"schema", *names}
+    return found
+
+
+def _put_on_path(directory: Path, monkeypatch: pytest.MonkeyPatch, command: str, says: str) -> None:
+    (directory / command).write_text(f"#!/bin/sh\necho '{says}'\n")
+    (directory / command).chmod(0o755)
+    monkeypatch.setenv("PATH", str(directory), prepend=":")
+
+
+def test_json_of_a_submission_is_one_line_with_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _put_on_path(tmp_path, monkeypatch, "sbatch", "4711")
+    main(["slurm-submit", "--json", "t.sh"])
+    (submitted,) = _read(capsys.readouterr().out, "cluster-hook-submission/1", "job", "post_job", "trouble")
+    assert submitted["job"] == "4711"
+
+
+def test_json_of_a_check_is_one_line_an_answer_with_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    epilog = tmp_path / "epilog.sh"
+    epilog.write_text("#!/bin/sh\n# cluster-hook\n")
+    epilog.chmod(0o755)
+    _put_on_path(tmp_path, monkeypatch, "scontrol", f"EpilogSlurmctld = {epilog}")
+    assert main(["check", f"--spool={tmp_path}/none", "--json"]) == 1
+    answers = _read(capsys.readouterr().out, "cluster-hook-check/1", "state", "text", "advice")
+    assert [one["state"] for one in answers] == ["ok", "problem", "unknown", "problem"]
+    assert [bool(one["advice"]) for one in answers] == [False, True, True, True]
+
+
+def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    spool.root.mkdir(mode=0o700)
+    spool.prepare()
+    # A job that never started: there is nothing to do.
+    job = ("job=1", "name=train", "user=ada", f"uid={os.geteuid()}", "nodes=", f"work_dir={tmp_path}")
+    fields = (*job, "comment=profile_dir=p", "end=")
+    spool.path("pending", "1-0", ".job").write_bytes("".join(one + "\0" for one in fields).encode())
+    spool.path("pending", "2-0", ".job").write_bytes(b"no request")
+    command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    requests = _read(ended.stdout, "cluster-hook-request/1", "key", "state", "text", "outcome")
+    assert sorted((one["key"], one["state"]) for one in requests) == [("1-0", "done"), ("2-0", "failed")]
+    assert {one["outcome"]["schema"] for one in requests if one["outcome"]} == {"cluster-hook/1"}
+
+
+def test_json_of_a_sweep_is_one_line_a_job_with_its_schema(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        site.add_job(name)
+    volumes = (f"--profiles={site.options.profiles}", f"--results={site.options.results}")
+    cluster = (f"--api-server={site.cluster.url}", "--namespace=training")
+    assert main(["sweep", *volumes, *cluster, "--attempts=1", "--json"]) == 0
+    jobs = _read(capsys.readouterr().out, "cluster-hook-swept/1", "job", "state", "text", "outcome")
+    assert sorted((one["job"], one["state"]) for one in jobs) == [("jobs/a", "failed"), ("jobs/b", "failed")]
+    assert {one["outcome"]["schema"] for one in jobs} == {"cluster-hook/1"}
