@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cluster_hook.subcommands.check import add_check
 from cluster_hook.subcommands.drain import add_drain
+from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
 from cluster_run.command_line import exit_codes_help
@@ -61,6 +62,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep):
+    for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep, add_node_collect):
         add(commands)
     return parser

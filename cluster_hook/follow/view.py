@@ -64,10 +64,10 @@ def write_view(view: View, run: Path) -> None:
         write_text_whole(run / RANK_TABLE_NAME, view.rank_table.read_text(encoding="utf-8-sig"))
     write_text_whole(run / MAPPING_NAME, format_host_mapping(hosts))
     if view.data is not None:
-        _link(run / _DATA_NAME, view.data)
+        link_directory(run / _DATA_NAME, view.data)
     outcomes = []
     for (server_id, host), directory in zip(hosts.items(), view.host_directories, strict=False):
-        _link(host_directory(run, host), directory)
+        link_directory(host_directory(run, host), directory)
         if directory.is_dir():
             outcomes.append(HostOutcome(host, server_id, "complete"))
         else:
@@ -79,7 +79,12 @@ def write_view(view: View, run: Path) -> None:
         write_text_whole(run / MANIFEST_NAME, manifest_to_json(manifest))
 
 
-def _link(link: Path, target: Path) -> None:
+def link_directory(link: Path, target: Path) -> None:
+    """Make `link` lead to the directory `target`, whatever it led to before.
+
+    Raises:
+        OSError: it cannot be made.
+    """
     link.parent.mkdir(parents=True, exist_ok=True)
     if link.is_symlink():
         link.unlink()

@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +19,20 @@ from cluster_hook.follow.pipeline import FollowOptions, failed, follow
 from cluster_hook.job import FinishedJob, ProfileRequest
 from cluster_hook.kubernetes.api import ApiClient, ApiError
 from cluster_hook.kubernetes.holding import hold, release
+from cluster_hook.kubernetes.node_disks import (
+    asked_directory,
+    assemble,
+    clean_exchange,
+    forget_asked,
+    remember_nodes,
+    wait_for_nodes,
+)
 from cluster_hook.kubernetes.readable import why_unreadable
 from cluster_hook.kubernetes.trainingjob import (
     ATTEMPTS,
     CLAIM,
     KINDS,
+    NODE_DIR,
     PROFILE_DIR,
     REPORT,
     RESULTS,
@@ -36,9 +45,9 @@ from cluster_hook.kubernetes.trainingjob import (
     parse_training_job,
 )
 from cluster_hook.telling.outcome import Outcome
-from cluster_run.errors import ClusterError, InputError
+from cluster_run.errors import ClusterError, ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
-from cluster_run.layout import RANK_TABLE_NAME, REPORT_NAME
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import parse_rank_table
 
 #: What became of a job: `later` data may still be written, or there was no time left; `elsewhere` another
@@ -55,7 +64,8 @@ class SweepOptions:
 
     Data are read `settle_s` after their last change, or `patience_s` after the job's end at the latest. The
     sweep begins no job that might not end within `time_s` of its own start. People reach the results at
-    `results_url`, where it is not empty.
+    `results_url`, where it is not empty. `node_exchange` is the directory shared with the collectors
+    on the nodes, None where there are none; one that is silent for `node_patience_s` is given up.
     """
 
     namespace: str
@@ -69,6 +79,8 @@ class SweepOptions:
     patience_s: float = 3600.0
     time_s: float = 480.0
     results_url: str = ""
+    node_exchange: Path | None = None
+    node_patience_s: float = 900.0
 
 
 @dataclass(frozen=True)
@@ -89,8 +101,10 @@ def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
     """
     end_s = time.monotonic() + options.time_s
     swept = []
+    clean_exchange(options.node_exchange, time.time())
     for job in _jobs(api, options, told):
         _save_rank_table(api, job, options)
+        remember_nodes(api, job, _work_dir(job, options))
         if job.is_settled or (job.state == "running" and job.is_deleted):
             release(api, job)
             continue
@@ -152,6 +166,9 @@ def _why_not_now(job: TrainingJob, options: SweepOptions, now_s: float, end_s: f
         return Swept(job.label, "later", "it ended a moment ago; its ranks may still be writing")
     if end_s - time.monotonic() < options.follow.deadline_s:
         return Swept(job.label, "later", "no time left in this sweep")
+    where = (options.node_exchange, _work_dir(job, options))
+    if (waiting := wait_for_nodes(job, *where, now_s, options.node_patience_s)) != "":
+        return Swept(job.label, "later", waiting)
     return None
 
 
@@ -211,6 +228,8 @@ def _claim(api: ApiClient, job: TrainingJob, options: SweepOptions, now_s: float
 
 def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
     finished = _finished(job, options)
+    if NODE_DIR in job.annotations:
+        return _follow_nodes(job, finished, options)
     try:
         profile_dir = _profile_dir(job, options.profiles)
     except InputError as error:
@@ -218,11 +237,27 @@ def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
     rank_table = finished.work_dir / RANK_TABLE_NAME
     request = ProfileRequest(
         profile_dir=profile_dir,
-        results=finished.work_dir / "cluster_analysis_output",
+        results=finished.work_dir / ANALYSIS_OUTPUT_NAME,
         via="shared",
         rank_table=rank_table if rank_table.is_file() else None,
     )
     return follow(finished, request, options.follow)
+
+
+def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions) -> Outcome:
+    """Follow a job whose data came from the disks of its nodes."""
+    asked = asked_directory(job, options.node_exchange)
+    try:
+        assembled = assemble(job, asked, finished.work_dir, options.node_patience_s)
+    except (ClusterError, OSError) as error:
+        return failed(finished, None, str(error))
+    results = finished.work_dir / ANALYSIS_OUTPUT_NAME
+    request = ProfileRequest(str(assembled.run), results, "shared", None)
+    # What is made on the way lies beside the parts, and goes with them.
+    outcome = follow(replace(finished, work_dir=assembled.run.parent), request, options.follow)
+    if not assembled.missing or outcome.state == "failed":
+        return outcome
+    return replace(outcome, code=worst(outcome.code, ExitCode.INCOMPLETE), reason=assembled.missing)
 
 
 def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:
@@ -301,6 +336,7 @@ def _conclude(
     try:
         item = api.merge_patch(job.path, {"metadata": {"uid": job.uid, "annotations": annotations}})
         if state != "retried":
+            forget_asked(job, options.node_exchange)
             release(api, parse_training_job(job.kind, item))
     except ApiError as error:
         # The results are there. A job that was deleted meanwhile needs no annotation.

@@ -21,6 +21,8 @@ JobState = Literal["running", "succeeded", "failed"]
 PREFIX = "cluster-hook/"
 #: What the user says: where below the profile volume the job's ranks wrote.
 PROFILE_DIR = PREFIX + "profile-dir"
+#: What the user says instead: where the nodes' own disks have it, below what their collectors mount.
+NODE_DIR = PREFIX + "node-dir"
 #: What the user may say: the ConfigMap with hccl.json, where it is not `rings-config-<job>`.
 RANK_TABLE_CONFIG_MAP = PREFIX + "rank-table-configmap"
 #: What the sweep says.

@@ -7,6 +7,7 @@ import json
 
 SCHEMAS = {
     "check": "cluster-hook-check/1",
+    "node-collected": "cluster-hook-node-collected/1",
     "request": "cluster-hook-request/1",
     "submission": "cluster-hook-submission/1",
     "swept": "cluster-hook-swept/1",

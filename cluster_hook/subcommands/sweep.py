@@ -81,6 +81,19 @@ def add_sweep(commands: Commands) -> None:
         help="where people reach the results volume; the job is annotated with its report's address",
     )
     parser.add_argument(
+        "--node-exchange",
+        type=Path,
+        metavar="DIR",
+        help="the directory shared with the collectors on the nodes, for data on the nodes' own disks",
+    )
+    parser.add_argument(
+        "--node-patience",
+        type=seconds,
+        default=900.0,
+        metavar="S",
+        help="go on without a node whose collector is silent for so long (default: %(default)g)",
+    )
+    parser.add_argument(
         "--api-server",
         metavar="URL",
         help="outside of a pod: what `kubectl proxy` listens on (default: the pod's)",
@@ -110,6 +123,8 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
         settle_s=arguments.settle,
         time_s=arguments.time_limit,
         results_url=arguments.results_url,
+        node_exchange=arguments.node_exchange,
+        node_patience_s=arguments.node_patience,
     )
 
     def told(swept: Swept) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import yaml
 
 from cluster_run.version import VERSION
 from tests.hook.kubernetes.pod_security import pod_specs, violations
-from tests.hook.kubernetes.test_manifests import KUBERNETES, built, built_in, validate
+from tests.hook.kubernetes.test_manifests import KUBERNETES, built, built_in, built_with, validate
 
 CHART = KUBERNETES / "chart"
 #: Values of a site that uses everything.
@@ -27,6 +25,7 @@ _SITE = {
     "profiles": {"hostPath": "/mnt/profiles"},
     "results": {"hostPath": "/mnt/results"},
     "web": {"enabled": True, "host": "reports.site"},
+    "nodes": {"enabled": True, "namespace": "collectors", "profilesHostPath": "/npu", "runAsUser": 1000},
 }
 
 
@@ -68,7 +67,13 @@ def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"imagee": {}}, {"sweep": {"extraArgs": ["x"]}}, {"supplementalGroups": ["a"]}]
+    "values",
+    [
+        {"imagee": {}},
+        {"sweep": {"extraArgs": ["x"]}},
+        {"supplementalGroups": ["a"]},
+        {"nodes": {"runAsUser": 0}},
+    ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(values: dict[str, Any]) -> None:
     assert helm().lint(str(CHART), values, strict=True)["errors"]
@@ -81,18 +86,13 @@ def test_the_chart_makes_what_kustomize_builds() -> None:
 
 @pytest.mark.slow
 def test_the_chart_with_its_web_server_makes_what_kustomize_builds_with_it(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    # kustomize takes relative paths only.
-    root = os.path.relpath(KUBERNETES, site.resolve())
-    (site / "kustomization.yaml").write_text(
-        textwrap.dedent(f"""\
-        namespace: training
-        resources: [{root}/overlays/shared-claim]
-        components: [{root}/web]
-        """)
-    )
-    assert by_name(rendered({"web": {"enabled": True}})) == by_name(built_in(site))
+    assert by_name(rendered({"web": {"enabled": True}})) == by_name(built_with("web", tmp_path))
+
+
+@pytest.mark.slow
+def test_the_chart_with_collectors_on_the_nodes_makes_what_kustomize_builds_with_them(tmp_path: Path) -> None:
+    both = [*built_with("nodes-sweep", tmp_path), *built_in(KUBERNETES / "nodes")]
+    assert by_name(rendered({"nodes": {"enabled": True}})) == by_name(both)
 
 
 @pytest.mark.slow
@@ -119,6 +119,17 @@ def test_a_site_gets_what_it_says() -> None:
     assert spec["securityContext"]["supplementalGroups"] == [3000]
     assert "imagePullSecrets" not in spec
     assert "PersistentVolumeClaim/cluster-hook-results" not in objects
+
+
+def test_collectors_get_the_directory_user_and_namespace_of_the_site() -> None:
+    objects = by_name(rendered(_SITE))
+    spec = pod_specs(list(objects.values()))["DaemonSet/cluster-node-collector"]
+    assert {"name": "node-profiles", "hostPath": {"path": "/npu", "type": "Directory"}} in spec["volumes"]
+    assert spec["securityContext"]["runAsUser"] == 1000
+    assert objects["Namespace/collectors"]["metadata"]["labels"] == {
+        "pod-security.kubernetes.io/enforce": "privileged",
+        "pod-security.kubernetes.io/warn": "baseline",
+    }
 
 
 def test_the_chart_names_this_version() -> None:

@@ -1,0 +1,191 @@
+"""Data on the nodes' own disks: asks the collectors of a job's nodes, makes one run directory of their parts.
+
+Which nodes a job ran on is known from its pods, which may go soon after it; so the sweep remembers them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cluster_hook.follow.inventory import server_ids_of
+from cluster_hook.follow.view import link_directory
+from cluster_hook.kubernetes.api import ApiClient
+from cluster_hook.kubernetes.node_exchange import (
+    NodeRequest,
+    forget,
+    forget_older,
+    is_node_name,
+    read_ended,
+    read_request,
+    write_request,
+)
+from cluster_hook.kubernetes.trainingjob import NODE_DIR, PROFILE_DIR, TrainingJob
+from cluster_run.errors import ClusterError, InputError
+from cluster_run.files import write_text_whole
+from cluster_run.ids import HostId, ServerId
+from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME, host_directory
+from cluster_run.manifest import HostOutcome, Manifest, manifest_to_json, read_manifest
+from cluster_run.ranktable import format_host_mapping, parse_rank_table
+from cluster_run.version import VERSION
+
+NODES_NAME = "nodes.json"
+RUN_NAME = "run"
+#: A request that no sweep has concluded for so long belongs to a job that was deleted.
+_FORGOTTEN_AFTER_S = 86400.0
+#: A collector's directory is a run of one host, whose number is this.
+_ONLY = HostId("1")
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The run directory of all parts; `missing` is what nodes that gave something could not give."""
+
+    run: Path
+    missing: str = ""
+
+
+def asked_directory(job: TrainingJob, exchange: Path | None) -> Path | None:
+    """Return where the collectors are asked for a job's data; None where it needs none, or there are none."""
+    if exchange is None or NODE_DIR not in job.annotations:
+        return None
+    return exchange / f"{job.namespace}-{job.name}-{job.uid[:8]}"
+
+
+def forget_asked(job: TrainingJob, exchange: Path | None) -> None:
+    """Remove what the collectors brought for a job that is concluded."""
+    if (asked := asked_directory(job, exchange)) is not None:
+        forget(asked)
+
+
+def clean_exchange(exchange: Path | None, now_s: float) -> None:
+    """Remove what was asked for jobs that were deleted meanwhile."""
+    if exchange is None:
+        return
+    with contextlib.suppress(OSError):
+        forget_older(exchange, now_s - _FORGOTTEN_AFTER_S)
+
+
+def remember_nodes(api: ApiClient, job: TrainingJob, work_dir: Path) -> None:
+    """Add the nodes of the job's pods to those known; a pod that was replaced has left data, too."""
+    if NODE_DIR not in job.annotations or job.is_settled:
+        return
+    path = work_dir / NODES_NAME
+    known = _nodes(work_dir)
+    found = dict(known)
+    # Without pods there are no nodes, which is told in its place.
+    with contextlib.suppress(ClusterError):
+        for pod in api.list(f"/api/v1/namespaces/{job.namespace}/pods", ""):
+            owners = pod.get("metadata", {}).get("ownerReferences") or []
+            node = str(pod.get("spec", {}).get("nodeName") or "")
+            if is_node_name(node) and any(owner.get("uid") == job.uid for owner in owners):
+                found[node] = str((pod.get("status") or {}).get("hostIP") or found.get(node, ""))
+    if found != known:
+        with contextlib.suppress(OSError):
+            write_text_whole(path, json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+def _nodes(work_dir: Path) -> dict[str, str]:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        document = json.loads((work_dir / NODES_NAME).read_text())
+        return {str(node): str(address) for node, address in document.items()}
+    return {}
+
+
+def wait_for_nodes(
+    job: TrainingJob, exchange: Path | None, work_dir: Path, now_s: float, patience_s: float
+) -> str:
+    """Ask the nodes' collectors, once; return what is waited for, empty where it is nothing."""
+    asked, nodes = asked_directory(job, exchange), _nodes(work_dir)
+    if asked is None or not nodes:
+        return ""
+    request = _request(asked)
+    if request is None:
+        request = NodeRequest(nodes, job.annotations[NODE_DIR], job.began_s, now_s)
+        try:
+            write_request(asked, request)
+        except OSError:
+            return ""  # `assemble` says so.
+    waiting = [node for node in request.nodes if read_ended(asked / node) is None]
+    if not waiting or now_s - request.asked_s > patience_s:
+        return ""
+    return f"waits for the collectors of {len(waiting)} of {len(request.nodes)} nodes"
+
+
+def _request(asked: Path) -> NodeRequest | None:
+    # One that was damaged is written anew.
+    with contextlib.suppress(InputError):
+        return read_request(asked)
+    return None
+
+
+def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: float) -> Assembled:
+    """Make a run directory of links to the parts of all nodes; its manifest names those that are missing.
+
+    Raises:
+        InputError: there are no collectors, or nobody knows the job's nodes.
+        OSError: it cannot be written.
+    """
+    if PROFILE_DIR in job.annotations:
+        raise InputError(f"the job has the annotations {PROFILE_DIR} and {NODE_DIR}", "say one of them")
+    if asked is None:
+        raise InputError(
+            f"the job has the annotation {NODE_DIR}, and this sweep has no collectors on the nodes",
+            "install them (deploy/kubernetes/nodes), or let the job write to a volume",
+        )
+    request = _request(asked)
+    if request is None and _nodes(work_dir):
+        raise InputError(f"{asked}: the collectors could not be asked", "may the sweep write there?")
+    if request is None:
+        raise InputError(
+            "no pod of the job was seen on any node, so nobody knows where its data are",
+            "the sweep needs the role of deploy/kubernetes/nodes-sweep; pods that go with their job need its "
+            "finalizer",
+        )
+    run = asked / RUN_NAME
+    hosts = _numbered(request.nodes, work_dir / RANK_TABLE_NAME)
+    outcomes = []
+    for number, (node, server_id) in enumerate(hosts.items(), start=1):
+        host = HostId(str(number))
+        link_directory(host_directory(run, host), host_directory((asked / node).absolute(), _ONLY))
+        outcomes.append(_outcome(asked / node, host, server_id, patience_s))
+    if (work_dir / RANK_TABLE_NAME).is_file():
+        write_text_whole(run / RANK_TABLE_NAME, (work_dir / RANK_TABLE_NAME).read_text())
+    mapping = {server_id: HostId(str(number)) for number, server_id in enumerate(hosts.values(), start=1)}
+    write_text_whole(run / MAPPING_NAME, format_host_mapping(mapping))
+    manifest = Manifest(what=("node-collect",), hosts=tuple(outcomes), tool_version=VERSION)
+    write_text_whole(run / MANIFEST_NAME, manifest_to_json(manifest))
+    partial = [f"host {one.host}: {one.reason}" for one in outcomes if one.state == "partial" and one.reason]
+    return Assembled(run, "; ".join(partial))
+
+
+def _numbered(nodes: Mapping[str, str], rank_table: Path) -> dict[str, ServerId]:
+    """Return what the rank table calls each node, in its order; nodes that it does not know come last."""
+    table = None
+    with contextlib.suppress(OSError, InputError):
+        table = parse_rank_table(rank_table.read_text(), rank_table.name)
+    names = sorted(nodes)
+    server_ids = server_ids_of(names, table, lambda node: (nodes[node],) if nodes[node] else ())
+    order = {server_id: place for place, server_id in enumerate(table.server_ids)} if table else {}
+    pairs = sorted(
+        zip(names, map(ServerId, server_ids), strict=True), key=lambda pair: order.get(pair[1], len(order))
+    )
+    return dict(pairs)
+
+
+def _outcome(part: Path, host: HostId, server_id: ServerId, patience_s: float) -> HostOutcome:
+    reason = read_ended(part)
+    if reason is None:
+        reason = f"the node's collector did not answer within {patience_s / 60:g} minutes"
+        advice = "is the node gone, or its cluster-node-collector pod not ready?"
+        return HostOutcome(host, server_id, "failed", reason=reason, advice=advice)
+    try:
+        (collected,) = read_manifest(part / MANIFEST_NAME).hosts
+    except (InputError, ValueError) as error:
+        return HostOutcome(host, server_id, "failed", reason=reason or str(error))
+    own, ours = (f"{host_directory(Path(), one).as_posix()}/" for one in (_ONLY, host))
+    files = tuple(replace(file, path=ours + file.path.removeprefix(own)) for file in collected.files)
+    return replace(collected, host=host, server_id=server_id, files=files)

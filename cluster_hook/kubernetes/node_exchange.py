@@ -1,0 +1,138 @@
+"""What the sweep and the collectors of the nodes tell each other, as files on a volume that both mount.
+
+A collector needs no API, no token and no network for it:
+
+<exchange>/<job>/request.json   by the sweep: which nodes, which directory of theirs
+<exchange>/<job>/<node>/        by that node's collector: a run directory of one host
+<exchange>/<job>/<node>/ended.json    written last: whether it could do it
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cluster_run.errors import InputError
+from cluster_run.files import write_text_whole
+
+REQUEST_NAME = "request.json"
+ENDED_NAME = "ended.json"
+#: Made by the sweep, for its own group: the collectors may run as another user of it.
+_SHARED_MODE = 0o2775
+#: Names of nodes are DNS names; anything else must not become a path.
+_NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_N_REQUEST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class NodeRequest:
+    """What is to be collected: `directory`, below what the collectors mount of their nodes.
+
+    `nodes` gives each node's address, empty where it is not known. Captures that were written before
+    `began_s` are not the job's; None where nobody knows. Times are seconds since 1970.
+    """
+
+    nodes: dict[str, str]
+    directory: str
+    began_s: float | None
+    asked_s: float
+
+
+def is_node_name(name: str) -> bool:
+    """Whether a name can be that of a node."""
+    return _NODE.fullmatch(name) is not None and ".." not in name
+
+
+def write_request(asked: Path, request: NodeRequest) -> None:
+    """Ask the nodes' collectors.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    asked.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):
+        asked.chmod(_SHARED_MODE)
+    write_text_whole(asked / REQUEST_NAME, json.dumps(asdict(request), indent=1) + "\n")
+
+
+def read_request(asked: Path) -> NodeRequest | None:
+    """Return what was asked in this directory; None where nothing was.
+
+    Raises:
+        InputError: the request has another form.
+    """
+    path = asked / REQUEST_NAME
+    try:
+        with path.open(encoding="utf-8") as stream:
+            document = json.loads(stream.read(_N_REQUEST_BYTES))
+        nodes = {str(name): str(address) for name, address in document["nodes"].items()}
+        began_s = document["began_s"]
+        request = NodeRequest(
+            nodes=nodes,
+            directory=str(document["directory"]),
+            began_s=None if began_s is None else float(began_s),
+            asked_s=float(document["asked_s"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not a request of a sweep: {error!r}") from error
+    if wrong := [name for name in nodes if not is_node_name(name)]:
+        raise InputError(f"{path}: {wrong[0]!r} is no name of a node")
+    return request
+
+
+def requests(exchange: Path) -> Iterator[tuple[Path, NodeRequest]]:
+    """Yield all requests with their directories; what cannot be read is passed over."""
+    if not exchange.is_dir():
+        return
+    for asked in sorted(exchange.iterdir()):
+        with contextlib.suppress(InputError):
+            if (request := read_request(asked)) is not None:
+                yield asked, request
+
+
+def write_ended(part: Path, reason: str) -> None:
+    """Say that a node's part has ended; `reason` is empty where it could be collected.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write_text_whole(part / ENDED_NAME, json.dumps({"reason": reason}) + "\n")
+
+
+def read_ended(part: Path) -> str | None:
+    """Return why a node's part could not be collected, empty where it could; None where it has not ended."""
+    try:
+        return str(json.loads((part / ENDED_NAME).read_text())["reason"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"what its collector left cannot be read: {error!r}"
+
+
+def forget(asked: Path) -> None:
+    """Remove a request and all that was collected for it; what cannot be removed now is so later."""
+    # The request first: no collector begins what is being removed.
+    with contextlib.suppress(OSError):
+        (asked / REQUEST_NAME).unlink()
+    shutil.rmtree(asked, ignore_errors=True)
+
+
+def forget_older(exchange: Path, before_s: float) -> None:
+    """Remove what was asked before then: its job was deleted, or a collector came too late."""
+    if not exchange.is_dir():
+        return
+    for asked in exchange.iterdir():
+        with contextlib.suppress(OSError):
+            times = [asked.lstat().st_mtime]
+            with contextlib.suppress(InputError):
+                if (request := read_request(asked)) is not None:
+                    times = [request.asked_s]
+            if asked.is_dir() and not asked.is_symlink() and max(times) < before_s:
+                forget(asked)

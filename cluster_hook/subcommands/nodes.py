@@ -1,0 +1,95 @@
+"""The subcommand that runs on every node of a Kubernetes cluster: node-collect."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_asked
+from cluster_hook.kubernetes.node_exchange import is_node_name
+from cluster_hook.options import seconds
+from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_run.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+#: Group and owner alike: the sweep, which removes what was collected, may be another user of the group.
+_UMASK = 0o002
+
+
+def add_node_collect(commands: Commands) -> None:
+    """Add `node-collect`."""
+    parser = commands.add_parser(
+        "node-collect",
+        help="collect what Kubernetes jobs left on this node's own disk; this is what the DaemonSet runs",
+        description="Copies the profiles that a sweep asks for from this node to the exchange directory, "
+        "which sweep and nodes share. It needs no access to the API.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--node", default=os.environ.get("NODE_NAME", ""), help="this node's name (default: $NODE_NAME)"
+    )
+    parser.add_argument(
+        "--profiles", type=Path, required=True, metavar="DIR", help="where the node's directory is mounted"
+    )
+    parser.add_argument(
+        "--exchange", type=Path, required=True, metavar="DIR", help="the sweep's --node-exchange"
+    )
+    parser.add_argument(
+        "--what",
+        default="columns",
+        help="what to collect, as cluster-collect takes it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--every",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="seconds between two looks for requests (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--deadline",
+        type=seconds,
+        default=600.0,
+        metavar="S",
+        help="seconds that one job may take (default: %(default)g)",
+    )
+    parser.add_argument("--once", action="store_true", help="look once, and end")
+    add_json(parser, "a job")
+    parser.set_defaults(run=_node_collect)
+
+
+def _node_collect(arguments: argparse.Namespace) -> ExitCode:
+    if not is_node_name(arguments.node):
+        raise UsageError(f"{arguments.node!r} is no name of a node", "give --node, or set NODE_NAME")
+    os.umask(_UMASK)
+    options = CollectorOptions(
+        node=arguments.node,
+        profiles=arguments.profiles,
+        exchange=arguments.exchange,
+        what=arguments.what,
+        deadline_s=arguments.deadline,
+    )
+
+    def told(job: str, reason: str) -> None:
+        if arguments.json:
+            print_json("node-collected", job=job, node=arguments.node, reason=reason)
+        else:
+            print(f"{job}: {reason or 'collected'}", flush=True)
+
+    while True:
+        try:
+            collect_asked(options, told)
+        except OSError as error:
+            if arguments.once:
+                raise
+            # A volume that is away for a moment comes back.
+            print(f"cluster-hook: {error}", file=sys.stderr, flush=True)
+        if arguments.once:
+            return ExitCode.DONE
+        time.sleep(arguments.every)
