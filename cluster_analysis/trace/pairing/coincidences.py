@@ -119,7 +119,7 @@ def _between(
     """Votes for messages from stage s to stage t, and what says so."""
     family = sample.family
     sources, targets = _talking(family, s, t, allowed)
-    if not len(sources) or not len(targets):
+    if not len(sources) or not len(targets) or np.isnan(sample.end_us[:, targets]).all():
         return None
     # What two exchanges show is the same both ways: counted twice it would seem more evident than it is.
     back_sources, back_targets = (one[family.kind[one] != BATCH] for one in _talking(family, t, s, allowed))

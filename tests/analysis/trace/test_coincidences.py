@@ -30,3 +30,13 @@ def test_the_shift_of_two_clocks_is_the_one_that_both_directions_show() -> None:
         ended = clocks[pair].ended
         assert ended is not None
         assert abs(ended[0][0]) < 100.0
+
+
+def test_a_stage_whose_records_are_all_lost_says_nothing_of_its_messages() -> None:
+    sends = np.arange(_N) * _EVERY_US
+    end = np.concatenate([sends, np.full(_N, np.nan)])[None]
+    family = Family(
+        np.arange(2 * _N)[None], np.repeat([0, 1], _N), np.repeat([SEND, RECEIVE], _N), np.array([[0, 1]])
+    )
+    votes = votes_of(Sample(family, end - 50.0, end, np.array([False])), np.ones((2 * _N, 2), bool))
+    assert len(votes.source) == 0
