@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
+.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -26,7 +26,16 @@ test: setup      ## the whole test suite, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
-	$(BIN)/pytest -m "slow or not slow"
+	@$(MAKE) --no-print-directory -k -j2 test-of-servers test-of-the-rest
+
+# Two halves at once: most tests with servers wait, and leave a processor to the others.
+WITH_SERVERS := tests/browser tests/collect tests/hook tests/slurm
+
+test-of-servers:
+	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS)
+
+test-of-the-rest:
+	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS:%=--ignore=%)
 
 test-fast: setup ## what a developer runs all the time
 	$(BIN)/pytest
