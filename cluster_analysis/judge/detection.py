@@ -152,7 +152,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
     """All alarms and workload verdicts, and the costliest few of the rest.
 
-    Of the rest of one or two steps only what is dear: moments are many, and these must be looked at again.
+    Of the rest of one or two steps only what is costly: moments are many, and these must be looked at again.
     """
     rest = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
     rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))

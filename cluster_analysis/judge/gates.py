@@ -1,4 +1,4 @@
-"""The gates between a suspect and an alarm: dear enough, improbable enough, and beyond what nature does."""
+"""The gates between a suspect and an alarm: costly and improbable enough, and beyond what nature does."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def finding_of(
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
-    # Accidents are dear too: of a pause the cost says nothing.
-    is_dear = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
-    is_sure = suspect.p_value <= (limits.dear_p_value if is_dear else limits.alarm_p_value)
+    # Accidents are costly too: of a pause the cost says nothing.
+    is_costly = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
+    is_sure = suspect.p_value <= (limits.costly_p_value if is_costly else limits.alarm_p_value)
     is_chance = weight is not None and weight < chance_us and suspect.link_factor is None
     is_nature = _is_natural(
         suspect, (weight or 0.0) / step_us if step_us > 0 else 0.0, len(view.ranks), limits

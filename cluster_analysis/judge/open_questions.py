@@ -1,4 +1,4 @@
-"""What could not be told: what was not there, and what is too dear to call the job healthy."""
+"""What could not be told: what was not there, and what is too costly to call the job healthy."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step
         return []
     least_ms = limits.open_cost_share * step_ms
     moments = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
-    dear = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
-    if not dear:
+    costly = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
+    if not costly:
         return []
-    return [fact("costly_moments", findings=tuple(dear))]
+    return [fact("costly_moments", findings=tuple(costly))]
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
@@ -91,10 +91,10 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     step_ms = view.mean_step_us / 1e3
     unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
     costs = {one.id: max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0) for one in unsure}
-    dear = {name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms}
-    if not dear or not step_ms > 0:
+    costly = {name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms}
+    if not costly or not step_ms > 0:
         return []
-    return [fact("costly_unexplained", findings=tuple(dear), step_share=max(dear.values()) / step_ms)]
+    return [fact("costly_unexplained", findings=tuple(costly), step_share=max(costly.values()) / step_ms)]
 
 
 def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
@@ -141,7 +141,7 @@ def _long_steps(view: JobView, limits: Thresholds) -> list[Fact]:
 
 
 def _long_pause(view: JobView, limits: Thresholds) -> list[Fact]:
-    """A step that is long because one rank idled in it: once is no proof of a fault, and dear even so.
+    """A step that is long because one rank idled in it: once is no proof of a fault, and costly even so.
 
     Or the rank's record of the call is lost for which all others waited.
     """

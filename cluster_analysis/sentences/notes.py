@@ -44,7 +44,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{n_ranks} 张卡的同类少于 {min_peers} 个：只作描述，不作判断",
     ),
     "costly_moments": (
-        "{findings:names}: {findings:a fault|faults} or a moment, and dear: profile again",
+        "{findings:names}: {findings:a fault|faults} or a moment, and costly: profile again",
         "{findings:names}：是故障还是偶发无法确定，且损失较大：请重新采集",
     ),
     "costly_unexplained": (

@@ -71,7 +71,7 @@ class Thresholds:
     #: An alarm must be as improbable as this in a healthy job, over all its ranks; from this share of the
     #: step on the second will do.
     alarm_p_value: float = 1e-3
-    dear_p_value: float = 5e-3
+    costly_p_value: float = 5e-3
     sure_cost_share: float = 0.01
     #: An alarm costs this many times what "repairing" a healthy rank seems to save.
     placebo_factor: float = 2.0
@@ -79,7 +79,7 @@ class Thresholds:
     range_factor: float = 2.0
     #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
     #: information below the cost of a critical finding, unless they lie so many times what this job's devices
-    #: scatter by behind them and cost what is dear. What lies nearer is information below the share of the
+    #: scatter by behind them and cost what is costly. What lies nearer is information below the share of the
     #: step that follows, as tails are long.
     natural_effect: float = 0.08
     natural_sigmas: float = 6.0
@@ -94,7 +94,7 @@ class Thresholds:
     #: Share of the step from which on communication beside no computing is a finding of its own.
     exposed_share: float = 0.3
     host_bound_share: float = 0.2
-    #: Operators of one kind in a group and step: so small, so many, and so dear that they are worth merging.
+    #: Operators of one kind in a group and step: so small, so many and so costly that merging is worth it.
     small_bytes: float = 2e6
     small_count: int = 100
     small_share: float = 0.01

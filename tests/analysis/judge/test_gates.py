@@ -86,7 +86,7 @@ def test_a_device_that_is_a_few_percent_slow_is_an_alarm_only_if_it_is_dear(
 def test_the_more_ranks_a_job_has_the_slower_its_slowest_healthy_device_may_be(
     n_ranks: int, slower: float, is_alarm: bool
 ) -> None:
-    computing = peers_agree(n_ranks, 6, share=0.08)  # below what is dear
+    computing = peers_agree(n_ranks, 6, share=0.08)  # below what is costly
     computing[SLOW] *= slower
     assert (severity_of_rank(judged_by_computing(computing, on_hosts(n_ranks, 8))) != "info") == is_alarm
 
