@@ -73,5 +73,5 @@ def test_a_host_sends_no_further_ahead_than_the_cap_lets_pass(
         rate = 10_000 * KB
         manifest = collected(spec, tmp_path / "run", replace(PLAIN, bandwidth_bytes_per_s=rate), Watch())
     assert manifest.hosts[0].state == "complete"
-    # Sockets of the proxy and of the client hold some megabytes each; without the cap all of the file is ahead.
+    # Sockets of the proxy and of the client hold megabytes; without the cap all of the file is ahead.
     assert max(ahead) < rate // 4 + 6000 * KB
