@@ -63,12 +63,13 @@ def test_a_link_that_breaks_again_and_again_gets_on_as_long_as_files_arrive(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
     make_capture(tmp_path / "host", size_bytes=100_000, n_more=400)
-    cuts = tuple(Mischief(cut_after_bytes=150_000) for _ in range(5))
+    cuts = tuple(Mischief(cut_after_bytes=220_000) for _ in range(5))
     options = replace(PLAIN, n_attempts=2)
     with TcpProxy(server.address, server.port, mischief=cuts) as proxy:
         spec = through(spec_for(lab, server, tmp_path / "host"), proxy, lab, server)
         outcome = only_host(collected(spec, tmp_path / "run", options))
     assert outcome.state == "complete", outcome.reason
+    assert proxy.n_connections > options.n_attempts
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
