@@ -177,6 +177,16 @@ def _root(profiler_root: bytes) -> bytes:
     return quoted(profiler_root)
 
 
+def _sent(profiler_root: bytes, codec: Codec, niceness: int) -> dict[bytes, bytes]:
+    """Return what every program needs that sends an archive."""
+    return {b"root": _root(profiler_root), b"codec": codec.encode(), b"niceness": b"%d" % niceness}
+
+
+def _listed(follow: Sequence[str], pattern: bytes) -> dict[bytes, bytes]:
+    """Return what every program needs that lists everything at its end."""
+    return {b"tops": quoted(_tops(pattern)), **_links(follow)}
+
+
 def _links(follow: Sequence[str]) -> dict[bytes, bytes]:
     """Return what the listing of links needs: all are told, those that lead below `follow` are followed."""
     # Links to files stand in the list anyhow: only to be followed they need a second look.
@@ -216,11 +226,8 @@ def fetch_program(
 ) -> RemoteProgram:
     """Return the program that sends the files `names` as one archive, and then lists everything again."""
     settings = {
-        b"root": _root(profiler_root),
-        b"codec": codec.encode(),
-        b"niceness": b"%d" % niceness,
-        b"tops": quoted(_tops(pattern)),
-        **_links(follow),
+        **_sent(profiler_root, codec, niceness),
+        **_listed(follow, pattern),
     }
     # The ./ keeps a name that begins with a dash from being read as an option by old tars.
     return _program(_ARCHIVE + _SEND, settings, b"".join(b"./" + name + b"\0" for name in names))
@@ -237,12 +244,9 @@ def columns_program(
 ) -> RemoteProgram:
     """Return the program that gives `data` to the Python program `boot`, and then lists everything again."""
     settings = {
-        b"root": _root(profiler_root),
-        b"codec": codec.encode(),
-        b"niceness": b"%d" % niceness,
+        **_sent(profiler_root, codec, niceness),
         b"boot": quoted(boot),
-        b"tops": quoted(_tops(pattern)),
-        **_links(follow),
+        **_listed(follow, pattern),
     }
     return _program(_COLUMNS + _SEND, settings, data)
 
@@ -252,9 +256,7 @@ def rest_program(
 ) -> RemoteProgram:
     """Return the program that sends a file from byte `begin` to its listed end, and then lists it again."""
     settings = {
-        b"root": _root(profiler_root),
-        b"codec": codec.encode(),
-        b"niceness": b"%d" % niceness,
+        **_sent(profiler_root, codec, niceness),
         b"name": quoted(b"./" + entry.path),
         b"first": b"%d" % (begin + 1),
         b"length": b"%d" % (entry.size_bytes - begin),
