@@ -45,6 +45,15 @@ def is_capture(name: bytes) -> bool:
     return bool(_CAPTURE.fullmatch(name))
 
 
+def group_of(path: bytes) -> bytes:
+    """Return the capture that a file belongs to: the outermost one, else the file's directory."""
+    parts = path.split(b"/")[:-1]
+    for depth, part in enumerate(parts):
+        if is_capture(part):
+            return b"/".join(parts[: depth + 1])
+    return b"/".join(parts)
+
+
 @dataclass(frozen=True)
 class Link:
     """A symbolic link to a directory, or to nothing. `target` is absolute, all links in it resolved.

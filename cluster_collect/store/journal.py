@@ -158,13 +158,16 @@ class Journal:
         return None
 
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
-        """Return a host's files of earlier calls that this call did not see and that are still there."""
-        seen = set(without)
+        """Return a host's files of earlier calls that are still here, `without` some sources.
+
+        The host may have other versions of them by now, or none.
+        """
+        asked = set(without)
         known = {**self._proven[server_id], **self._claimed[server_id]}
         return tuple(
             replace(file, reason="kept from an earlier call")
             for source, file in known.items()
-            if source not in seen and self._is_there(file)
+            if source not in asked and self._is_there(file)
         )
 
     def finished(self) -> None:
