@@ -60,7 +60,8 @@ def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
 
 def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[[bytes], bool]:
     """Return the test for the paths of one host: is its capture, or its directory, among the chosen ones?"""
-    if choice.since_s is None and choice.capture == ALL and choice.ranks is choice.directories is None:
+    narrows = choice.ranks is not None or choice.directories is not None
+    if choice.since_s is None and choice.capture == ALL and not narrows:
         return lambda _path: True
     groups: defaultdict[bytes, list[RemoteEntry]] = defaultdict(list)
     for entry in entries:

@@ -13,7 +13,8 @@ from cluster_run.ranktable import RankTable
 
 #: In the captures of PyTorch and MindSpore. Other names hold the number of a device, or no number.
 _RANK = re.compile(
-    rb"(?:.*/)?(?:profiler_info_(\d{1,6})\.json|ascend_(?:pytorch|mindspore)_profiler_(\d{1,6})\.db)", re.DOTALL
+    rb"(?:.*/)?(?:profiler_info_(\d{1,6})\.json|ascend_(?:pytorch|mindspore)_profiler_(\d{1,6})\.db)",
+    re.DOTALL,
 )
 
 
@@ -47,10 +48,10 @@ def ranks_missing(
     missing = sorted(expected - found)
     if not found or not missing:
         return ""
-    text = f"holds {len(expected) - len(missing)} of its {len(expected)} ranks: {format_number_ranges(missing)} missing"
+    n_held, lost = len(expected) - len(missing), format_number_ranges(missing)
+    text = f"holds {n_held} of its {len(expected)} ranks: {lost} missing"
     others = Counter(owners[rank] for rank in found - expected if rank in owners)
     if others:
         other, n_ranks = others.most_common(1)[0]
         text += f"; {n_ranks} that it holds are those of {other} in the rank table: are the two swapped?"
     return text
-

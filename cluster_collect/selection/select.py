@@ -197,7 +197,9 @@ def _wanted(
     def wanted(path: bytes, is_known: bool) -> bool:
         if len(globs) == len(what):
             return matches(path)
-        is_of_kind = is_known and (needed is None or needed(path) or (bool(whole) and group_of(path) in whole))
+        is_of_kind = is_known and (
+            needed is None or needed(path) or (bool(whole) and group_of(path) in whole)
+        )
         return is_of_kind and (not globs or matches(path))
 
     return wanted

@@ -43,6 +43,7 @@ class Journal:
         # Several sources may share one stored file: it bears the time of one of them.
         self._mtimes: dict[str, tuple[int, ...]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
+        self.what: tuple[str, ...] = ()
         self._read_manifest()
         self._read_journal()
         for files in (*self._proven.values(), *self._claimed.values()):
@@ -75,6 +76,7 @@ class Journal:
             raise InputError(
                 f"{error.message}; it says what is already there", "move it away, or choose another --output"
             ) from None
+        self.what = manifest.what
         for outcome in manifest.hosts:
             self.earlier[outcome.server_id] = outcome
             for file in outcome.files:

@@ -111,9 +111,7 @@ def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
     if findings.files and (why := _why_files(findings)).word:
         return why
     problem = "" if findings.survey is None else findings.survey.problem
-    return why_not_all(
-        spec, len(findings.files), findings.refused, problem, may_be_empty=may_be_empty
-    )
+    return why_not_all(spec, len(findings.files), findings.refused, problem, may_be_empty=may_be_empty)
 
 
 def why_not_all(
