@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from cluster_collect.argument_types import key_value, moment, seconds, size, size_or_nothing
-from cluster_collect.rank_arguments import RankArguments, add_rank_options, rank_arguments
+from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
 from cluster_collect.spec import CollectOptions, Compression
 from cluster_run.command_line import exit_codes_help, positive_number
 from cluster_run.errors import ExitCode

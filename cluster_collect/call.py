@@ -14,12 +14,13 @@ from pathlib import Path
 
 from cluster_collect.arguments import Arguments
 from cluster_collect.inventory.build import Inventory
+from cluster_collect.inventory.like import Like, origin_of, read_like
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts
-from cluster_collect.like import Like, origin_of, read_like
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.selection.ranks import ranks_of
+from cluster_collect.selection.suspects import read_suspects
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.json_result import check_json, collection_json, plan_json
 from cluster_collect.show.progress import COLLECTING, Display, display
@@ -34,7 +35,6 @@ from cluster_run.ids import format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import HostOutcome, Origin
 from cluster_run.ranktable import read_rank_table
-from cluster_run.suspects import read_suspects
 
 _VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING}
 
@@ -112,9 +112,10 @@ def _with_suspects(arguments: Arguments, like: Like) -> Arguments:
     """Return the arguments with the suspects' numbers in the place of that word; they are told."""
     if not arguments.of_ranks.suspects:
         return arguments
-    suspects = read_suspects(like.run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME)
+    findings = arguments.of_ranks.findings or like.run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
+    suspects = read_suspects(findings)
     if not suspects.ranks:
-        raise InputError(f"{like.run}: its findings name no rank to look at", "name ranks: --ranks 0-7,13")
+        raise InputError(f"{findings}: the findings name no rank to look at", "name ranks: --ranks 0-7,13")
     peers = f", and their peers {format_number_ranges(suspects.peers)}" if suspects.peers else ""
     print(f"suspects: ranks {format_number_ranges(suspects.named)}{peers}", file=sys.stderr)
     return replace(arguments, options=replace(arguments.options, ranks=suspects.ranks))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from posixpath import basename
 
-from cluster_collect.entries import RemoteEntry, group_of, is_capture
-from cluster_collect.selection.ranks import captures_of_ranks, rank_of
+from cluster_collect.entries import RemoteEntry, captures_of_ranks, group_of, is_capture, rank_of
 
 NEWEST, ALL = "newest", "all"
 _STAMP = re.compile(rb"_(\d{14,17})(?=_ascend_)")

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Set
 
-from cluster_collect.entries import group_of
+from cluster_collect.entries import rank_of
 from cluster_run.ids import ServerId, format_number_ranges
 from cluster_run.ranktable import RankTable
-
-#: In the captures of PyTorch and MindSpore. Other names hold the number of a device, or no number.
-_RANK = re.compile(
-    rb"(?:.*/)?(?:profiler_info_(\d{1,6})\.json|ascend_(?:pytorch|mindspore)_profiler_(\d{1,6})\.db)",
-    re.DOTALL,
-)
-
-
-def rank_of(path: bytes) -> int | None:
-    """Return the rank whose capture a file lies in, where its name tells."""
-    match = _RANK.fullmatch(path)
-    return None if match is None else int(match[1] or match[2])
 
 
 def ranks_of(sources: Iterable[str]) -> set[int]:
     """Return the ranks whose captures are among the paths of a host."""
     return {rank for source in sources if (rank := rank_of(os.fsencode(source))) is not None}
-
-
-def captures_of_ranks(paths: Iterable[bytes]) -> dict[bytes, int]:
-    """Return the rank of each capture of a host, by its directory; without those whose names tell none."""
-    return {group_of(path): rank for path in paths if (rank := rank_of(path)) is not None}
 
 
 def ranks_missing(

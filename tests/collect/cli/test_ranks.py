@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from cluster_collect.selection.suspects import read_suspects
 from cluster_reduce.form import SUFFIX
 from cluster_run.manifest import CollectedFile, read_manifest
-from cluster_run.suspects import read_suspects
 from tests.analysis.runs import write_small_run
 
 from .conftest import Hosts, run_collect

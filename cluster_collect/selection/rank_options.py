@@ -6,23 +6,26 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_collect.selection.suspects import SUSPECTS
 from cluster_run.errors import UsageError
 from cluster_run.ids import parse_number_ranges
-from cluster_run.suspects import SUSPECTS
 
 
 @dataclass(frozen=True)
 class RankArguments:
-    """What a command line says of ranks. With `suspects` they are those that the findings of `like` name."""
+    """What a command line says of ranks. With `suspects` they are those that the findings of `like` name,
+    which lie in its output folder, unless `findings` is another file.
+    """
 
     like: Path | None = None
+    findings: Path | None = None
     ranks: frozenset[int] | None = None
     suspects: bool = False
     whole_ranks: frozenset[int] = frozenset()
 
 
 def add_rank_options(group: argparse._ArgumentGroup) -> None:
-    """Add `--like`, `--ranks` and `--keep-raw`."""
+    """Add them to a parser's group."""
     group.add_argument(
         "--like",
         type=Path,
@@ -35,6 +38,12 @@ def add_rank_options(group: argparse._ArgumentGroup) -> None:
         metavar="RANKS",
         help="only these ranks: 0-7,13, or 'suspects': those that the findings of --like RUN name, "
         "and peers to compare with",
+    )
+    group.add_argument(
+        "--findings",
+        type=Path,
+        metavar="FILE",
+        help="findings.json of --ranks suspects, where it is not in the run directory's own output folder",
     )
     group.add_argument(
         "--keep-raw",
@@ -50,6 +59,8 @@ def rank_arguments(
     suspects = given.ranks == SUSPECTS
     if suspects and given.like is None:
         parser.error("--ranks suspects needs findings: --like RUN names the run directory that has them")
+    if given.findings is not None and not suspects:
+        parser.error("--findings goes with --ranks suspects")
     if given.keep_raw == SUSPECTS:
         parser.error(
             "--keep-raw suspects: nobody knows them yet; cluster-analyse RUN, and then "
@@ -61,7 +72,7 @@ def rank_arguments(
         None if text is None or text == SUSPECTS else _numbers(parser, option, text)
         for option, text in (("--ranks", given.ranks), ("--keep-raw", given.keep_raw))
     )
-    return RankArguments(given.like, ranks, suspects, whole_ranks or frozenset())
+    return RankArguments(given.like, given.findings, ranks, suspects, whole_ranks or frozenset())
 
 
 def _numbers(parser: argparse.ArgumentParser, option: str, text: str) -> frozenset[int]:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster_collect.entries import group_of
+from cluster_collect.entries import captures_of_ranks, group_of
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.load import InventoryRequest
 from cluster_collect.inventory.nodesets import fold
-from cluster_collect.selection.ranks import captures_of_ranks
 from cluster_run.errors import InputError
 from cluster_run.ids import format_number_ranges
 from cluster_run.layout import MANIFEST_NAME

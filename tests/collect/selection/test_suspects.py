@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cluster_collect.selection.suspects import MAX_SUSPECTS, read_suspects
 from cluster_run.errors import InputError
-from cluster_run.suspects import MAX_SUSPECTS, read_suspects
 
 
 def finding(*ranks: int, peers: tuple[int, ...] = (), severity: str = "warning", **more: Any) -> object:
