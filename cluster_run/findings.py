@@ -148,6 +148,8 @@ class Finding:
     places: tuple[Place, ...] = ()
     #: Facts `rule_holds`: rules of the advice that may be its reason.
     advice: tuple[Fact, ...] = ()
+    #: Some ranks of the same role to compare the first one with, which no alarm names; the nearest in number.
+    peers: tuple[Rank, ...] = ()
 
     @property
     def is_alarm(self) -> bool:

@@ -32,7 +32,9 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
         for placed in selection.files
     )
     skipped = tuple(map(not_taken, selection.refused))
-    failure = why_not_all(spec, len(files), selection.refused, survey.problem)
+    failure = why_not_all(
+        spec, len(files), selection.refused, survey.problem, may_be_empty=options.ranks is not None
+    )
     return HostPlan(
         host=spec.host,
         server_id=spec.server_id,
@@ -54,7 +56,9 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) ->
     survey, login_s = await _look(dialer, spec, options)
     selection = chosen(survey, spec, options)
     files = selection.files
-    failure = why_not_all(spec, len(files), selection.refused, survey.problem)
+    failure = why_not_all(
+        spec, len(files), selection.refused, survey.problem, may_be_empty=options.ranks is not None
+    )
     return HostCheck(
         host=spec.host,
         server_id=spec.server_id,
