@@ -97,12 +97,12 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         if not shows.any():  # issued in one go, as far as anybody can tell
             runs_on[place] = True
             if laid.gathers[place - 1] and weights.are_there(place):
-                hidden.add(place, room, room / pace)
+                hidden.add_possible(place, room, np.zeros(n_rows))
                 weights.use(place)
             continue
         if not _runs_on(laid, start - before, start - issued, shows):
             if weights.are_there(place):
-                hidden.add_waiting(place, room, np.where(shows, start - before, 0.0))
+                hidden.add_possible(place, room, np.where(shows, start - before, 0.0))
                 weights.use(place)
             weights.use(place + 1)
             issued = start.copy()
@@ -115,12 +115,12 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         covered = np.clip(np.minimum(now, before) - issued, 0.0, None)
         if shows.mean() < HALFWAY:
             # Few show it, and they took longer than the others: for those it is at most so much.
-            hidden.add(place, np.where(shows, 0.0, by_gaps), np.full(n_rows, usual))
+            hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
             by_gaps, covered = np.where(shows, by_gaps, 0.0), np.where(shows, covered, 0.0)
         worked[:, place] = by_gaps
         left -= covered
         issued = now
-    beyond = hidden.fill(worked, left)
+    beyond = hidden.fill(worked, left, laid.covered_us)
     return Beside(runs_on, worked, beyond), left
 
 

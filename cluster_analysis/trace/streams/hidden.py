@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import LEAST_COVERED_US
+from cluster_analysis.thresholds.streams import COVERED_TOLERANCE, LEAST_COVERED_US
 
 _N_HALVINGS = 40
 
@@ -31,60 +34,77 @@ class Weights:
         self._n_used = min(self._n_used + 1, int(self._fetched[place - 1]))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Before which call something is hidden: its room, and what may lie beyond it (rows,); the most it is."""
+
+    place: int
+    room_us: FloatArray
+    beyond_us: FloatArray
+    most_us: FloatArray
+
+
 class Hidden:
-    """Places at which computing is hidden, each with its room and what it can be at most; in µs by row."""
+    """Places at which computing is hidden; all times are in µs by row."""
 
     def __init__(self, pace: FloatArray) -> None:
         self._pace = pace
-        self._places: list[int] = []
-        self._rooms: list[FloatArray] = []
-        self._beyond: list[FloatArray] = []
-        self._most: list[float] = []
+        self._shown: list[_Place] = []
+        self._possible: list[_Place] = []
 
-    def add(self, place: int, room: FloatArray, most: FloatArray) -> None:
-        """Note that something may be hidden.
+    def add_shown(self, place: int, room_us: FloatArray, usual_us: float) -> None:
+        """Note that a few rows show what the others (`room_us` above 0) do at a place, if not more."""
+        nothing = np.zeros(len(room_us))
+        self._shown.append(_Place(place, room_us, nothing, usual_us * self._pace))
 
-        Args:
-            place: before which call.
-            room: how long the calls last beside which it may have been (rows,).
-            most: what it is at most at the usual pace, by what each row shows (rows,).
+    def add_possible(self, place: int, room_us: FloatArray, behind_us: FloatArray) -> None:
+        """Note that something may be hidden beside calls, of which only their length is known.
+
+        Who has little room and shows more `behind` the calls than is usual did that beside those of others.
         """
-        self._note(place, room, np.zeros(len(room)), most)
+        more = np.maximum(behind_us - float(np.median(behind_us / self._pace)) * self._pace, 0.0)
+        most = float(((room_us + more) / self._pace).min())
+        self._possible.append(_Place(place, room_us, more, most * self._pace))
 
-    def add_waiting(self, place: int, room: FloatArray, behind: FloatArray) -> None:
-        """Note the same where computing waits for the calls, and goes on `behind` them.
-
-        Who has little room shows more behind than is usual: so much of it was beside the calls of others.
-        """
-        more = np.maximum(behind - float(np.median(behind / self._pace)) * self._pace, 0.0)
-        self._note(place, room, more, (room + more) / self._pace)
-
-    def _note(self, place: int, room: FloatArray, beyond: FloatArray, most: FloatArray) -> None:
-        self._places.append(place)
-        self._rooms.append(room)
-        self._beyond.append(beyond)
-        self._most.append(float(most.min()))
-
-    def fill(self, worked_us: FloatArray, left_us: FloatArray) -> FloatArray:
+    def fill(self, worked_us: FloatArray, left_us: FloatArray, covered_us: FloatArray) -> FloatArray:
         """Fill in what is hidden in `worked_us` (rows, places), and return how much of it was not covered.
 
-        All places are as full as the middle row's total says.
+        All places are as full as the middle row's total says, first those of which something is shown.
 
         Args:
             worked_us: what was computed since the call before was issued.
             left_us: what is covered and no gap shows (rows,).
+            covered_us: what is covered in all (rows,).
         """
         beyond = np.zeros(worked_us.shape)
-        if not self._places or float(np.median(left_us)) <= LEAST_COVERED_US:
-            return beyond
-        room = np.stack(self._rooms, axis=1)
-        most = self._pace[:, None] * np.array(self._most)
-        low, high = 0.0, 1.0
-        for _ in range(_N_HALVINGS):
-            half = (low + high) / 2.0
-            is_more = float(np.median(np.minimum(half * most, room).sum(axis=1) - left_us)) > 0
-            low, high = (low, half) if is_more else (half, high)
-        found = np.minimum(high * most, room + np.stack(self._beyond, axis=1))
-        worked_us[:, self._places] += found
-        beyond[:, self._places] = np.maximum(found - room, 0.0)
+        tolerance = COVERED_TOLERANCE * covered_us
+        for places in (self._shown, self._possible):
+            share = _share(places, left_us, tolerance) if places else 0.0
+            for one in places:
+                found = np.minimum(share * one.most_us, one.room_us + one.beyond_us)
+                inside = np.minimum(found, one.room_us)
+                left_us = left_us - inside
+                worked_us[:, one.place] += found
+                beyond[:, one.place] = found - inside
         return beyond
+
+
+def _share(places: Sequence[_Place], left_us: FloatArray, tolerance_us: FloatArray) -> float:
+    """How full places are, so that the middle row has nothing left; 1 where that is so but for tolerance.
+
+    The totals do not know what is idled beside calls.
+    """
+    if float(np.median(left_us)) <= LEAST_COVERED_US:
+        return 0.0
+    room, most = (np.stack([getattr(one, name) for one in places]) for name in ("room_us", "most_us"))
+
+    def is_too_much(share: float, allowed_us: FloatArray) -> bool:
+        return float(np.median(np.minimum(share * most, room).sum(axis=0) - allowed_us)) > 0
+
+    if not is_too_much(1.0, left_us + tolerance_us):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_N_HALVINGS):
+        half = (low + high) / 2.0
+        low, high = (low, half) if is_too_much(half, left_us) else (half, high)
+    return high
