@@ -270,7 +270,7 @@ def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOpe
         types=calls.types,
     )
     # Where records are lost gaps hold other calls, and do not tell beside what computing went on.
-    if not is_complete or not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
+    if not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))
