@@ -33,6 +33,7 @@ from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TRE
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.
 IN_ALLOCATION = "srun"
 INVENTORY_NAME = "hosts.yaml"
+_NODE_PATIENCE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,10 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
         return RunPlan(
             run, results, view=view, names=HostNames(list(zip(job.nodes, server_ids, strict=True)))
         )
-    text = inventory_text(job.nodes, server_ids, request.profile_dir, request.rank_table, defaults)
+    by_steps = {"transport": "srun"} if request.via == "srun" else {}
+    text = inventory_text(
+        job.nodes, server_ids, request.profile_dir, request.rank_table, {**defaults, **by_steps}
+    )
     addresses = [
         (node, server_id, *resolve_addresses(node))
         for node, server_id in zip(job.nodes, server_ids, strict=True)
@@ -167,7 +171,7 @@ def not_ended(job: FinishedJob) -> Outcome:
 def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected, missing = ExitCode.DONE, ""
     if plan.inventory:
-        end = _collect(plan, options)
+        end = _collect(plan, request, options)
         if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
             # What was collected before it failed is analysed all the same.
             if not (plan.run / PROFILER_TREE_NAME).is_dir():
@@ -261,10 +265,10 @@ def _rewriting(plan: RunPlan, options: FollowOptions) -> Callable[[str], str]:
     return str if options.shows_addresses else plan.names.hidden
 
 
-def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
+def _collect(plan: RunPlan, request: ProfileRequest, options: FollowOptions) -> CommandEnd:
     path = plan.run.with_name(plan.run.name + "." + INVENTORY_NAME)
     write_text_whole(path, plan.inventory)
-    where = ("--inventory", str(path), "--output", str(plan.run))
+    where = ("--inventory", str(path), "--output", str(plan.run), *_patience(request))
     return _run_collect((*where, *collect_arguments(options)), plan, options)
 
 
@@ -285,8 +289,16 @@ def _fetch_suspects(
     # Of other jobs in the same directory only those that ended before are known to be theirs.
     since = [] if request.is_own or job.began_s is None else [f"--since=@{job.began_s:.0f}"]
     findings = plan.results / FINDINGS_NAME
-    which = (f"--like={plan.run}", f"--ranks={SUSPECTS}", f"--findings={findings}", "--what=full", *since)
+    which = (
+        *(f"--like={plan.run}", f"--ranks={SUSPECTS}", f"--findings={findings}", "--what=full", *since),
+        *_patience(request),
+    )
     return _run_collect((*which, *options.collect_more), plan, options)
+
+
+def _patience(request: ProfileRequest) -> tuple[str, ...]:
+    """The next job may hold a node already, and the one that has just ended for a moment."""
+    return (f"--connect-deadline={_NODE_PATIENCE_S:g}",) if request.via == "srun" else ()
 
 
 def _run_collect(arguments: Sequence[str], plan: RunPlan, options: FollowOptions) -> CommandEnd:
