@@ -198,7 +198,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
         "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
         "cluster_hook.checks": (
-            f"cluster_hook.follow cluster_analysis.options cluster_collect.inventory.keys {_HOOK} cluster_run"
+            "cluster_hook.follow cluster_analysis.options cluster_collect.arguments "
+            f"cluster_collect.inventory.keys {_HOOK} cluster_run"
         ),
         "cluster_hook.subcommands": (
             "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
