@@ -230,7 +230,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
-    "jinja2": ("cluster_analysis.reports.html",),
+    "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
     "ClusterShell": ("cluster_collect",),
 }
