@@ -30,14 +30,15 @@ from cluster_analysis.trace.streams.joins import scatter
 class Laid:
     """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
-    `rank` (rows,) tells rows of one rank. `gathers` (places,) are calls that fetch weights: what is computed
-    next needs them. `covered_us` and `local_us` (rows,) are the communication that computing covers, and what
-    is computed and idled.
+    Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
+    one rank. `gathers` (places,) are calls that fetch weights: what is computed next needs them. `covered_us`
+    and `local_us` (rows,) are the communication that computing covers, and what is computed and idled.
     """
 
     rank: IntArray
     start_us: FloatArray
     end_us: FloatArray
+    is_recorded: BoolArray
     gathers: BoolArray
     covered_us: FloatArray
     local_us: FloatArray
@@ -93,14 +94,15 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         start, before = laid.start_us[:, place], laid.end_us[:, place - 1]
         if place > 1 and laid.gathers[place - 2]:
             issued = np.maximum(issued, laid.end_us[:, place - 2])
-        shows, room = start > before + QUEUE_US, np.maximum(before - issued, 0.0)
+        knows = laid.is_recorded[:, place] & laid.is_recorded[:, place - 1]
+        shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
         if not shows.any():  # issued in one go, as far as anybody can tell
             runs_on[place] = True
             if laid.gathers[place - 1] and weights.are_there(place):
                 hidden.add_possible(place, room, np.zeros(n_rows))
                 weights.use(place)
             continue
-        if not _runs_on(laid, start - before, start - issued, shows):
+        if not _runs_on(laid, start - before, start - issued, shows, ~shows & knows):
             if weights.are_there(place):
                 hidden.add_possible(place, room, np.where(shows, start - before, 0.0))
                 weights.use(place)
@@ -113,7 +115,7 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
         by_gaps = np.maximum(now - issued, 0.0)
         covered = np.clip(np.minimum(now, before) - issued, 0.0, None)
-        if shows.mean() < HALFWAY:
+        if shows.sum() < HALFWAY * knows.sum():
             # Few show it, and they took longer than the others: for those it is at most so much.
             hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
             by_gaps, covered = np.where(shows, by_gaps, 0.0), np.where(shows, covered, 0.0)
@@ -124,7 +126,9 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
     return Beside(runs_on, worked, beyond), left
 
 
-def _runs_on(laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray) -> bool:
+def _runs_on(
+    laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, hides: BoolArray
+) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
     Where hardly a rank shows its gap, the others had issued their calls before that one ended: if the time
@@ -133,7 +137,7 @@ def _runs_on(laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: Bo
     pace = laid.pace
     if len(np.unique(laid.rank[shows])) < ENOUGH_PEERS:
         usual = _usual_us(laid, from_issue / pace, shows)
-        fits = usual * pace[~shows] <= from_issue[~shows] + QUEUE_US
+        fits = usual * pace[hides] <= from_issue[hides] + QUEUE_US
         return bool(fits.mean() > HALFWAY) if len(fits) else False
     by_end, by_issue = (scatter((gap / pace)[shows]) for gap in (from_end, from_issue))
     return by_issue < by_end
