@@ -275,7 +275,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         _by_rank(steps, calls.ranks, numbers(steps[name]))
         for name in ("overlapped_us", "computing_us", "free_us")
     )
-    queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing + idle)
+    queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing, idle)
     return replace(operators, queue=queue)
 
 
