@@ -48,6 +48,10 @@ class Result:
     next_step: str = ""
 
 
+class _NoSuspectsError(InputError):
+    """The findings name nobody: that is good news, and no failure."""
+
+
 @dataclass(frozen=True)
 class _Job:
     """What is to be done, with everything resolved.
@@ -71,7 +75,12 @@ def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
     Raises:
         ClusterError: it could not be done, or was interrupted.
     """
-    job = _resolve(argv, arguments)
+    try:
+        job = _resolve(argv, arguments)
+    except _NoSuspectsError as none:
+        around = Surroundings(run=arguments.of_ranks.like or Path())
+        text = collection_json((), around, ExitCode.DONE) if arguments.json else f"{none.message}\n"
+        return Result(text, ExitCode.DONE)
     for warning in job.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
@@ -115,7 +124,7 @@ def _with_suspects(arguments: Arguments, like: Like) -> Arguments:
     findings = arguments.of_ranks.findings or like.run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
     suspects = read_suspects(findings)
     if not suspects.ranks:
-        raise InputError(f"{findings}: the findings name no rank to look at", "name ranks: --ranks 0-7,13")
+        raise _NoSuspectsError(f"{findings} names no rank to look at: nothing was fetched")
     peers = f", and their peers {format_number_ranges(suspects.peers)}" if suspects.peers else ""
     print(f"suspects: ranks {format_number_ranges(suspects.named)}{peers}", file=sys.stderr)
     return replace(arguments, options=replace(arguments.options, ranks=suspects.ranks))

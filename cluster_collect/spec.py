@@ -7,6 +7,9 @@ from typing import Literal
 
 from cluster_run.ids import HostId, ServerId
 
+#: The transport that runs commands as steps of Slurm.
+SRUN_NAME = "srun"
+
 #: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
 Compression = Literal["auto", "zstd", "gzip", "none"]
 
@@ -46,6 +49,11 @@ class HostSpec:
     become: str | None = None
     become_user: str | None = None
     captures: frozenset[str] | None = None
+
+    @property
+    def by_ssh(self) -> bool:
+        """Whether it is reached by SSH."""
+        return self.local is None and self.transport != SRUN_NAME
 
 
 @dataclass(frozen=True)

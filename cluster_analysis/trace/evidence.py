@@ -15,14 +15,17 @@ from cluster_run.ids import Step
 class Queue:
     """What tells where computing goes on beside calls, of a step in which no two calls of a rank overlap.
 
-    `start_us` (V,) is when instances began on their rank's clock; the rest is by rank (R,): its pipeline
-    stage, the communication that computing covers (NaN for unknown), and what it computes and idles.
+    `start_us` (V,) is when instances began on their rank's clock, `is_recorded` (V,) which of them were not
+    filled in; the rest is by rank (R,), NaN for unknown: its pipeline stage, the communication that computing
+    covers, what it computes, and what it idles outside of calls.
     """
 
     start_us: FloatArray
+    is_recorded: BoolArray
     stage: IntArray
     covered_us: FloatArray
-    local_us: FloatArray
+    computing_us: FloatArray
+    idle_us: FloatArray
 
 
 @dataclass(frozen=True)

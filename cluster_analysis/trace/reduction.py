@@ -72,7 +72,7 @@ def reduce_step(
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
-    operators = _operators(whole, own_steps, is_complete=filled is calls) if calls.has_clock else None
+    operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
         notes.append(fact("no_start_times"))
@@ -236,7 +236,7 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
     ).cast(RANK_TIMES)
 
 
-def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOperators:
+def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
     calls, local, first = seen.calls, seen.local, seen.first
     total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
@@ -269,14 +269,13 @@ def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOpe
         groups=calls.groups,
         types=calls.types,
     )
-    # Where records are lost gaps hold other calls, and do not tell beside what computing went on.
     if not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))
         for name in ("overlapped_us", "computing_us", "free_us")
     )
-    queue = Queue(calls.start_us, seen.exposed.stage, covered, computing + idle)
+    queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing, idle)
     return replace(operators, queue=queue)
 
 

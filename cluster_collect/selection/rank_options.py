@@ -6,8 +6,8 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_collect.selection.suspects import SUSPECTS
 from cluster_run.errors import UsageError
+from cluster_run.findings import SUSPECTS
 from cluster_run.ids import parse_number_ranges
 
 

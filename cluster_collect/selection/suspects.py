@@ -10,8 +10,6 @@ from typing import Any
 
 from cluster_run.errors import InputError
 
-#: What stands for them where ranks are named.
-SUSPECTS = "suspects"
 #: A handful: what a person opens. The costliest findings come first.
 MAX_SUSPECTS = 8
 #: Of one finding, which may name all ranks of a host: as many of its own, and of its peers.

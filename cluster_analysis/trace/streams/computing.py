@@ -10,6 +10,7 @@ hides another one may show.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from cluster_analysis.thresholds.streams import (
     COVERED_TOLERANCE,
     ENOUGH_PEERS,
     LEAST_COVERED_US,
+    MOST_IDLE_SHARE,
     QUEUE_US,
 )
 from cluster_analysis.trace.streams.hidden import Hidden, Weights
@@ -30,22 +32,44 @@ from cluster_analysis.trace.streams.joins import scatter
 class Laid:
     """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
-    `rank` (rows,) tells rows of one rank. `gathers` (places,) are calls that fetch weights: what is computed
-    next needs them. `covered_us` and `local_us` (rows,) are the communication that computing covers, and what
-    is computed and idled.
+    Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
+    one rank. `gathers` (places,) are calls that fetch weights: what is computed next needs them. By row: the
+    communication that computing covers, and what is computed and idled.
     """
 
     rank: IntArray
     start_us: FloatArray
     end_us: FloatArray
+    is_recorded: BoolArray
     gathers: BoolArray
     covered_us: FloatArray
-    local_us: FloatArray
+    computing_us: FloatArray
+    idle_us: FloatArray
+
+    @cached_property
+    def pace(self) -> FloatArray:
+        """How long each row takes for what the middle one does (rows,).
+
+        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell.
+        """
+        local = self.computing_us + self.idle_us
+        is_whole = np.asarray(self.is_recorded.all(axis=1))
+        if not is_whole.any():
+            return np.ones(len(local))
+        found: FloatArray = local / np.median(local[is_whole])
+        for row in np.flatnonzero(~is_whole).tolist():
+            same = found[is_whole & (self.rank == self.rank[row])]
+            found[row] = np.median(same) if len(same) else 1.0
+        return found
 
     @property
-    def pace(self) -> FloatArray:
-        """How long each row takes for what the middle one does (rows,)."""
-        return np.asarray(self.local_us / np.median(self.local_us))
+    def chain_us(self) -> FloatArray:
+        """What computing covers, with the idle time in it: as much of it as outside of calls (rows,).
+
+        The totals do not know what is idled beside calls.
+        """
+        alone = np.maximum(self.computing_us - self.covered_us, LEAST_COVERED_US)
+        return np.asarray(self.covered_us * (1.0 + np.clip(self.idle_us / alone, 0.0, MOST_IDLE_SHARE)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +93,8 @@ class Beside:
 def beside(laid: Laid) -> Beside | None:
     """Tell where computing goes on; None where hardly any of it is beside a call."""
     covered = float(np.median(laid.covered_us))
-    if covered < max(LEAST_COVERED_US, COVERED_SHARE * float(np.median(laid.local_us))):
+    local = float(np.median(laid.computing_us + laid.idle_us))
+    if covered < max(LEAST_COVERED_US, COVERED_SHARE * local):
         return None
     told, left = _told(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
@@ -88,23 +113,27 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
     hidden = Hidden(pace)
     weights = Weights(laid.gathers)
     issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
-    left = laid.covered_us.copy()
+    left = laid.chain_us
     for place in range(1, n):
         start, before = laid.start_us[:, place], laid.end_us[:, place - 1]
         if place > 1 and laid.gathers[place - 2]:
             issued = np.maximum(issued, laid.end_us[:, place - 2])
-        shows, room = start > before + QUEUE_US, np.maximum(before - issued, 0.0)
+        knows = laid.is_recorded[:, place] & laid.is_recorded[:, place - 1]
+        shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
         if not shows.any():  # issued in one go, as far as anybody can tell
             runs_on[place] = True
             if laid.gathers[place - 1] and weights.are_there(place):
                 hidden.add_possible(place, room, np.zeros(n_rows))
                 weights.use(place)
             continue
-        if not _runs_on(laid, start - before, start - issued, shows):
-            if weights.are_there(place):
+        few_show = shows.sum() < HALFWAY * knows.sum()
+        has_weights = weights.are_there(place)
+        if not (has_weights and _runs_on(laid, start - before, start - issued, shows, ~shows & knows)):
+            if has_weights:
                 hidden.add_possible(place, room, np.where(shows, start - before, 0.0))
                 weights.use(place)
-            weights.use(place + 1)
+            if not few_show:
+                weights.use(place + 1)
             issued = start.copy()
             continue
         runs_on[place] = True
@@ -113,18 +142,20 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
         by_gaps = np.maximum(now - issued, 0.0)
         covered = np.clip(np.minimum(now, before) - issued, 0.0, None)
-        if shows.mean() < HALFWAY:
+        if few_show:
             # Few show it, and they took longer than the others: for those it is at most so much.
             hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
             by_gaps, covered = np.where(shows, by_gaps, 0.0), np.where(shows, covered, 0.0)
         worked[:, place] = by_gaps
-        left -= covered
+        left = left - covered
         issued = now
-    beyond = hidden.fill(worked, left, laid.covered_us)
+    beyond = hidden.fill(worked, left)
     return Beside(runs_on, worked, beyond), left
 
 
-def _runs_on(laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray) -> bool:
+def _runs_on(
+    laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, hides: BoolArray
+) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
     Where hardly a rank shows its gap, the others had issued their calls before that one ended: if the time
@@ -133,7 +164,7 @@ def _runs_on(laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: Bo
     pace = laid.pace
     if len(np.unique(laid.rank[shows])) < ENOUGH_PEERS:
         usual = _usual_us(laid, from_issue / pace, shows)
-        fits = usual * pace[~shows] <= from_issue[~shows] + QUEUE_US
+        fits = usual * pace[hides] <= from_issue[hides] + QUEUE_US
         return bool(fits.mean() > HALFWAY) if len(fits) else False
     by_end, by_issue = (scatter((gap / pace)[shows]) for gap in (from_end, from_issue))
     return by_issue < by_end

@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import COVERED_TOLERANCE, LEAST_COVERED_US
+from cluster_analysis.thresholds.streams import LEAST_COVERED_US
 
 _N_HALVINGS = 40
 
@@ -66,7 +66,7 @@ class Hidden:
         most = float(((room_us + more) / self._pace).min())
         self._possible.append(_Place(place, room_us, more, most * self._pace))
 
-    def fill(self, worked_us: FloatArray, left_us: FloatArray, covered_us: FloatArray) -> FloatArray:
+    def fill(self, worked_us: FloatArray, left_us: FloatArray) -> FloatArray:
         """Fill in what is hidden in `worked_us` (rows, places), and return how much of it was not covered.
 
         All places are as full as the middle row's total says, first those of which something is shown.
@@ -74,12 +74,10 @@ class Hidden:
         Args:
             worked_us: what was computed since the call before was issued.
             left_us: what is covered and no gap shows (rows,).
-            covered_us: what is covered in all (rows,).
         """
         beyond = np.zeros(worked_us.shape)
-        tolerance = COVERED_TOLERANCE * covered_us
         for places in (self._shown, self._possible):
-            share = _share(places, left_us, tolerance) if places else 0.0
+            share = _share(places, left_us) if places else 0.0
             for one in places:
                 found = np.minimum(share * one.most_us, one.room_us + one.beyond_us)
                 inside = np.minimum(found, one.room_us)
@@ -89,22 +87,19 @@ class Hidden:
         return beyond
 
 
-def _share(places: Sequence[_Place], left_us: FloatArray, tolerance_us: FloatArray) -> float:
-    """How full places are, so that the middle row has nothing left; 1 where that is so but for tolerance.
-
-    The totals do not know what is idled beside calls.
-    """
+def _share(places: Sequence[_Place], left_us: FloatArray) -> float:
+    """How full places are, so that the middle row has nothing left."""
     if float(np.median(left_us)) <= LEAST_COVERED_US:
         return 0.0
     room, most = (np.stack([getattr(one, name) for one in places]) for name in ("room_us", "most_us"))
 
-    def is_too_much(share: float, allowed_us: FloatArray) -> bool:
-        return float(np.median(np.minimum(share * most, room).sum(axis=0) - allowed_us)) > 0
+    def is_too_much(share: float) -> bool:
+        return float(np.median(np.minimum(share * most, room).sum(axis=0) - left_us)) > 0
 
-    if not is_too_much(1.0, left_us + tolerance_us):
+    if not is_too_much(1.0):
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(_N_HALVINGS):
         half = (low + high) / 2.0
-        low, high = (low, half) if is_too_much(half, left_us) else (half, high)
+        low, high = (low, half) if is_too_much(half) else (half, high)
     return high

@@ -54,7 +54,7 @@ class _Woven:
 
 
 def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
-    """Return the steps with points where computing goes on beside calls; those without a queue as they are."""
+    """Return the steps with points where computing goes on beside calls; without a queue as they are."""
     woven = {number: _Woven.of(step) for number, step in enumerate(steps) if step.queue is not None}
     for rows in _of_one_program(steps):
         laid = _laid(steps, rows)
@@ -83,7 +83,9 @@ def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
         count = np.diff(np.r_[begin, step.n_instances])
         for one in np.unique(queue.stage).tolist():
             ranks = np.flatnonzero(
-                (queue.stage == one) & np.isfinite(queue.covered_us) & (queue.local_us > 0)
+                (queue.stage == one)
+                & np.isfinite(queue.covered_us)
+                & (queue.computing_us + queue.idle_us > 0)
             )
             n = int(np.bincount(count[ranks]).argmax()) if len(ranks) else 0
             ranks = ranks[count[ranks] == n]
@@ -93,21 +95,20 @@ def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
 
 
 def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
-    ranks, starts, ends, covered, local = [], [], [], [], []
+    ranks, starts, ends, recorded, totals = [], [], [], [], []
     for number, at in rows:
         step, row = steps[number], steps[number].instance_rank[at[:, 0]]
         assert step.queue is not None
         ranks.append(step.ranks[row])
         starts.append(step.queue.start_us[at])
         ends.append(step.queue.start_us[at] + step.instance_elapse_us[at])
-        covered.append(step.queue.covered_us[row])
-        local.append(step.queue.local_us[row])
+        recorded.append(step.queue.is_recorded[at])
+        totals.append([step.queue.covered_us[row], step.queue.computing_us[row], step.queue.idle_us[row]])
     first, at = steps[rows[0][0]], rows[0][1]
     gathers = np.array(["gather" in name for name in first.types], bool)
     return Laid(
-        np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends),
-        gathers[first.operator_type[first.instance_operator[at[0]]]],
-        np.concatenate(covered), np.concatenate(local),
+        np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
+        gathers[first.operator_type[first.instance_operator[at[0]]]], *np.concatenate(totals, axis=1),
     )  # fmt: skip
 
 
