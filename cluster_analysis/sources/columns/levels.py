@@ -46,7 +46,7 @@ class Levels:
     def kept_numbers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the values of selected steps."""
         self._check(len(values))
-        return values[self.is_kept]
+        return values if self.n_rows == self.n_all else values[self.is_kept]
 
     def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
         """Return whether all these are numbers of rows."""
