@@ -44,12 +44,15 @@ def said_of(run: Path) -> dict[str, object]:
     return {"findings": json.dumps(findings), **tables}
 
 
-@pytest.mark.parametrize("form", ["text", "db"])
+@pytest.mark.parametrize("form", ["text", "db", "r1"])
 def test_columns_files_and_both_mixed_give_the_same(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = write_small_run(tmp_path / "source", form=form, steps=2)
-    damaged = file_of(source, 2, "communication.json" if form == "text" else "analysis.db")
+    if form == "r1":
+        damaged = next(source.rglob("hccl_raw_2.csv"))
+    else:
+        damaged = file_of(source, 2, "communication.json" if form == "text" else "analysis.db")
     damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
     collected(source, "12", tmp_path / "raw", RAW)
     collected(source, "12", tmp_path / "columns", COLUMNS)

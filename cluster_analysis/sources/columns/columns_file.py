@@ -118,16 +118,24 @@ class ColumnsFile:
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
         """Return numbers, NaN for a missing one."""
-        column, content = self._column(name, "decimals", "halves", "doubles", "difference")
+        column, content = self._column(name, "decimals", "halves", "near", "doubles", "difference")
         if column.form == "doubles":
             return self._unsigned(column, content, N_BYTES).view(np.float64)
         if column.form == "difference":
             return self._difference(column)
         if column.form == "halves" and 0 <= column.n_halves <= _MAX_HALVES:
             return self._whole(column, content) / np.float64(1 << column.n_halves)
+        if column.form == "near":
+            return self._near(column, content)
         n_decimals, whole = self._whole_decimals(name)
         numbers: npt.NDArray[np.float64] = whole / np.float64(10**n_decimals)
         return numbers
+
+    def _near(self, column: Column, content: bytes) -> npt.NDArray[np.float64]:
+        whole, ulps = self._whole(column, content), self.ints(f"{column.name}.ulps")
+        if len(whole) != len(ulps) or not 0 <= column.n_decimals <= _MAX_DECIMALS:
+            raise _damaged(f"column {column.name[:40]!r}")
+        return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
 
     def _difference(self, column: Column) -> npt.NDArray[np.float64]:
         parts = [self.floats(one) for one in self._bases(column)]
