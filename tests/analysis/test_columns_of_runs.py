@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,9 @@ def test_columns_files_and_both_mixed_give_the_same(
         for run in ("raw", "columns", "mixed")
     }
     assert hosts_with_columns == {"raw": set(), "columns": {"1", "2"}, "mixed": {"1"}}
+    for run, name in product(hosts_with_columns, ("hccl.json", "host_ips_mapping.txt")):
+        # Nothing else says of r1.x files which rank a device is.
+        shutil.copy(source / name, tmp_path / run)
     wanted = said_of(tmp_path / "raw")
     assert '"problems": [{' in str(wanted["findings"])
     assert said_of(tmp_path / "columns") == wanted

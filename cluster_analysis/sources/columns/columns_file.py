@@ -148,8 +148,9 @@ class ColumnsFile:
 
     def texts(self, name: str) -> pa.DictionaryArray:
         """Return texts (dictionary, in the order of their first rows), null for a missing one."""
-        places = pa.array(self._places(name).astype(np.int32))
-        return pa.DictionaryArray.from_arrays(places, self._distinct(name))
+        known = self._distinct(name)
+        texts = pa.DictionaryArray.from_arrays(pa.array(self._places(name).astype(np.int32)), known)
+        return texts.dictionary_decode().dictionary_encode() if known.null_count else texts
 
     def names(self, name: str) -> pa.Array:
         """Return texts whose numbers are columns of their own."""

@@ -44,10 +44,7 @@ def read_operator_columns(
 
 def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -> pa.Table:
     op_names = levels.kept(file.names("name"))
-    groups = levels.kept(file.texts("group"))
-    if levels.n_rows < levels.n_all:
-        # The groups of other steps are none here.
-        groups = pc.dictionary_encode(groups.dictionary_decode())
+    groups = levels.kept_texts(file.texts("group"))
     op_types = names.operations(op_names)
     starts = levels.kept(pa.array(file.ints("start_ns")))
     columns: dict[str, pa.Array] = {
