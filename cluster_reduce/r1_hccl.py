@@ -21,6 +21,10 @@ _LINKS, _OPERATORS = "link_info", "communication_operator_cost"
 _FIELD_LIMIT = (1 << 31) - 1
 
 
+class _Strict(csv.excel):
+    strict = True
+
+
 class _Links:
     def __init__(self) -> None:
         self.ends: list[str] = []
@@ -89,7 +93,7 @@ def _lines(content: bytes) -> list[dict[str, Any]]:
         raise UnfitError("a last line without its end")
     csv.field_size_limit(_FIELD_LIMIT)
     try:
-        lines = list(csv.DictReader(io.StringIO(text), strict=True))
+        lines = list(csv.DictReader(io.StringIO(text), dialect=_Strict))
     except csv.Error:
         raise UnfitError("no CSV") from None
     wanted = {*_TEXTS, _LINKS, _OPERATORS}
