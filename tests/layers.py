@@ -199,7 +199,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
         "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
         "cluster_hook.checks": (
-            f"cluster_hook.follow cluster_analysis.options cluster_collect.inventory.keys {_HOOK} cluster_run"
+            "cluster_hook.follow cluster_analysis.options cluster_collect.arguments "
+            f"cluster_collect.inventory.keys {_HOOK} cluster_run"
         ),
         "cluster_hook.subcommands": (
             "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
@@ -230,7 +231,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
-    "jinja2": ("cluster_analysis.reports.html",),
+    "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
     "ClusterShell": ("cluster_collect",),
 }
