@@ -89,6 +89,15 @@ static inline bool add(struct cells *cells, uint8_t kind, uint64_t bits) {
     return column_add(&cells->values, &bits, sizeof bits);
 }
 
+static inline bool add_whole(struct cells *cells, int64_t value) {
+    double number = (double)value;
+    uint64_t bits = (uint64_t)value;
+    if (!cells->is_real)
+        return add(cells, KIND_INTEGER, bits);
+    memcpy(&bits, &number, sizeof bits);
+    return add(cells, KIND_FLOAT, bits);
+}
+
 static inline bool add_number(struct cells *cells, uint64_t type, const uint8_t *at) {
     uint64_t bits = 0;
     int64_t value;
@@ -126,19 +135,12 @@ static inline bool add_number(struct cells *cells, uint64_t type, const uint8_t 
     bits <<= 64 - n_bits;
     memcpy(&value, &bits, sizeof value);
     value >>= 64 - n_bits;
-    if (cells->is_real) {
-        number = (double)value;
-        memcpy(&bits, &number, sizeof bits);
-        return add(cells, KIND_FLOAT, bits);
-    }
-    return add(cells, KIND_INTEGER, (uint64_t)value);
+    return add_whole(cells, value);
 }
 
 static bool add_other(struct cells *cells, uint64_t type, const uint8_t *at, uint64_t length) {
     return column_add(&cells->letters, at, length) && add(cells, type ? KIND_TEXT : KIND_NULL, cells->letters.used);
 }
-
-static bool add_row_number(struct cells *cells, int64_t row) { return add(cells, KIND_INTEGER, (uint64_t)row); }
 
 static bool add_row(struct table *table, const uint8_t *payload, uint64_t length, int64_t row) {
     const uint8_t *end = payload + length, *types, *types_end, *body;
@@ -163,7 +165,7 @@ static bool add_row(struct table *table, const uint8_t *payload, uint64_t length
             return false;
         cells = &table->found[column];
         if (column == table->row_number) {
-            if (type || !add_row_number(cells, row))
+            if (type || (table->wishes[column] != WISH_NONE && !add_whole(cells, row)))
                 return false;
         } else if (table->wishes[column] != WISH_NONE) {
             if (type && type < 10 ? !add_number(cells, type, body)
