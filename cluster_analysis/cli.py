@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 import traceback
@@ -19,7 +20,7 @@ from cluster_analysis.lean_imports import collect_from_now_on, keep_data_sets_ou
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
-from cluster_run.ids import Rank, Step, parse_number_ranges
+from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
 from cluster_run.interruption import interruptible
 from cluster_run.layout import REPORT_NAME
 from cluster_run.version import VERSION
@@ -142,6 +143,15 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
         print(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
             "--insight writes them.",
+            file=sys.stderr,
+        )
+    if written.ranks_without_operators:
+        ranks = format_number_ranges(written.ranks_without_operators)
+        run = shlex.quote(str(options.run))
+        print(
+            f"cluster_communication.json for MindStudio Insight has totals, but no single operators of ranks "
+            f"{ranks}, which were collected as columns. Their files: "
+            f"cluster-collect --like {run} --ranks {ranks}",
             file=sys.stderr,
         )
     from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415

@@ -39,6 +39,9 @@ WARNING_COST_SHARE = 0.005
 CRITICAL_COST_SHARE = 0.05
 
 
+#: What stands for the ranks that findings name, where ranks are listed.
+SUSPECTS = "suspects"
+
 #: Rules of the advice; `rule_holds` is the fact that one does.
 RuleName = Literal[
     "ai_cpu",
@@ -148,6 +151,8 @@ class Finding:
     places: tuple[Place, ...] = ()
     #: Facts `rule_holds`: rules of the advice that may be its reason.
     advice: tuple[Fact, ...] = ()
+    #: Some ranks of the same role to compare the first one with, which no alarm names; the nearest in number.
+    peers: tuple[Rank, ...] = ()
 
     @property
     def is_alarm(self) -> bool:

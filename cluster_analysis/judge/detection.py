@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.judge.case import build_case
+from cluster_analysis.judge.compared_with import with_peers
 from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf
 from cluster_analysis.judge.detectors.registry import DETECTORS
@@ -88,6 +89,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         ]
     )
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
+    findings = with_peers(findings, view)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
     notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
