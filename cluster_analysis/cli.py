@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import keep_data_sets_out, keep_pandas_out
+from cluster_analysis.lean_imports import collect_from_now_on, keep_data_sets_out, keep_pandas_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -81,6 +81,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
 
+    collect_from_now_on()
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:

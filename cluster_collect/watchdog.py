@@ -1,15 +1,22 @@
-"""Deadlines: one for a whole step, and one that starts again with every sign of progress."""
+"""Deadlines: one for a whole step, and one that starts again with every sign of progress.
+
+Only time counts in which this process could have read what came: where the machine gives it no processor,
+or it is busy with other hosts, it looks late, and no host is to blame for that.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 from cluster_collect.faults import DeadlineError, StalledError
 
 _T = TypeVar("_T")
+#: So often the time is looked at: what a look comes later than that is time in which nothing was read.
+_LOOK_S = 1.0
+_LOOKS = 10
 
 
 class Watchdog:
@@ -51,6 +58,7 @@ class Watchdog:
             StalledError: no progress for the deadline; `work` has been cancelled.
         """
         task = asyncio.ensure_future(work)
+        look_s = min(_LOOK_S, self._deadline_s / _LOOKS)
         self.progress()
         try:
             while not task.done():
@@ -64,10 +72,27 @@ class Watchdog:
                     self._when_quiet()
                     self._when_quiet = None
                 step_s = self._quiet_s if self._when_quiet is not None else self._deadline_s
-                await asyncio.wait((task,), timeout=max(0.01, step_s - silent_s))
+                late_s = await look((task,), max(0.01, min(look_s, step_s - silent_s)))
+                self._last = max(self._last, min(time.monotonic(), self._last + late_s))
             return task.result()
         finally:
             await cancelled(task)
+
+
+async def look(tasks: Iterable[asyncio.Future[Any]], timeout_s: float) -> float:
+    """Wait for the first of `tasks`, `timeout_s` at most; return how much later than that it became."""
+    began_s = time.monotonic()
+    await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    return max(0.0, time.monotonic() - began_s - timeout_s)
+
+
+async def first_of(tasks: Iterable[asyncio.Future[Any]], timeout_s: float) -> None:
+    """Wait for the first of `tasks`, but no longer than `timeout_s` in which this process could look."""
+    tasks = tuple(tasks)
+    look_s = min(_LOOK_S, timeout_s / _LOOKS)
+    end_s = time.monotonic() + timeout_s
+    while (left_s := end_s - time.monotonic()) > 0 and not any(task.done() for task in tasks):
+        end_s += await look(tasks, min(look_s, left_s))
 
 
 async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T:

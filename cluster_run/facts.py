@@ -115,6 +115,7 @@ NoteFact = Literal[
     "level0_operators",
     "mean_step_only",
     "average_row_differs",
+    "timeline_too_large",
 ]
 #: Why something could not be used.
 ReasonKind = Literal[

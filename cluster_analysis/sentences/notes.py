@@ -135,6 +135,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "rank {rank}, {file}: it holds no step but their mean, which is shown as step 0",
         "卡 {rank}，{file}：其中没有各步，只有平均值，显示为步 0",
     ),
+    "timeline_too_large": (
+        "rank {rank}, {file}: {n_bytes:mb}, and at most {most_bytes:mb} are read: what the host did while "
+        "its device idled is not known; a shorter profile would tell",
+        "卡 {rank}，{file}：{n_bytes:mb}，最多读取 {most_bytes:mb}："
+        "设备空闲时主机在做什么未知；缩短采集可以得知",
+    ),
     "average_row_differs": (
         "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "
         "tail, but the "

@@ -172,7 +172,9 @@ class HostCollection:
         try:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
-            survey = await survey_host(connection, self._spec, self._options, one_by_one=self._one_by_one)
+            survey = await survey_host(
+                connection, self._spec, self._options, self._shared.bounds, one_by_one=self._one_by_one
+            )
             selection = chosen(survey, self._spec, self._options)
             self._findings.look(survey, selection)
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))

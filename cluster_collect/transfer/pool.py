@@ -121,17 +121,18 @@ async def _look(
     specs: Sequence[HostSpec],
     options: CollectOptions,
     watch: ProgressListener,
-    question: Callable[[Dialer, HostSpec, CollectOptions], Awaitable[_Answer]],
+    question: Callable[[Dialer, HostSpec, CollectOptions, Bounds], Awaitable[_Answer]],
     answer: type[_Answer],
 ) -> tuple[_Answer, ...]:
     """Ask every host one question; where it cannot be asked, the answer is the reason."""
     end_s = _end_s(options)
-    async with _dialers(options, _bounds(options), watch) as dialers:
+    bounds = _bounds(options)
+    async with _dialers(options, bounds, watch) as dialers:
 
         async def one(spec: HostSpec) -> _Answer:
             watch.host_started(spec.host)
             try:
-                told = await in_time(question(dialers.of(spec), spec, options), options, end_s)
+                told = await in_time(question(dialers.of(spec), spec, options, bounds), options, end_s)
             except Exception as error:
                 why = as_host_error(error)
                 told = answer(

@@ -12,17 +12,18 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
 from cluster_collect.transfer.survey import Survey, chosen, survey_host
+from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
 
 
-async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostPlan:
+async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bounds: Bounds) -> HostPlan:
     """Return what a collection would fetch from one host.
 
     Raises:
         HostError: it cannot be reached or listed.
     """
-    survey, _ = await _look(dialer, spec, options)
+    survey, _ = await _look(dialer, spec, options, bounds)
     selection = chosen(survey, spec, options)
     prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
     files = tuple(
@@ -47,13 +48,13 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> 
     )
 
 
-async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> HostCheck:
+async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bounds: Bounds) -> HostCheck:
     """Log in and look around.
 
     Raises:
         HostError: it cannot be reached or listed.
     """
-    survey, login_s = await _look(dialer, spec, options)
+    survey, login_s = await _look(dialer, spec, options, bounds)
     selection = chosen(survey, spec, options)
     files = selection.files
     failure = why_not_all(
@@ -82,14 +83,16 @@ def _method(survey: Survey, spec: HostSpec, options: CollectOptions) -> str:
     return f"{method}, columns by {reader().name}" if options.columns else method
 
 
-async def _look(dialer: Dialer, spec: HostSpec, options: CollectOptions) -> tuple[Survey, float]:
+async def _look(
+    dialer: Dialer, spec: HostSpec, options: CollectOptions, bounds: Bounds
+) -> tuple[Survey, float]:
     """List one host, over SFTP where it has no shell; return the listing and the seconds of the login."""
     for one_by_one in (False, True):
         began_s = time.monotonic()
         connection = await dialer.dial(spec)
         login_s = time.monotonic() - began_s
         try:
-            return await survey_host(connection, spec, options, one_by_one=one_by_one), login_s
+            return await survey_host(connection, spec, options, bounds, one_by_one=one_by_one), login_s
         except NoShellError:
             if one_by_one or spec.become:
                 raise

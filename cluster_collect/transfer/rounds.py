@@ -31,6 +31,8 @@ from cluster_run.manifest import CollectedFile
 _N_REFETCHES = 2
 #: A host that hashes more slowly than this is taken for one that hangs.
 _HASH_BYTES_PER_S = 20e6
+#: A shell says at once that it begins; what it was asked for follows.
+_MORE_THAN_A_MARKER_BYTES = 256
 
 
 class Rounds:
@@ -113,10 +115,11 @@ class Rounds:
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         watchdog = Watchdog(
             self._options.progress_deadline_s,
-            when_quiet=slot.give_back,
+            slot.patience_s,
+            slot.give_back,
             least_bytes_per_s=self._options.least_bytes_per_s,
         )
-        book = self._booking(watchdog)
+        book = self._booking(watchdog, slot)
         fetch = self._by_walker if self._survey.codec is None else self._by_tar
         return await watchdog.guard(fetch(pending, book), "waiting for its files")
 
@@ -129,7 +132,7 @@ class Rounds:
             HostError: the connection broke, and all else has to begin anew.
         """
         # While a large file is reduced, nothing comes.
-        watchdog = Watchdog(self._options.columns_deadline_s, when_quiet=slot.give_back)
+        watchdog = Watchdog(self._options.columns_deadline_s, slot.patience_s, slot.give_back)
         source = self._source(self._survey.codec or "none", self._booking(watchdog))
         try:
             fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options)
@@ -143,11 +146,14 @@ class Rounds:
                 raise
             return None
 
-    def _booking(self, watchdog: Watchdog) -> Callable[[int], float]:
+    def _booking(self, watchdog: Watchdog, slot: TransferSlot | None = None) -> Callable[[int], float]:
         """Return what is told the size of all that arrives, and says how long the sender has to pause."""
+        n_before = self._findings.wire_bytes
 
         def book(n_bytes: int) -> float:
             self._findings.wire_bytes += n_bytes
+            if slot is not None and self._findings.wire_bytes > n_before + _MORE_THAN_A_MARKER_BYTES:
+                slot.begun()
             pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
             if n_bytes:
                 watchdog.received(n_bytes, pause_s)

@@ -20,6 +20,8 @@ from cluster_collect.selection.select import Selection, Tree, TreeShape, select
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.ways.tar_fetch import last_line
 from cluster_collect.transfer.ways.walker import Walked, walk
+from cluster_collect.transports.asking import Turn
+from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
 
@@ -91,7 +93,7 @@ def chosen(survey: Survey, spec: HostSpec, options: CollectOptions) -> Selection
 
 
 async def survey_host(
-    connection: HostConnection, spec: HostSpec, options: CollectOptions, *, one_by_one: bool
+    connection: HostConnection, spec: HostSpec, options: CollectOptions, bounds: Bounds, *, one_by_one: bool
 ) -> Survey:
     """Ask a host for its tools, clock and files; over SFTP where it runs no commands or `one_by_one` is set.
 
@@ -100,18 +102,26 @@ async def survey_host(
     """
     if not (one_by_one or spec.local is not None):
         try:
-            return await _survey_by_shell(connection, spec, options)
+            with await bounds.asking() as turn:
+                return await _survey_by_shell(connection, spec, options, turn)
         except NoShellError:
             if spec.become:  # what the login user may read is not what was asked for
                 raise
     return await survey_by_files(connection, spec, options)
 
 
-async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
+async def _survey_by_shell(
+    connection: HostConnection, spec: HostSpec, options: CollectOptions, turn: Turn
+) -> Survey:
     program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links, profiler_pattern(spec))
     noise = MarkerFilter(program.marker)
     listing = ListingReader(options.max_entries_per_host)
-    watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
+    watchdog = Watchdog(
+        options.listing_deadline_s,
+        turn.patience_s,
+        turn.give_back,
+        least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S,
+    )
     listed = asyncio.Event()
     arrived_s: list[float] = []
     sent_s = time.time()
@@ -121,6 +131,7 @@ async def _survey_by_shell(connection: HostConnection, spec: HostSpec, options: 
         answer = noise.feed(data)
         if noise.found and not arrived_s:
             arrived_s.append(time.time())
+            turn.answered()
         if answer:
             listing.feed(answer)
         if listing.complete:

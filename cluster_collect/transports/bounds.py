@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
+from cluster_collect.transports.asking import Asking, Turn
+
 
 class Queueing:
     """The time that the work on one host has spent waiting for its turn: no host is to blame for that."""
@@ -34,12 +36,23 @@ def queueing() -> Iterator[None]:
 class TransferSlot:
     """One of the places for hosts that send data; given back early by a host that has gone quiet."""
 
-    def __init__(self, semaphore: asyncio.Semaphore) -> None:
+    def __init__(self, semaphore: asyncio.Semaphore, turn: Turn) -> None:
         self._semaphore = semaphore
+        self._turn = turn
         self._held = True
+
+    @property
+    def patience_s(self) -> float:
+        """How long a host may be quiet before another one goes first."""
+        return self._turn.patience_s
+
+    def begun(self) -> None:
+        """The host sends."""
+        self._turn.give_back()
 
     def give_back(self) -> None:
         """Let another host go first; safe to call again."""
+        self._turn.give_back()
         if self._held:
             self._held = False
             self._semaphore.release()
@@ -53,6 +66,7 @@ class Bounds:
         self._n_per_gateway = n_per_gateway
         self._gateways: dict[str, asyncio.Semaphore] = {}
         self._transfers = asyncio.Semaphore(n_transfers)
+        self._asking = Asking()
 
     @asynccontextmanager
     async def handshake(self, gateway: str) -> AsyncIterator[None]:
@@ -71,12 +85,17 @@ class Bounds:
             self._connecting.release()
             one_gateway.release()
 
+    async def asking(self) -> Turn:
+        """Wait for a turn to ask a host what it has."""
+        with queueing():
+            return await self._asking.turn()
+
     @asynccontextmanager
     async def transfer(self) -> AsyncIterator[TransferSlot]:
         """Wait for a turn to send data."""
         with queueing():
             await self._transfers.acquire()
-        slot = TransferSlot(self._transfers)
+        slot = TransferSlot(self._transfers, self._asking.at_once())
         try:
             yield slot
         finally:

@@ -57,7 +57,8 @@ def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -
         "start_ns": pc.if_else(pc.less(starts, 0), None, starts),
     }
     for name in _TIMES:
-        columns[f"{name}_us"] = _scaled(levels.kept_numbers(file.floats(name)), numbers.US_PER_MS)
+        values = _synchronization(file, levels) if name == "synchronization" else file.floats(name)
+        columns[f"{name}_us"] = _scaled(levels.kept_numbers(values), numbers.US_PER_MS)
     size_mb, time_ms = (_of_transports(file, name, levels) for name in ("size_mb", "time_ms"))
     for at, name in enumerate(TRANSPORTS):
         columns[f"{name.lower()}_bytes"] = _scaled(size_mb[:, at], numbers.BYTES_PER_MB)
@@ -66,6 +67,16 @@ def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -
     table = pa.table(columns, schema=schema.COLLECTIVES)
     tell_missing(table, NEEDED_COLLECTIVES, remark)
     return without_negative(table, MEASURED_COLLECTIVES, remark)
+
+
+def _synchronization(file: ColumnsFile, levels: Levels) -> npt.NDArray[np.float64]:
+    """Return the time of all operators; those that are not listed did not synchronise."""
+    values = np.zeros(levels.n_all)
+    rows, given = file.ints("synchronization.rows"), file.floats("synchronization")
+    if len(rows) != len(given) or not levels.are_places(rows):
+        raise BadFileError(fact("not_of_form", detail="columns: synchronisation of no operator"))
+    values[rows] = given
+    return values
 
 
 def _of_transports(file: ColumnsFile, name: str, levels: Levels) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from cluster_collect.faults import UnreachableError
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.watchdog import cancelled, within
+from cluster_collect.watchdog import cancelled, first_of, within
 
 _T = TypeVar("_T")
 
@@ -23,9 +23,7 @@ async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, name: str, o
     """
     told = asyncio.ensure_future(reached.wait())
     try:
-        await asyncio.wait(
-            (work, told), timeout=options.connect_deadline_s, return_when=asyncio.FIRST_COMPLETED
-        )
+        await first_of((work, told), options.connect_deadline_s)
         if not work.done() and not told.done():
             raise UnreachableError(
                 f"{name}: no connection within {options.connect_deadline_s:g} s",

@@ -1,0 +1,90 @@
+"""Many hosts at once: none is blamed for what this machine, or the others, keep from it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_collect.watchdog import Watchdog
+from demo.sshd import SshLab
+from tests.collect.helpers import FULL, collected, make_capture, spec_for
+
+
+def test_time_in_which_this_process_reads_nothing_is_no_silence_of_a_host() -> None:
+    async def scenario() -> str:
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+
+        async def waited() -> str:
+            loop.call_later(0.2, answer.set_result, "answered")
+            loop.call_later(0.1, time.sleep, 1.5)  # busy with other hosts, or without a processor
+            await answer
+            await asyncio.sleep(0.2)
+            return "answered"
+
+        return await Watchdog(1.0).guard(waited(), "waiting")
+
+    assert asyncio.run(scenario()) == "answered"
+
+
+@contextmanager
+def one_by_one(seconds: float) -> Iterator[int]:
+    """A port that keeps every caller for some time, one after the other, in the order of their calls."""
+
+    def serve() -> None:
+        while True:
+            caller, _ = listener.accept()
+            with caller:
+                if caller.recv(1) == b"x":  # the test's own
+                    return
+                time.sleep(seconds)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as listener:
+        port = listener.getsockname()[1]
+        serving = threading.Thread(target=serve)
+        serving.start()
+        try:
+            yield port
+        finally:
+            with socket.create_connection(("127.0.0.1", port)) as last:
+                last.send(b"x")
+            serving.join()
+
+
+@pytest.mark.slow
+def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(own_lab: SshLab, tmp_path: Path) -> None:
+    """Asked all at once, the last shell starts long after the time that a silent host is given."""
+    roots = [tmp_path / f"root{number}" for number in range(60)]
+    for number, root in enumerate(roots):
+        make_capture(root, number, 1000)
+    with one_by_one(0.1) as port:
+        waiting = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf h >&3; cat <&3"
+        shell = f"bash -c '{waiting}; exec 3<&-; eval \"$SSH_ORIGINAL_COMMAND\"'"
+        # A shell inside of another one reads no start-up files: those of this login may take long.
+        settings = {"ForceCommand": shell, "MaxStartups": "100", "SetEnv": "SHLVL=1"}
+        server = own_lab.start("127.0.0.2", settings=settings)
+        specs = [spec_for(own_lab, server, root, number) for number, root in enumerate(roots, 1)]
+        options = replace(FULL, listing_deadline_s=4.0, n_attempts=1, n_jobs=60)
+        manifest = collected(specs, tmp_path / "run", options)
+    assert {(host.state, host.reason) for host in manifest.hosts} == {("complete", "")}
+
+
+@pytest.mark.slow
+def test_hosts_that_hang_hold_up_nobody(own_lab: SshLab, tmp_path: Path) -> None:
+    make_capture(tmp_path / "host")
+    good = own_lab.start("127.0.0.2")
+    hung = own_lab.start("127.0.0.3", settings={"ForceCommand": "sleep 600"})
+    specs = [spec_for(own_lab, hung, tmp_path / "host", number) for number in range(1, 13)]
+    specs.append(spec_for(own_lab, good, tmp_path / "host", 13))
+    options = replace(FULL, listing_deadline_s=6.0, host_deadline_s=8.0, n_attempts=1)
+    *others, last = collected(specs, tmp_path / "run", options).hosts
+    assert {host.failure for host in others} <= {"stalled", "deadline"}
+    assert last.state == "complete", last.reason
