@@ -99,8 +99,8 @@ def beside(laid: Laid) -> Beside | None:
     told, left = _told(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
         # More than the totals have room for: gaps hold something else, so that they tell nothing here.
-        nothing = np.zeros(laid.start_us.shape)
-        return Beside(np.zeros(nothing.shape[1], bool), nothing, nothing)
+        nothing = np.zeros_like(laid.start_us)
+        return Beside(np.zeros_like(laid.gathers), nothing, nothing)
     return told
 
 
@@ -133,7 +133,7 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
         by_gaps = np.maximum(now - issued, 0.0)
         # Where few show it they took longer than the others: for those it is at most so much.
-        is_told = shows if few_show else np.ones(n_rows, bool)
+        is_told = shows if few_show else np.ones_like(shows)
         covered = np.where(is_told, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
         has_room = float(np.median(left - covered)) >= -tolerance
         if not (has_weights and has_room and _runs_on(laid, start - before, start - issued, shows, knows)):
@@ -169,8 +169,8 @@ def _runs_on(
         fits = usual * pace[hides] <= from_issue[hides] + QUEUE_US
         return bool(fits.mean() > HALFWAY) if len(fits) else False
     behind, since = (from_end / pace)[knows], (from_issue / pace)[knows]
-    usual = np.maximum(np.median((from_issue / pace)[shows]), since - behind)
-    return float(np.abs(since - usual).mean()) < scatter(behind)
+    at_least = np.maximum(np.median((from_issue / pace)[shows]), since - behind)
+    return float(np.abs(since - at_least).mean()) < scatter(behind)
 
 
 def _usual_us(laid: Laid, taken: FloatArray, shows: BoolArray) -> float:
