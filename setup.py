@@ -1,4 +1,4 @@
-"""The compiled reader of communication files: built where there is a compiler, and left out where not.
+"""The compiled reader of large files: built where there is a compiler, and left out where not.
 
 `CLUSTER_PROFILER_PURE=1` leaves it out, for a wheel that every machine takes. All else is in pyproject.toml.
 """
@@ -17,7 +17,7 @@ def extensions() -> list[Extension]:
     """Return what is to be compiled."""
     if os.environ.get("CLUSTER_PROFILER_PURE"):
         return []
-    names = ("module", "communication", "matrix", "steps", "columns", "json")
+    names = ("module", "communication", "matrix", "steps", "columns", "json", "table")
     return [
         Extension(
             "cluster_analysis.sources.compiled._columns",
@@ -26,7 +26,7 @@ def extensions() -> list[Extension]:
             define_macros=[("Py_LIMITED_API", LIMITED_API)],
             extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden"],
             py_limited_api=True,
-            # Without a compiler the same files are read in Python, more slowly.
+            # Without a compiler the same files are read by Python, more slowly.
             optional=True,
         )
     ]

@@ -6,14 +6,16 @@ import gc
 import sys
 
 from cluster_analysis.cli import main
-from cluster_analysis.lean_imports import keep_no_spare_memory
+from cluster_analysis.lean_imports import keep_no_spare_memory, keep_no_spare_threads
 from cluster_run.plain_signs import print_plainly_where_needed
 
 
 def run() -> None:
     """Run the command with the arguments of this process and exit with its code."""
     print_plainly_where_needed()
+    gc.disable()  # until all is imported: see `collect_from_now_on`
     keep_no_spare_memory()
+    keep_no_spare_threads()
     code = main(sys.argv[1:])
     gc.freeze()  # Python looks through everything for garbage once more before it ends
     sys.exit(code)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 import traceback
@@ -15,11 +16,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import keep_data_sets_out, keep_pandas_out
+from cluster_analysis.lean_imports import collect_from_now_on, keep_data_sets_out, keep_pandas_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
-from cluster_run.ids import Rank, Step, parse_number_ranges
+from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
 from cluster_run.interruption import interruptible
 from cluster_run.layout import REPORT_NAME
 from cluster_run.version import VERSION
@@ -80,13 +81,18 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
 
+    collect_from_now_on()
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
-    sys.stdout.write(text_reporter(arguments.format).text(written.reported, _shown(arguments.lang)))
+    sys.stdout.write(
+        text_reporter(arguments.format).text(
+            written.reported, _shown(arguments.lang, is_verbose=arguments.verbose > 0)
+        )
+    )
     sys.stdout.flush()
     if not arguments.quiet:
         _say_where(options, written)
@@ -114,11 +120,11 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
     return told
 
 
-def _shown(language: str | None) -> Shown:
+def _shown(language: str | None, *, is_verbose: bool) -> Shown:
     from cluster_analysis.result import Shown  # noqa: PLC0415
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return Shown(_language(language), shutil.get_terminal_size().columns, colour)
+    return Shown(_language(language), shutil.get_terminal_size().columns, colour, is_verbose)
 
 
 def _language(wanted: str | None) -> Language:
@@ -141,6 +147,15 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
         print(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
             "--insight writes them.",
+            file=sys.stderr,
+        )
+    if written.ranks_without_operators:
+        ranks = format_number_ranges(written.ranks_without_operators)
+        run = shlex.quote(str(options.run))
+        print(
+            f"cluster_communication.json for MindStudio Insight has totals, but no single operators of ranks "
+            f"{ranks}, which were collected as columns. Their files: "
+            f"cluster-collect --like {run} --ranks {ranks}",
             file=sys.stderr,
         )
     from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES  # noqa: PLC0415
@@ -285,7 +300,9 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--tls-ca-file", metavar="FILE", help="certificates for tls://: the authority's")
     how.add_argument("--tls-cert", metavar="FILE", help="… this client's")
     how.add_argument("--tls-key", metavar="FILE", help="… and its key")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more on stderr")
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say more on stderr, and how well the replay fits"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
     parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
     return parser

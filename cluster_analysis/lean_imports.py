@@ -1,4 +1,4 @@
-"""Keeps pyarrow from importing what is not used here, and from setting memory aside.
+"""Keeps imports short: pyarrow from importing what is not used here, libraries from setting things aside.
 
 pyarrow looks for pandas when it makes its first array, and imports it where it is installed: 0.4 s and
 40 MB for nothing that is used here. It looks once. So that one time it is told there is no pandas;
@@ -8,6 +8,7 @@ readers of data sets, with file systems and SSL: 0.05 s in each process.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -63,3 +64,18 @@ def keep_no_spare_memory() -> None:
     Its own allocator reserves 18 MB in each process before the first large table; time is the same.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+def keep_no_spare_threads() -> None:
+    """Have NumPy start no threads for matrices; to be called before it is imported.
+
+    None here is large, and starting the threads takes longer than all that they could save.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def collect_from_now_on() -> None:
+    """Look for garbage again, but not among what was imported while that was off; else do nothing."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from cluster_collect.argument_types import key_value, moment, seconds, size, size_or_nothing
+from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
 from cluster_collect.spec import CollectOptions, Compression
 from cluster_run.command_line import exit_codes_help, positive_number
 from cluster_run.errors import ExitCode
@@ -44,6 +45,7 @@ class Arguments:
     rank_table: Path | None
     output: Path | None
     options: CollectOptions
+    of_ranks: RankArguments = field(default_factory=RankArguments)
     host_defaults: Mapping[str, str | int] = field(default_factory=dict)
     ask_password: bool = False
     ask_passphrase: bool = False
@@ -63,16 +65,19 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Parse a command line; ends the program with code 2 when it cannot be meant."""
     parser = make_parser()
     given = parser.parse_args(argv)
-    has_hosts = not given.inventory is given.hosts is given.rank_table is None
+    has_hosts = not given.inventory is given.hosts is given.rank_table is given.like is None
     if not (has_hosts or given.print_reader):
-        parser.error("no hosts: give --inventory FILE, --hosts NODESET or --rank-table FILE")
+        parser.error("no hosts: give --inventory FILE, --hosts NODESET, --rank-table FILE or --like RUN")
     what = tuple(part for text in given.what or _DEFAULTS.what for part in text.split(",") if part)
     if len({"analysis", "columns", "full"} & set(what)) > 1 or not what:
         parser.error(
             "--what takes 'analysis', 'columns' or 'full', globs, or one of them and globs that narrow it"
         )
+    of_ranks = rank_arguments(parser, given, what)
     options = CollectOptions(
         what=what,
+        ranks=of_ranks.ranks,
+        whole_ranks=of_ranks.whole_ranks,
         exclude=tuple(given.exclude),
         since_s=given.since,
         capture=given.capture,
@@ -107,6 +112,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         rank_table=given.rank_table,
         output=given.output,
         options=options,
+        of_ranks=of_ranks,
         host_defaults=_host_defaults(given),
         ask_password=given.ask_password,
         ask_passphrase=given.ask_passphrase,
@@ -127,6 +133,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     _add_host_options(parser.add_argument_group("which hosts"))
     _add_data_options(parser.add_argument_group("what, and where to"))
+    add_rank_options(parser.add_argument_group("some ranks"))
     _add_columns_options(parser.add_argument_group("reading on the hosts (--what columns)"))
     _add_limits(parser.add_argument_group("limits"))
     output = parser.add_argument_group("output")

@@ -14,20 +14,26 @@ from pathlib import Path
 
 from cluster_collect.arguments import Arguments
 from cluster_collect.inventory.build import Inventory
+from cluster_collect.inventory.like import Like, origin_of, read_like
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts
 from cluster_collect.runner import run_interruptibly
+from cluster_collect.selection.ranks import ranks_of
+from cluster_collect.selection.suspects import read_suspects
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.json_result import check_json, collection_json, plan_json
 from cluster_collect.show.progress import COLLECTING, Display, display
 from cluster_collect.show.summary import check_text, collection_text, plan_text
 from cluster_collect.show.tracker import Verbosity
+from cluster_collect.store.run_files import rank_table_name
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.pool import check, collect, plan
 from cluster_collect.transports.ignored_settings import ignored_settings
 from cluster_run.errors import ExitCode, InputError, InterruptedRunError
-from cluster_run.manifest import HostOutcome
+from cluster_run.ids import format_number_ranges
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
+from cluster_run.manifest import HostOutcome, Origin
 from cluster_run.ranktable import read_rank_table
 
 _VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING}
@@ -42,11 +48,16 @@ class Result:
     next_step: str = ""
 
 
+class _NoSuspectsError(InputError):
+    """The findings name nobody: that is good news, and no failure."""
+
+
 @dataclass(frozen=True)
 class _Job:
     """What is to be done, with everything resolved.
 
     `missing` says which hosts of the rank table the inventory does not list; empty when it lists all.
+    `origin` is how the hosts were named.
     """
 
     argv: Sequence[str]
@@ -55,6 +66,7 @@ class _Job:
     run: Path
     warnings: tuple[str, ...]
     missing: str
+    origin: Origin
 
 
 def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
@@ -63,7 +75,12 @@ def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
     Raises:
         ClusterError: it could not be done, or was interrupted.
     """
-    job = _resolve(argv, arguments)
+    try:
+        job = _resolve(argv, arguments)
+    except _NoSuspectsError as none:
+        around = Surroundings(run=arguments.of_ranks.like or Path())
+        text = collection_json((), around, ExitCode.DONE) if arguments.json else f"{none.message}\n"
+        return Result(text, ExitCode.DONE)
     for warning in job.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
@@ -76,10 +93,18 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
     request = InventoryRequest(
         arguments.inventory, arguments.hosts, arguments.rank_table, arguments.host_defaults
     )
-    inventory = load_inventory(request, os.environ)
+    like = None if arguments.of_ranks.like is None else read_like(arguments.of_ranks.like)
+    if like is not None:
+        arguments = _with_suspects(arguments, like)
+        request = like.request(request)
+    inventory = load_inventory(request, os.environ if like is None else like.environment(os.environ))
+    copy = "" if inventory.rank_table is None else rank_table_name(inventory.rank_table.name)
+    origin = origin_of(request, inventory, copy)
+    if like is not None:
+        inventory = like.narrowed(inventory, arguments.options.ranks)
     warnings = inventory.warnings
     missing = ""
-    if inventory.rank_table is not None:
+    if inventory.rank_table is not None and like is None:
         table = read_rank_table(inventory.rank_table)
         comparison = compare_hosts(inventory, table, str(inventory.rank_table))
         warnings += comparison.warnings
@@ -89,7 +114,20 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
     warnings += ignored_settings(inventory.specs)
     inventory = _with_secrets(inventory, arguments)
     run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
-    return _Job(argv, arguments, inventory, run, warnings, missing)
+    return _Job(argv, arguments, inventory, run, warnings, missing, origin)
+
+
+def _with_suspects(arguments: Arguments, like: Like) -> Arguments:
+    """Return the arguments with the suspects' numbers in the place of that word; they are told."""
+    if not arguments.of_ranks.suspects:
+        return arguments
+    findings = arguments.of_ranks.findings or like.run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
+    suspects = read_suspects(findings)
+    if not suspects.ranks:
+        raise _NoSuspectsError(f"{findings} names no rank to look at: nothing was fetched")
+    peers = f", and their peers {format_number_ranges(suspects.peers)}" if suspects.peers else ""
+    print(f"suspects: ranks {format_number_ranges(suspects.named)}{peers}", file=sys.stderr)
+    return replace(arguments, options=replace(arguments.options, ranks=suspects.ranks))
 
 
 def _with_secrets(inventory: Inventory, arguments: Arguments) -> Inventory:
@@ -120,13 +158,14 @@ def _ask(option: str, prompt: str) -> str:
 def _collect(job: _Job, shown: Display) -> Result:
     begin_s = time.monotonic()
     inventory, options = job.inventory, job.arguments.options
-    work = collect(inventory.specs, job.run, options, inventory.rank_table, shown.tracker)
+    work = collect(inventory.specs, job.run, options, inventory.rank_table, shown.tracker, job.origin)
     try:
         outcomes = run_interruptibly(work, shown.tick).hosts
     except InterruptedRunError as error:
         raise _interrupted(job, shown, error) from error
-    around = _surroundings(job, time.monotonic() - begin_s)
-    code = _code_of_outcomes(job, outcomes)
+    stored = [file.source for outcome in outcomes for file in outcome.files if file.state == "stored"]
+    around = _surroundings(job, stored, time.monotonic() - begin_s)
+    code = _code_of_outcomes(job, outcomes, around)
     next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
     if job.arguments.json:
         return Result(collection_json(outcomes, around, code), code, next_step)
@@ -136,20 +175,26 @@ def _collect(job: _Job, shown: Display) -> Result:
 def _plan(job: _Job, shown: Display) -> Result:
     work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
     plans = run_interruptibly(work, shown.tick)
-    code, around = _code_of_answers(job, plans), _surroundings(job)
+    around = _surroundings(job, [file.source for one in plans for file in one.files])
+    code = _code_of_answers(job, plans, around)
     return Result(plan_json(plans, around, code) if job.arguments.json else plan_text(plans, around), code)
 
 
 def _check(job: _Job, shown: Display) -> Result:
     work = check(job.inventory.specs, job.arguments.options, shown.tracker)
     checks = run_interruptibly(work, shown.tick)
-    code, around = _code_of_answers(job, checks), _surroundings(job)
+    around = _surroundings(job)
+    code = _code_of_answers(job, checks, around)
     return Result(
         check_json(checks, around, code) if job.arguments.json else check_text(checks, around), code
     )
 
 
-def _surroundings(job: _Job, seconds: float = 0.0) -> Surroundings:
+def _surroundings(job: _Job, sources: Sequence[str] | None = None, seconds: float = 0.0) -> Surroundings:
+    """Return what a summary knows; `sources` are the files that came, or would, None where nobody looked."""
+    options = job.arguments.options
+    asked = options.whole_ranks | (options.ranks or frozenset())
+    absent = frozenset[int]() if sources is None or not asked else asked - ranks_of(sources)
     return Surroundings(
         run=job.run,
         seconds=seconds,
@@ -157,6 +202,7 @@ def _surroundings(job: _Job, seconds: float = 0.0) -> Surroundings:
         min_free_bytes=job.arguments.options.min_free_bytes,
         specs={spec.host: spec for spec in job.inventory.specs},
         missing=job.missing,
+        absent_ranks=format_number_ranges(absent),
         warnings=job.warnings,
     )
 
@@ -171,7 +217,7 @@ def _free_bytes(run: Path) -> int | None:
     return None
 
 
-def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome]) -> ExitCode:
+def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome], around: Surroundings) -> ExitCode:
     """Return the code for this call's hosts and for those that earlier calls left in the run directory."""
     asked = {spec.host for spec in job.inventory.specs}
     if all(outcome.state == "failed" for outcome in outcomes if outcome.host in asked):
@@ -180,14 +226,16 @@ def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome]) -> ExitCode:
         outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
         for outcome in outcomes
     )
-    return ExitCode.DONE if whole and not job.missing else ExitCode.INCOMPLETE
+    return ExitCode.DONE if whole and not around.lacks_something else ExitCode.INCOMPLETE
 
 
-def _code_of_answers(job: _Job, answers: Sequence[HostPlan] | Sequence[HostCheck]) -> ExitCode:
+def _code_of_answers(
+    job: _Job, answers: Sequence[HostPlan] | Sequence[HostCheck], around: Surroundings
+) -> ExitCode:
     n_failed = sum(bool(answer.reason) for answer in answers)
     if n_failed == len(answers):
         return ExitCode.FAILED
-    return ExitCode.INCOMPLETE if n_failed or job.missing else ExitCode.DONE
+    return ExitCode.INCOMPLETE if n_failed or around.lacks_something else ExitCode.DONE
 
 
 def _interrupted(job: _Job, shown: Display, error: InterruptedRunError) -> InterruptedRunError:

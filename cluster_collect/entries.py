@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+", re.DOTALL)
+#: In the captures of PyTorch and MindSpore. Other names hold the number of a device, or no number.
+_RANK = re.compile(
+    rb"(?:.*/)?(?:profiler_info_(\d{1,6})\.json|ascend_(?:pytorch|mindspore)_profiler_(\d{1,6})\.db)",
+    re.DOTALL,
+)
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 3000
 #: All paths of one host together: half a million of the length that profilers write.
@@ -43,6 +49,26 @@ class RemoteEntry:
 def is_capture(name: bytes) -> bool:
     """Whether a directory of this name holds a capture."""
     return bool(_CAPTURE.fullmatch(name))
+
+
+def group_of(path: bytes) -> bytes:
+    """Return the capture that a file belongs to: the outermost one, else the file's directory."""
+    parts = path.split(b"/")[:-1]
+    for depth, part in enumerate(parts):
+        if is_capture(part):
+            return b"/".join(parts[: depth + 1])
+    return b"/".join(parts)
+
+
+def rank_of(path: bytes) -> int | None:
+    """Return the rank whose capture a file lies in, where its name tells."""
+    match = _RANK.fullmatch(path)
+    return None if match is None else int(match[1] or match[2])
+
+
+def captures_of_ranks(paths: Iterable[bytes]) -> dict[bytes, int]:
+    """Return the rank of each capture of a host, by its directory; without those whose names tell none."""
+    return {group_of(path): rank for path in paths if (rank := rank_of(path)) is not None}
 
 
 @dataclass(frozen=True)

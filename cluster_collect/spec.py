@@ -7,6 +7,9 @@ from typing import Literal
 
 from cluster_run.ids import HostId, ServerId
 
+#: The transport that runs commands as steps of Slurm.
+SRUN_NAME = "srun"
+
 #: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
 Compression = Literal["auto", "zstd", "gzip", "none"]
 
@@ -19,7 +22,8 @@ class HostSpec:
     `jump` is an OpenSSH jump list (`[user@]host[:port]`, commas between several). `ssh_config` replaces
     `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
     `passphrase` (of `identity_file`) never show in a repr. With `become` (`sudo`) commands run as
-    `become_user` there, root where that is unset.
+    `become_user` there, root where that is unset. `captures` are those that are taken, by their paths below
+    the profiler root; None for all.
     """
 
     host: HostId
@@ -44,13 +48,20 @@ class HostSpec:
     follow_links: tuple[str, ...] = ()
     become: str | None = None
     become_user: str | None = None
+    captures: frozenset[str] | None = None
+
+    @property
+    def by_ssh(self) -> bool:
+        """Whether it is reached by SSH."""
+        return self.local is None and self.transport != SRUN_NAME
 
 
 @dataclass(frozen=True)
 class CollectOptions:
     """How to collect. Times are seconds; `None` means no limit.
 
-    `what`, `exclude`, `since_s` and `capture` are those of `selection.captures.Choice`.
+    `what`, `exclude`, `since_s`, `capture`, `ranks` and `whole_ranks` are those of
+    `selection.captures.Choice`.
     With `columns` in `what`, a reader of ours runs on the hosts: for `columns_deadline_s` at most, in
     processes of `columns_memory_bytes` each; for root, and while a process has one of `columns_devices`
     (a regular expression) open, only if told so.
@@ -63,6 +74,8 @@ class CollectOptions:
     exclude: tuple[str, ...] = ()
     since_s: float | None = None
     capture: str = "all"
+    ranks: frozenset[int] | None = None
+    whole_ranks: frozenset[int] = frozenset()
     n_jobs: int = 32
     n_connecting: int = 100
     n_handshakes_per_gateway: int = 5

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cluster_hook.follow.inventory import HostDefaults
-from cluster_hook.follow.pipeline import IN_ALLOCATION, FollowOptions
+from cluster_hook.follow.pipeline import IN_ALLOCATION, FollowOptions, collect_arguments
 from cluster_hook.job import FinishedJob, parse_request
 from cluster_run.errors import UsageError
-
-_WHOLE = ("analysis", "full")
 
 
 def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, has_nodes: bool) -> None:
@@ -29,10 +27,17 @@ def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, 
     _check_scheduler(options.scheduler, has_nodes=has_nodes)
     if options.dask_interface and options.scheduler != IN_ALLOCATION:
         raise UsageError("--dask-interface is of use with --scheduler srun only")
-    if len(options.what) > 1 and set(_WHOLE) & set(options.what):
-        raise UsageError("--what takes 'analysis', or 'full', or globs")
+    _check_collecting(options)
     if defaults_file is not None:
         _check_defaults(options.host_defaults or {}, defaults_file)
+
+
+def _check_collecting(options: FollowOptions) -> None:
+    """End the program with cluster-collect's own words where it would refuse what it will be told."""
+    if options.collects_otherwise:
+        from cluster_collect.arguments import parse_arguments  # noqa: PLC0415  most calls leave all as it is
+
+        parse_arguments(["--hosts=any", *collect_arguments(options)])
 
 
 def _check_scheduler(scheduler: str, *, has_nodes: bool) -> None:

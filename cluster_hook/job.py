@@ -10,8 +10,8 @@ from typing import Literal
 from cluster_run.errors import UsageError
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
-Via = Literal["auto", "shared", "ssh"]
-VIAS: tuple[Via, ...] = ("auto", "shared", "ssh")
+Via = Literal["auto", "shared", "ssh", "srun"]
+VIAS: tuple[Via, ...] = ("auto", "shared", "ssh", "srun")
 
 #: Names of our own jobs begin with one of these: neither the epilog nor the drain follows them.
 OWN_JOB_PREFIXES = ("cluster-hook", "cluster-collect")

@@ -41,9 +41,16 @@ def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_FOLLOW.deadline_s,
         metavar="S",
-        help="seconds that one job may take to analyse, and as many to collect (default: %(default)g)",
+        help="seconds that one job may take to analyse, and as many to collect and to fetch raw files "
+        "(default: %(default)g)",
     )
-    parser.set_defaults(what=[], host_defaults=None, dask_interface=_FOLLOW.dask_interface)
+    parser.set_defaults(
+        what=[],
+        host_defaults=None,
+        dask_interface=_FOLLOW.dask_interface,
+        keep_raw=_FOLLOW.keep_raw,
+        collect_arg=[],
+    )
 
 
 def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +60,22 @@ def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
         "--what",
         action="append",
         metavar="WHAT",
-        help="what to collect, as cluster-collect takes it; may be repeated",
+        help="what to collect, as cluster-collect takes it; may be repeated (default: columns, "
+        "reduced on the nodes; a node that cannot do that sends its files as they are)",
+    )
+    group.add_argument(
+        "--keep-raw",
+        default=_FOLLOW.keep_raw,
+        metavar="RANKS",
+        help="fetch everything of these ranks: 0-7,13, or 'suspects', after the analysis: "
+        "those that the findings name, and peers to compare with",
+    )
+    group.add_argument(
+        "--collect-arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="a further option of cluster-collect, like --collect-arg=--bandwidth=200M; repeatable",
     )
     group.add_argument(
         "--host-defaults",
@@ -119,7 +141,9 @@ def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) ->
         dask_interface=arguments.dask_interface,
         shows_addresses=arguments.show_addresses,
         fail_on=arguments.fail_on,
-        what=tuple(arguments.what),
+        what=tuple(arguments.what) or _FOLLOW.what,
+        keep_raw=arguments.keep_raw,
+        collect_more=tuple(arguments.collect_arg),
         host_defaults=read_defaults(arguments.host_defaults),
         deadline_s=arguments.deadline,
         shows_report=not getattr(arguments, "json", False),
@@ -155,6 +179,8 @@ def forwarded_work_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
         *(["--show-addresses"] if arguments.show_addresses else []),
         f"--deadline={arguments.deadline:g}",
         *(f"--what={one}" for one in arguments.what),
+        *([f"--keep-raw={arguments.keep_raw}"] if arguments.keep_raw else []),
+        *(f"--collect-arg={one}" for one in arguments.collect_arg),
         *_path_arguments(arguments, "host_defaults"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
@@ -101,21 +102,47 @@ def reduce_communication(content: bytes) -> bytes:
     writer.ints("step", steps)
     writer.ints("is_p2p", are_p2p)
     writer.ints("n_operators", counts)
-    writer.names("key", rows.keys)
-    writer.ints("start_ns", rows.starts)
-    for name in ("transit", "wait", "synchronization", "idle"):
-        writer.floats(name, rows.times[name])
-    writer.floats("elapse", rows.times["elapse"], [("transit", "wait", "idle")])
+    split = [key.rpartition("@") for key in rows.keys]
+    writer.names("name", [name if mark else key for key, (name, mark, _) in zip(rows.keys, split)])
+    writer.texts("group", [group if mark else "" for _, mark, group in split])
+    writer.stamps("start_ns", rows.starts)
+    _write_times(writer, rows.times)
     writer.ints("absent", rows.absent)
     writer.ints("entry", rows.entries)
     writer.ints("entry.operator", [place // len(TRANSPORTS) for place in rows.entries])
     writer.floats("size_mb", rows.sizes)
     writer.floats("time_ms", rows.carrying, _CARRYING, "entry.operator")
     writer.ints("packet.entry", rows.packet_entries)
-    writer.names("packet.size_mb", rows.packet_sizes)
+    writer.texts("packet.size_mb", rows.packet_sizes)
     writer.floats("packet.count", rows.packet_counts)
     writer.floats("packet.time_ms", rows.packet_times, [("time_ms",)], "packet.entry")
     return writer.content()
+
+
+def _write_times(writer: Writer, times: dict[str, list[float | None]]) -> None:
+    """What is neither transit nor waiting is idle, and an operator that waits mostly synchronises."""
+    writer.floats("transit", times["transit"])
+    writer.floats("wait", times["wait"])
+    synchronization = times["synchronization"]
+    rows = [row for row, value in enumerate(synchronization) if value != 0]
+    writer.ints("synchronization.rows", rows)
+    given = [synchronization[row] for row in rows]
+    writer.floats("synchronization", given, [("wait",)], "synchronization.rows")
+    if _is_difference(times["idle"], times["elapse"], times["transit"], times["wait"]):
+        writer.floats("elapse", times["elapse"], [("transit", "wait")])
+        writer.difference("idle", len(times["idle"]), ("elapse", "transit", "wait"))
+    else:
+        writer.floats("idle", times["idle"])
+        writer.floats("elapse", times["elapse"], [("transit", "wait", "idle")])
+
+
+def _is_difference(values: list[float | None], *parts: list[float | None]) -> bool:
+    """Whether values are the first parts less the others, to the last bit: so their writer made them."""
+    given = [[value for value in column if value is not None] for column in (values, *parts)]
+    if any(len(column) < len(values) for column in given):
+        return False
+    made = [total - one - other for total, one, other in zip(*given[1:])]
+    return array("d", made).tobytes() == array("d", given[0]).tobytes()
 
 
 def _start_ns(value: object) -> int:

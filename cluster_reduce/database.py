@@ -45,6 +45,8 @@ WANTED: dict[str, tuple[str, ...] | None] = {
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _INDEXES = "SELECT name FROM pragma_index_list(?) ORDER BY seq DESC"
 _INDEXED = "SELECT name FROM pragma_index_info(?)"
+#: A span's end is near to its begin.
+_BEGIN, _END = "startns", "endns"
 _KINDS = {int: 0, float: 1, str: 2, type(None): 3, bytes: 4}
 
 
@@ -96,15 +98,20 @@ def _table(
     query = f"SELECT {names} FROM {_quoted(name)} ORDER BY rowid"  # noqa: S608 - quoted
     cells = list(zip(*connection.execute(query).fetchall())) or [()] * (1 + len(kept))
     writer.ints(prefix + ".rowid", cells[0])
+    begin = ""
     for at, values in enumerate(cells[1:]):
-        _add_cells(writer, f"{prefix}.{at}", values)
+        base = [begin] if begin and kept[at]["name"].lower() == _END else []
+        _add_cells(writer, f"{prefix}.{at}", values, base)
+        is_begin = kept[at]["name"].lower() == _BEGIN and all(type(value) is int for value in values)
+        begin = f"{prefix}.{at}" if is_begin else begin
     return {"name": name, "columns": kept, "indexes": _indexes(connection, name, kept)}
 
 
-def _add_cells(writer: Writer, name: str, values: Sequence[Any]) -> None:
-    """Add a column in which each cell has a type of its own."""
+def _add_cells(writer: Writer, name: str, values: Sequence[Any], base: Sequence[str] = ()) -> None:
+    """Add a column in which each cell has a type of its own; whole numbers may be near to those of `base`."""
     writer.ints(name + ".kinds", [_KINDS[type(value)] for value in values])
-    writer.ints(name + ".ints", [value for value in values if type(value) is int])
+    whole = [value for value in values if type(value) is int]
+    writer.ints(name + ".ints", whole, [one + ".ints" for one in base] if len(whole) == len(values) else ())
     writer.floats(name + ".floats", [value for value in values if type(value) is float])
     writer.names(name + ".texts", [value for value in values if type(value) is str])
     writer.texts(name + ".blobs", [value.hex() for value in values if type(value) is bytes])

@@ -1,18 +1,21 @@
 """The form of a columns file: what a large file of a capture holds, as far as the analysis reads it.
 
-`SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib, with
-the kind of the file and each column's name, form and length; then the columns, each compressed by zlib. Whole
-numbers are written byte by byte: all lowest bytes, then all second ones; with a sign they are folded first
-(0, -1, 1, -2 → 0, 1, 2, 3).
+`SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib with
+`HEAD_WORDS`, with the kind of the file, the CRC-32 of what follows, and each column's name, form and length;
+then the columns. How whole numbers are written, `packing` says.
 
 | form | holds |
 | --- | --- |
-| ints | whole numbers of 64 bits; with `is_delta` each is the difference from the one before |
+| ints | whole numbers of 64 bits |
+| stamps | ns, written as quarters of a µs: a float64 of µs since 1970 counts in these, as .0 .2 .5 .8 |
 | decimals | whole numbers, to be divided by 10 to the power `n_decimals`: exactly the float64 of the file |
+| halves | whole numbers, to be divided by 2 to the power `n_halves`: exactly the float64 of the file |
+| near | decimals; the column of that name and `.ulps` says how many float64 lie between each and the number |
 | doubles | float64, 8 planes; NaN for what is missing |
+| difference | float64: the first column of `base` less the others, one after the other; no bytes |
 | bytes | UTF-8 of all texts, one behind the other |
 
-Decimals with `base` are what is left without the sum of those columns, at the places that the column `at`
+Numbers with `base` are what is left without the sum of those columns, at the places that the column `at`
 names.
 """
 
@@ -21,23 +24,42 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 import zlib
 from array import array
 from collections.abc import Sequence
 
-SCHEMA = "cluster-columns/1"
+from cluster_reduce.packing import deflated, packed, packed_doubles
+
+SCHEMA = "cluster-columns/2"
 #: What a file's name ends in when its columns lie in its place.
 SUFFIX = ".columns"
 
 #: What the reader says first where it works; otherwise it begins with UNFIT, and says why.
 READY, UNFIT = b"columns 1\n", b"unfit "
 
-_MOST_DECIMALS = 9
-_N_TRIED = 64
-_BYTES = 8
+#: What heads of files have in common: the longer such a text, the shorter they are.
+HEAD_WORDS = (
+    b'"kind":"database","tables":[{"name":"TASK","columns":[{"name":"startNs","type":"INTEGER","is_key":false},'
+    b'{"name":"id","type":"INTEGER","is_key":true},{"name":"value","type":"TEXT","is_key":false}],"indexes":[]}]'
+    b',{"name":"t0.rowid","t1.0.kinds","t1.1.ints","t2.10.floats","t3.2.texts","t4.3.blobs","t5.0.texts.lengths",'
+    b'"columns":[{"n":1,"n_planes":1,"form":"ints","name":"name.places","n_bytes":8},{"n":1,"n_planes":1,'
+    b'"form":"ints","name":"group.lengths","n_bytes":20},{"form":"bytes","n":100,"name":"key","n_bytes":90},'
+    b'{"name":"op_name.0","op_name.places","op_name.lengths","src_local","dst_local","transport.places",'
+    b'"size_mb","time_ms","n_links","n_operators","is_p2p","step","packet.size_mb.places","packet.count",'
+    b'"packet.time_ms","base":["time_ms"],"at":"packet.entry","n_bytes":30},{"n":1000,"n_planes":3,"cuts":[800,'
+    b'900,30],"is_delta":true,"form":"stamps","name":"start_ns","n_bytes":2000},{"n":1000,"n_planes":3,"cuts":['
+    b'800,900,30],"form":"decimals","n_decimals":5,"name":"synchronization","base":["wait"],"at":'
+    b'"synchronization.rows","n_bytes":1000},{"n":1000,"n_planes":2,"cuts":[800,900],"form":"decimals",'
+    b'"n_decimals":5,"base":["transit","wait","idle"],"name":"elapse","form":"difference","at":"entry.operator",'
+    b'"name":"absent","n_bytes":2}],"begin":0,"step":20,"kind":"matrix","kind":"communication","crc32":'
+)
+_MOST_DECIMALS, _MOST_HALVES = 9, 20
+_N_TRIED, _MOST_ULPS = 64, 1 << 10
 _LEVEL = 9
-_MIN_INT, _MAX_INT, _MASK = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+_MIN_INT, _MAX_INT = -(1 << 63), (1 << 63) - 1
+_NS_PER_US = 1000
+#: ns of a quarter of a µs, as the shortest text of a float64 has it.
+QUARTERS_NS = (0, 200, 500, 800)
 #: A number in a name: one that is spelled in one way only, and that fits 64 bits.
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,17})(?![0-9])")
 _MOST_NUMBERS = 8
@@ -59,11 +81,30 @@ class Writer:
         self._ints: dict[str, Sequence[int]] = {}
         self._decimals: dict[str, tuple[int, list[int]]] = {}
 
-    def ints(self, name: str, values: Sequence[int]) -> None:
-        """Add whole numbers."""
+    def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
+        """Add whole numbers, which may be near to the sums of the columns `base`."""
         self._ints[name] = values
-        content, about = _smallest(values)
+        content, about = _packed(values)
+        if base:
+            rest = [value - sum(parts) for value, *parts in zip(values, *(self._ints[one] for one in base))]
+            if rest and min(rest) >= _MIN_INT and max(rest) <= _MAX_INT:
+                less, about_less = _packed(rest)
+                if len(less) < len(content):
+                    content, about = less, dict(about_less, base=base)
         self._add(name, content, dict(about, form="ints"))
+
+    def stamps(self, name: str, values: Sequence[int]) -> None:
+        """Add points in time, ns."""
+        try:
+            quarters = [
+                len(QUARTERS_NS) * (value // _NS_PER_US) + QUARTERS_NS.index(value % _NS_PER_US)
+                for value in values
+            ]
+        except ValueError:
+            self.ints(name, values)
+            return
+        content, about = _packed(quarters)
+        self._add(name, content, dict(about, form="stamps"))
 
     def floats(
         self,
@@ -73,22 +114,27 @@ class Writer:
         at: str = "",
     ) -> None:
         """Add numbers, None for a missing one; one of `bases` names columns whose sum may be near to them."""
-        decimals = _as_decimals(values)
+        decimals = _as_whole(values, [10**n for n in range(_MOST_DECIMALS + 1)])
         if decimals is None:
-            doubles = array("d", [math.nan if value is None else value for value in values])
-            planes = _planes(_little(array("Q", doubles.tobytes())), _BYTES)
-            self._add(name, zlib.compress(planes, _LEVEL), {"form": "doubles", "n": len(values)})
+            self._add_others(name, values)
             return
         self._decimals[name] = decimals
-        content, about = _smallest(decimals[1])
-        about = dict(about, form="decimals", n_decimals=decimals[0])
+        content, about = _packed(decimals[1])
+        about.update(n_decimals=decimals[0])
         for base in bases:
             rest = self._rest(decimals, base, at)
-            less, about_less = (content, about) if rest is None else _smallest(rest[1])
-            if rest is not None and len(less) < len(content):
-                content = less
-                about = dict(about_less, form="decimals", n_decimals=rest[0], base=base, at=at)
-        self._add(name, content, about)
+            if rest is None:
+                continue
+            less, about_less = _packed(rest[1])
+            if len(less) < len(content):
+                content, about = less, dict(about_less, n_decimals=rest[0], base=base)
+                if at:
+                    about["at"] = at
+        self._add(name, content, dict(about, form="decimals"))
+
+    def difference(self, name: str, n: int, base: Sequence[str]) -> None:
+        """Add `n` numbers that are, bit for bit, the first column of `base` less the others in order."""
+        self._add(name, b"", {"form": "difference", "n": n, "base": base})
 
     def texts(self, name: str, values: Sequence[str | None]) -> None:
         """Add texts, each distinct one once; None is missing."""
@@ -102,7 +148,7 @@ class Writer:
             name + ".lengths", [-1 if value is None else len(text) for value, text in zip(places, distinct)]
         )
         joined = b"".join(distinct)
-        self._add(name, zlib.compress(joined, _LEVEL), {"form": "bytes", "n": len(joined)})
+        self._add(name, deflated(joined), {"form": "bytes", "n": len(joined)})
 
     def names(self, name: str, values: Sequence[str]) -> None:
         """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
@@ -119,13 +165,32 @@ class Writer:
 
     def content(self, **said: object) -> bytes:
         """Return the file; `said` is added to its head."""
-        head = json.dumps(dict(self._head, columns=self._columns, **said), separators=(",", ":"))
-        packed = zlib.compress(head.encode(), _LEVEL)
-        return b"%s\n%d\n" % (SCHEMA.encode(), len(packed)) + packed + b"".join(self._parts)
+        body = b"".join(self._parts)
+        self._head.update(said, columns=self._columns, crc32=zlib.crc32(body))
+        packer = zlib.compressobj(_LEVEL, zdict=HEAD_WORDS)
+        head = packer.compress(json.dumps(self._head, separators=(",", ":")).encode()) + packer.flush()
+        return b"%s\n%d\n" % (SCHEMA.encode(), len(head)) + head + body
 
     def _add(self, name: str, content: bytes, about: dict[str, object]) -> None:
         self._columns.append(dict(about, name=name, n_bytes=len(content)))
         self._parts.append(content)
+
+    def _add_others(self, name: str, values: Sequence[float | None]) -> None:
+        """Add numbers that are no decimals, or not all of them."""
+        halves = _as_whole(values, [2**n for n in range(_MOST_HALVES + 1)])
+        if halves is not None:
+            content, about = _packed(halves[1])
+            self._add(name, content, dict(about, form="halves", n_halves=halves[0]))
+            return
+        near = _near_decimals(values)
+        if near is not None:
+            n_decimals, whole, ulps = near
+            content, about = _packed(whole)
+            self._add(name, content, dict(about, form="near", n_decimals=n_decimals))
+            self.ints(name + ".ulps", ulps)
+            return
+        content, about = packed_doubles([math.nan if value is None else value for value in values])
+        self._add(name, content, dict(about, form="doubles"))
 
     def _rest(
         self, decimals: tuple[int, list[int]], base: Sequence[str], at: str
@@ -144,47 +209,47 @@ class Writer:
         return most, [value - guess for value, guess in zip(own, known)]
 
 
-def _smallest(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
-    """Return whole numbers compressed, as they are or as differences, and how."""
+def _packed(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
     try:
-        plain = _compressed(values)
-        steps = [after - before for before, after in zip([0, *values[:-1]], values)]
-        delta = _compressed(steps) if steps and min(steps) >= _MIN_INT and max(steps) <= _MAX_INT else plain
+        return packed(values)
     except OverflowError:
         raise UnfitError("a whole number of more than 64 bits") from None
-    is_delta = len(delta[0]) < len(plain[0])
-    content, n_planes = delta if is_delta else plain
-    return content, {"n": len(values), "n_planes": n_planes, "is_delta": is_delta}
 
 
-def _compressed(values: Sequence[int]) -> tuple[bytes, int]:
-    folded = array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", values)])
-    n_planes = max(1, (max(folded).bit_length() + 7) // 8) if folded else 1
-    return zlib.compress(_planes(_little(folded), n_planes), _LEVEL), n_planes
-
-
-def _planes(values: array[int], n_planes: int) -> bytes:
-    content = values.tobytes()
-    return b"".join(content[place::_BYTES] for place in range(n_planes))
-
-
-def _little(values: array[int]) -> array[int]:
-    if sys.byteorder == "big":
-        values.byteswap()
-    return values
-
-
-def _as_decimals(values: Sequence[float | None]) -> tuple[int, list[int]] | None:
-    """Return how many decimals numbers have, and the whole ones; None where that would not be exact."""
-    given = [value for value in values if value is not None and -_MAX_EXACT <= value <= _MAX_EXACT]
-    if len(given) < len(values):
+def _near_decimals(values: Sequence[float | None]) -> tuple[int, list[int], list[int]] | None:
+    """Return decimals, whole numbers, and how many float64 lie between: sums of decimals miss by a few."""
+    given = [value for value in values if value is not None and 0 <= value <= _MAX_EXACT]
+    if not given or len(given) < len(values):
         return None
     for n_decimals in range(_MOST_DECIMALS + 1):
         scale = 10**n_decimals
+        if _most_ulps(given[:_N_TRIED], scale) <= _MOST_ULPS and _most_ulps(given, scale) <= _MOST_ULPS:
+            whole = [round(value * scale) for value in given]
+            return n_decimals, whole, _ulps(given, whole, scale)
+    return None
+
+
+def _most_ulps(values: Sequence[float], scale: int) -> int:
+    whole = [round(value * scale) for value in values]
+    return max(map(abs, _ulps(values, whole, scale)))
+
+
+def _ulps(values: Sequence[float], whole: Sequence[int], scale: int) -> list[int]:
+    """Return how many float64 lie between each of `values` and its decimal: by their bits."""
+    made = array("q", array("d", [value / scale for value in whole]).tobytes())
+    return [own - other for own, other in zip(array("q", array("d", values).tobytes()), made)]
+
+
+def _as_whole(values: Sequence[float | None], scales: Sequence[int]) -> tuple[int, list[int]] | None:
+    """Return which scale makes all numbers whole, and these; None where that would not be exact."""
+    given = [value for value in values if value is not None and -_MAX_EXACT <= value <= _MAX_EXACT]
+    if len(given) < len(values):
+        return None
+    for place, scale in enumerate(scales):
         if all(round(value * scale) / scale == value for value in given[:_N_TRIED]):
             whole = [round(value * scale) for value in given]
             # Both sides are float64 and the division rounds once, so equal bytes are equal everywhere.
             same = array("d", [value / scale for value in whole]).tobytes() == array("d", given).tobytes()
             if same and all(-_MAX_EXACT <= value <= _MAX_EXACT for value in whole):
-                return n_decimals, whole
+                return place, whole
     return None

@@ -103,6 +103,7 @@ NoteFact = Literal[
     "ranks_without_step_times",
     "steps_of_some_ranks",
     "no_start_times",
+    "replay_off",
     "unpaired_messages",
     "several_runs",
     "several_captures",
@@ -115,6 +116,7 @@ NoteFact = Literal[
     "level0_operators",
     "mean_step_only",
     "average_row_differs",
+    "timeline_too_large",
 ]
 #: Why something could not be used.
 ReasonKind = Literal[

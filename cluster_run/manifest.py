@@ -7,8 +7,8 @@ Schema history:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal
@@ -78,6 +78,23 @@ class HostOutcome:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """How the hosts of a collection were named, to reach them again. There is no secret in it.
+
+    `inventory` is an absolute path, `hosts` a node set, `directory` what relative paths beside it begin at.
+    `rank_table` is the name of the copy in the run directory. Each is empty where there was none.
+    `host_defaults` are keys of a host, `variables` those of the environment that paths were filled in with.
+    """
+
+    inventory: str = ""
+    hosts: str = ""
+    directory: str = ""
+    rank_table: str = ""
+    host_defaults: Mapping[str, str | int] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The whole collection. `what` is the selection that was asked for."""
 
@@ -85,6 +102,7 @@ class Manifest:
     hosts: tuple[HostOutcome, ...]
     tool_version: str
     finished_at: str = ""
+    origin: Origin | None = None
 
 
 def manifest_to_json(manifest: Manifest) -> str:
@@ -94,7 +112,8 @@ def manifest_to_json(manifest: Manifest) -> str:
 
 def manifest_pieces(manifest: Manifest) -> Iterator[str]:
     """Yield the manifest as JSON text, host by host: all of it may be larger than what it is made of."""
-    head = json.dumps({"schema": SCHEMA, **vars(manifest), "hosts": None}, indent=1)
+    origin = None if manifest.origin is None else asdict(manifest.origin)
+    head = json.dumps({"schema": SCHEMA, **vars(manifest), "hosts": None, "origin": origin}, indent=1)
     before, _, after = head.partition('"hosts": null')
     yield before + '"hosts": [\n'
     for number, host in enumerate(manifest.hosts):
@@ -146,11 +165,19 @@ def _manifest_from_document(document: dict[str, Any]) -> Manifest:
         )
         for host in document["hosts"]
     )
-    return Manifest(**{**_known(Manifest, document), "hosts": hosts, "what": tuple(document["what"])})
+    origin = document.get("origin")
+    return Manifest(
+        **{
+            **_known(Manifest, document),
+            "hosts": hosts,
+            "what": tuple(document["what"]),
+            "origin": None if origin is None else Origin(**_known(Origin, origin)),
+        }
+    )
 
 
 def _known(
-    kind: type[HostOutcome] | type[Manifest] | type[CollectedFile], document: dict[str, Any]
+    kind: type[HostOutcome] | type[Manifest] | type[CollectedFile] | type[Origin], document: dict[str, Any]
 ) -> dict[str, Any]:
     """Leave out the fields that a later version added."""
     return {name: value for name, value in document.items() if name in kind.__dataclass_fields__}

@@ -50,7 +50,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_run": "",
         # Runs on hosts, where nothing else of ours is.
         "cluster_reduce": "",
-        "cluster_reduce.form": "",
+        "cluster_reduce.packing": "",
+        "cluster_reduce.form": "cluster_reduce.packing",
+        "cluster_reduce.r1_trace": "cluster_reduce.form cluster_reduce.packing",
         # Values and small helpers of all its packages: they import nothing of these.
         **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
         "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
@@ -88,7 +90,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
         # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
         "cluster_analysis.sources.columns": (
-            "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_run"
+            "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_reduce.packing "
+            "cluster_reduce.r1_trace cluster_run"
         ),
         "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": (
@@ -196,7 +199,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
         "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
         "cluster_hook.checks": (
-            f"cluster_hook.follow cluster_analysis.options cluster_collect.inventory.keys {_HOOK} cluster_run"
+            "cluster_hook.follow cluster_analysis.options cluster_collect.arguments "
+            f"cluster_collect.inventory.keys {_HOOK} cluster_run"
         ),
         "cluster_hook.subcommands": (
             "cluster_hook.options cluster_hook.checks cluster_hook.kubernetes cluster_hook.spool "
@@ -227,7 +231,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
-    "jinja2": ("cluster_analysis.reports.html",),
+    "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
     "ClusterShell": ("cluster_collect",),
 }

@@ -38,6 +38,7 @@ OUTPUT_FILES = {
     "npu_module_mem": "npu_module_mem.csv",
     "dataset": "dataset.csv",
     "operator_details": "operator_details.csv",
+    "trace_view": "trace_view.json",
     "analysis_db": "analysis.db",
     "communication_db": "communication_analyzer.db",
 }

@@ -25,6 +25,7 @@ from cluster_analysis.insight.naming import members_by_group
 from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
+from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.text.bandwidth_rows import BandwidthRow, bandwidth_rows
 from cluster_analysis.tables.model import RankSource
@@ -40,6 +41,18 @@ _COMMUNICATION_ROLE = "communication"
 def is_database_job(sources: Iterable[RankSource]) -> bool:
     """Return whether Insight will take these captures as databases."""
     return any(source.kind.endswith("/db") for source in sources)
+
+
+def ranks_without_operators(sources: Iterable[RankSource]) -> tuple[Rank, ...]:
+    """Return the ranks of which cluster_communication.json holds totals alone: those collected as columns.
+
+    Columns hold no text of operators, which that file is copied from. All else is made of the tables.
+    """
+    return tuple(
+        source.rank
+        for source in sources
+        if _COMMUNICATION_ROLE in source.files and columns_of(Path(source.files[_COMMUNICATION_ROLE]))
+    )
 
 
 def write_text_files(examined: Examined, folder: Path) -> None:

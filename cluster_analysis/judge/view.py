@@ -10,6 +10,7 @@ from cluster_analysis.judge.measures.dense import DensePart, dense_part
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
+from cluster_analysis.replay.idle_time import whole_idle_us
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.possible_gaps import with_possible_gaps
 from cluster_analysis.replay.replay import Graph
@@ -24,6 +25,7 @@ class JobView:
     """Times in µs, (R, S), NaN where not measured. Codes are (R,), -1 where unknown.
 
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
+    `idled_us` is `free_us` with what is idled beside communication, where that is known.
     `tp_cp_peers`: ranks of one replica and stage, which share even the micro-batch.
     `dense` is what lies outside of experts, None without experts or where it cannot be told.
     """
@@ -32,6 +34,7 @@ class JobView:
     steps: tuple[Step, ...]
     computing_us: FloatArray
     free_us: FloatArray
+    idled_us: FloatArray
     preparing_us: FloatArray
     step_us: FloatArray
     communication_us: FloatArray
@@ -104,9 +107,11 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     position = {name: number for number, name in enumerate(host_names)}
     hosts = {rank: position[host] for rank, host in topology.hosts.items()}
     replica = _codes(ranks, dict(topology.dp_index))
+    idled = free
     if graph is not None:
         idle = free + np.nan_to_num(preparing)
         graph = _checked_gaps(graph, ranks, computing + idle, idle, role)
+        idled = whole_idle_us(graph, ranks, computing + np.nan_to_num(preparing), free, role)
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
     dense = None
     if experts and graph is not None and graph.n_steps == len(steps):
@@ -118,6 +123,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         steps=tuple(Step(int(step)) for step in steps),
         computing_us=computing,
         free_us=free,
+        idled_us=idled,
         preparing_us=preparing,
         step_us=_step_times(computing + exposed + free, by_rank("stage_us"), by_rank("bubble_us"), preparing),
         communication_us=by_rank("communication_us"),

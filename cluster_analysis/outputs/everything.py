@@ -14,6 +14,7 @@ from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.insight.files import (
     collectives_by_step,
     is_database_job,
+    ranks_without_operators,
     write_database,
     write_text_files,
 )
@@ -22,6 +23,7 @@ from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import Examined, compared, judged
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
+from cluster_run.ids import Rank
 
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
@@ -34,6 +36,8 @@ class Written:
     reported: Reported
     #: Size that the files for Insight would have had, where they were left out because of it.
     left_out_bytes: int | None = None
+    #: Ranks of which the communication file for Insight has totals, and no single operators.
+    ranks_without_operators: tuple[Rank, ...] = ()
 
 
 def write_everything(examined: Examined, tell: Progress) -> Written:
@@ -62,7 +66,12 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             _write_reports(reported, examined, folder, tell)
             if wants_insight:
                 tell("writing files for Insight", 0, 1)
-    return Written(reported, size_bytes if is_too_large else None)
+    in_text = wants_insight and not is_database_job(examined.sources)
+    return Written(
+        reported,
+        size_bytes if is_too_large else None,
+        ranks_without_operators(examined.sources) if in_text else (),
+    )
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, tell: Progress) -> None:

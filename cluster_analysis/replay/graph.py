@@ -15,6 +15,7 @@ from cluster_analysis.replay.order import replay_order
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators
+from cluster_analysis.trace.streams.points import with_points
 from cluster_run.ids import Step
 
 
@@ -115,7 +116,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
     """Lay the steps side by side; None when there is no operator to replay."""
     if not any(step.n_instances for step in steps):
         return None
-    beside = _SideBySide(with_voted_messages(steps))
+    beside = _SideBySide(with_points(with_voted_messages(steps)))
     ranks, n_instances = beside.ranks, beside.n_instances
     rank = beside.ranks_of_instances()
     number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_instances_by_step)

@@ -1,4 +1,4 @@
-"""report.html: one file that works offline. The only module that knows jinja2.
+"""report.html: one file that works offline.
 
 What has to be read without a script (verdict, step, findings, problems) is plain HTML. Everything drawn is in
 a compressed payload. Text reaches the page escaped by the template or as base64, never as markup.
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import resources
 
-import jinja2
 from markupsafe import Markup
 
 from cluster_analysis.findings_json import document_to_json
@@ -30,6 +29,7 @@ from cluster_analysis.reports.page.pictures import device_map, memory_curves, pa
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
+from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.advice import advice
@@ -80,13 +80,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     dictionary = words.load_dictionary()
     script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS[1:])) + "\n})();\n"
     scripts = (_licensed(_SCRIPTS[0]), script)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("cluster_analysis.reports", "assets"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)

@@ -85,6 +85,11 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "operators have no start times: local gaps and replay are not known",
         "算子没有开始时间：无法得知算子间隔，也无法重放",
     ),
+    "replay_off": (
+        "the mean step of the replay differs from the measured one by {error_share:percent}: "
+        "costs are less sure",
+        "重放的平均步耗时与实测相差 {error_share:percent}：损失的可信度较低",
+    ),
     "unpaired_messages": (
         "some sends and receives could not be paired: their waits are taken as they were",
         "部分 send 与 receive 无法配对：其等待时间按原值计",
@@ -134,6 +139,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
     "mean_step_only": (
         "rank {rank}, {file}: it holds no step but their mean, which is shown as step 0",
         "卡 {rank}，{file}：其中没有各步，只有平均值，显示为步 0",
+    ),
+    "timeline_too_large": (
+        "rank {rank}, {file}: {n_bytes:mb}, and at most {most_bytes:mb} are read: what the host did while "
+        "its device idled is not known; a shorter profile would tell",
+        "卡 {rank}，{file}：{n_bytes:mb}，最多读取 {most_bytes:mb}："
+        "设备空闲时主机在做什么未知；缩短采集可以得知",
     ),
     "average_row_differs": (
         "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "

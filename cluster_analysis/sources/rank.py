@@ -22,6 +22,7 @@ from cluster_analysis.sources.db.profiler_db import (
     read_task_communication,
     read_task_steps,
 )
+from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.db.task_operators_db import read_task_operators
 from cluster_analysis.sources.errors import BadFileError, Remark
@@ -48,7 +49,7 @@ def read_rank(source: RankSource, selection: Selection | None = None) -> RankTab
     if selection is not None and selection.steps is not None:
         steps = frozenset(int(step) for step in selection.steps)
     reading = Reading(source)
-    with _collector_off():
+    with _collector_off(), kept_open():
         if source.kind == "mindspore_r1/text":
             tables = read_r1_rank(reading)
         elif is_iteration_export(source.files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,7 +24,11 @@ from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
+from cluster_analysis.sources.text.trace_view_json import read_trace_view
+from cluster_run.facts import fact
 
+#: A larger timeline takes longer to read than all else that a rank has together.
+_MOST_TIMELINE_BYTES = 256 << 20
 _Reader = Callable[[Path, int, Remark], pa.Table | None]
 #: For each table of FIGURES the files that hold it, the best first.
 _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
@@ -67,4 +72,19 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("minddata_pipeline", counters.read_minddata_pipeline),
         ("minddata_summary", counters.read_minddata_summary),
     )
-    return found + (queues or []) + read_input_pipeline(reading)
+    found += (queues or []) + read_input_pipeline(reading)
+    told = {(metric, label) for metric, label, _ in found}
+    return found + [one for one in _of_timeline(reading) if one[:2] not in told]
+
+
+def _of_timeline(reading: Reading) -> list[counters.Counter]:
+    """Return what the timeline of a capture in text form says of the host."""
+    if "trace_view" not in reading.source.files or "profiler_db" in reading.source.files:
+        return []
+    n_bytes = os.stat(reading.source.files["trace_view"]).st_size
+    if n_bytes > _MOST_TIMELINE_BYTES:
+        reading.note("trace_view")(
+            fact("timeline_too_large", n_bytes=n_bytes, most_bytes=_MOST_TIMELINE_BYTES)
+        )
+        return []
+    return reading.first(("trace_view", read_trace_view)) or []

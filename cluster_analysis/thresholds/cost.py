@@ -37,6 +37,8 @@ SURE_INTERVAL_FACTOR = 1.5
 N_PLACEBOS = 2
 MAX_SUSPECTS = 24
 N_CHAINS = 5
+#: Peers that a finding names, to be opened beside its own ranks: one could be odd itself.
+N_PEERS_NAMED = 2
 
 # Open questions.
 #: A step in which some rank was late by this share of what all communicate for longer may be that rank's.

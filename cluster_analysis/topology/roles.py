@@ -88,7 +88,12 @@ def assign_roles(
     if not stages and sizes.pp <= 1 and not messages:
         stages = dict.fromkeys(ranks, 0)
     return Roles(
-        groups, _completed(sizes, stages, tp_index, dp_index), stages, tp_index, dp_index, confidence
+        groups,
+        _completed(sizes, stages, tp_index, dp_index, len(ranks)),
+        stages,
+        tp_index,
+        dp_index,
+        confidence,
     )
 
 
@@ -110,9 +115,11 @@ def infer_roles(
     """Guess roles from the operators of each group.
 
     Point-to-point operators make a pipeline, or context parallelism where they go round (`rings`); all-to-all
-    an expert group. Of the rest, groups over neighbouring ranks with clearly more operators than groups over
-    distant ranks are tensor-parallel and the others data-parallel; where there is only one sort, nobody can
-    tell. One group over all ranks is data-parallel when it is the only one.
+    an expert group; what lies across the stages of a pipeline only shares weights of its ends. Of the rest,
+    groups over neighbouring ranks with clearly more operators than groups over distant ranks are
+    tensor-parallel and the others data-parallel; where there is only one sort, nobody can tell. But tensor
+    parallelism communicates in each layer of each micro-batch, so at least as often as its ranks send and
+    receive: what does so less often is data-parallel. Without any, the busiest group of all ranks is.
     """
     kinds = _kinds(uses)
     everyone = set(ranks).union(*(one.ranks for one in members.values()))
@@ -129,17 +136,43 @@ def infer_roles(
             roles[key] = "ep"
         else:
             candidates.append(key)
-    is_only = len(roles) == 1 and not candidates
-    if is_only and "world" in roles.values() and all("p2p" not in one for one in kinds.values()):
-        return dict.fromkeys(roles, "dp")
-    near = [key for key in candidates if _are_neighbours(members[key].ranks)]
-    far = [key for key in candidates if key not in near]
-    counts = {key: sum(kinds.get(key, {}).values()) / max(1, len(members[key].users)) for key in candidates}
-    are_tp = bool(near and far) and _mean(counts, near) >= _TP_OVER_DP_OPERATORS * _mean(counts, far)
-    for key in candidates:
-        is_known = bool(near and far)
-        roles[key] = ("tp" if are_tp and key in near else "dp") if is_known else "unknown"
-    return roles
+    counts = {key: sum(kinds.get(key, {}).values()) / max(1, len(one.users)) for key, one in members.items()}
+    whole = [key for key, role in roles.items() if role == "world"]
+    if whole and not candidates and all("p2p" not in one for one in kinds.values()):
+        roles[max(whole, key=lambda key: (counts[key], key))] = "dp"
+        return roles
+    return roles | _of_the_rest(candidates, members, counts, roles, _messages_a_rank(roles, uses))
+
+
+def _of_the_rest(
+    candidates: list[str],
+    members: Mapping[str, Members],
+    counts: Mapping[str, float],
+    roles: Mapping[str, GroupRole],
+    n_messages: float,
+) -> dict[str, GroupRole]:
+    """Tell tensor-parallel groups from data-parallel ones by `counts` of operators a rank."""
+    pipelines = [set(members[key].ranks) for key, role in roles.items() if role == "pp"]
+    across = [key for key in candidates if any(len(one & set(members[key].ranks)) > 1 for one in pipelines)]
+    near = [key for key in candidates if key not in across and _are_neighbours(members[key].ranks)]
+    far = [key for key in candidates if key not in across and key not in near]
+    of_near: GroupRole = "unknown"
+    if near and _mean(counts, near) < n_messages:
+        of_near = "dp"
+    elif near and far:
+        of_near = "tp" if _mean(counts, near) >= _TP_OVER_DP_OPERATORS * _mean(counts, far) else "dp"
+    of_far: GroupRole = "dp" if near else "unknown"
+    return {**dict.fromkeys(across, "unknown"), **dict.fromkeys(near, of_near), **dict.fromkeys(far, of_far)}
+
+
+def _messages_a_rank(roles: Mapping[str, GroupRole], uses: list[dict[str, object]]) -> float:
+    """Return how often a rank of a pipeline sends or receives; 0 in a job without one."""
+    counts: dict[int, int] = {}
+    for row in uses:
+        if row["is_p2p"] and roles.get(str(row["group"])) == "pp":
+            rank = int(str(row["rank"]))
+            counts[rank] = counts.get(rank, 0) + int(str(row["n_ops"]))
+    return sum(counts.values()) / max(1, len(counts))
 
 
 def _kinds(uses: list[dict[str, object]]) -> dict[str, dict[str, int]]:
@@ -266,12 +299,15 @@ def _completed(
     stages: Mapping[Rank, int],
     tp_index: Mapping[Rank, int],
     dp_index: Mapping[Rank, int],
+    n_ranks: int,
 ) -> ParallelSizes:
-    """Return the sizes, with those that nothing declares taken from the places."""
-    return ParallelSizes(
-        tp=sizes.tp or max(tp_index.values(), default=-1) + 1,
-        pp=sizes.pp or max(stages.values(), default=-1) + 1,
-        dp=sizes.dp or max(dp_index.values(), default=-1) + 1,
-        cp=sizes.cp,
-        ep=sizes.ep,
-    )
+    """Return the sizes, with those that nothing declares taken from the places.
+
+    Where others account for all ranks, there is no tensor parallelism: no group shows that.
+    """
+    tp = sizes.tp or max(tp_index.values(), default=-1) + 1
+    pp = sizes.pp or max(stages.values(), default=-1) + 1
+    dp = sizes.dp or max(dp_index.values(), default=-1) + 1
+    if not tp and pp * dp * max(sizes.cp, 1) == n_ranks:
+        tp = 1
+    return ParallelSizes(tp=tp, pp=pp, dp=dp, cp=sizes.cp, ep=sizes.ep)

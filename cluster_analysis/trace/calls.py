@@ -40,7 +40,8 @@ class Calls:
     `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running
     number of the operator's name, -1 where there is none. `origin_us` (ranks,) is where each rank's clock
     starts on its host's, relative to the earliest one. `size_bytes` is NaN where no file tells it, and
-    so is `busy_us`, the summed times of the links that carried the call.
+    so is `busy_us`, the summed times of the links that carried the call. `rows` are those of COLLECTIVES, -1
+    for a call that was filled in.
     """
 
     ranks: IntArray

@@ -12,6 +12,23 @@ from cluster_run.ids import Step
 
 
 @dataclass(frozen=True)
+class Queue:
+    """What tells where computing goes on beside calls, of a step in which no two calls of a rank overlap.
+
+    `start_us` (V,) is when instances began on their rank's clock, `is_recorded` (V,) which of them were not
+    filled in; the rest is by rank (R,), NaN for unknown: its pipeline stage, the communication that computing
+    covers, what it computes, and what it idles outside of calls.
+    """
+
+    start_us: FloatArray
+    is_recorded: BoolArray
+    stage: IntArray
+    covered_us: FloatArray
+    computing_us: FloatArray
+    idle_us: FloatArray
+
+
+@dataclass(frozen=True)
 class StepOperators:
     """The communication operators of one step as a graph that can be replayed.
 
@@ -22,7 +39,8 @@ class StepOperators:
     that must have ended too, -1 for none: before the gap, or behind it where the instance `waits_last`.
     A point-to-point instance is an operator of its own; `instance_sender` is the instance it receives from,
     `instance_receiver` the one that receives from it. `instance_by_operator` are those of each operator
-    side by side, by rank. `operator_place` counts the operators of a group.
+    side by side, by rank. `operator_place` counts the operators of a group. `queue` is there where all calls
+    are in one queue.
 
     Shapes: (R,) ranks, (V,) instances, (O,) operators. Times in µs.
     """
@@ -50,6 +68,7 @@ class StepOperators:
     operator_transfer_us: FloatArray
     groups: tuple[str, ...]
     types: tuple[str, ...]
+    queue: Queue | None = None
 
     @property
     def n_instances(self) -> int:

@@ -8,7 +8,7 @@ milliseconds; neither is looked at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
-from cluster_analysis.trace.evidence import StepEvidence, StepOperators
+from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import usable_links
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed
@@ -30,7 +30,6 @@ from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unsee
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.streams.free import data_is_free, is_one_queue, sends_are_free
-from cluster_analysis.trace.streams.points import with_points
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
@@ -73,7 +72,7 @@ def reduce_step(
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
-    operators = _operators(whole, own_steps, is_complete=filled is calls) if calls.has_clock else None
+    operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
         notes.append(fact("no_start_times"))
@@ -219,7 +218,8 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
             "last_rank": pa.array(calls.ranks[np.maximum(last, 0)], mask=last < 0),
         },
-    ).cast(MATCHED)
+        schema=MATCHED,
+    )
 
 
 def _rank_times(step: Step, seen: _Matched) -> pa.Table:
@@ -233,11 +233,12 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
             "wait_us": pa.array(np.bincount(rank, seen.wait_us, n)),
             "transfer_us": pa.array(np.bincount(rank, seen.moved_us[seen.operator], n)),
             "gap_us": pa.array(np.bincount(rank, gap, n), pa.float64(), from_pandas=True),
-        }
-    ).cast(RANK_TIMES)
+        },
+        schema=RANK_TIMES,
+    )
 
 
-def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOperators:
+def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     """The replay's input. The time before the first call is what the rank's step has left over."""
     calls, local, first = seen.calls, seen.local, seen.first
     total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
@@ -270,14 +271,14 @@ def _operators(seen: _Matched, steps: pa.Table, *, is_complete: bool) -> StepOpe
         groups=calls.groups,
         types=calls.types,
     )
-    # Where records are lost gaps hold other calls, and do not tell beside what computing went on.
-    if not is_complete or not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
+    if not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))
         for name in ("overlapped_us", "computing_us", "free_us")
     )
-    return with_points(operators, calls, seen.exposed.stage, covered, computing + idle)
+    queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing, idle)
+    return replace(operators, queue=queue)
 
 
 def _last_end_us(calls: Calls) -> FloatArray:

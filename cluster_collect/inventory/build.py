@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.filled_in import filled_in
+from cluster_collect.inventory.filled_in import filled_in, variables_in
 from cluster_collect.inventory.keys import Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand
@@ -30,7 +30,8 @@ _MAX_PORT = 65535
 class Inventory:
     """The hosts to collect from, in inventory order, and what the inventory says about the run.
 
-    `groups` holds server ids, `aliases` server ids by other names of hosts.
+    `groups` holds server ids, `aliases` server ids by other names of hosts. `variables` are those of the
+    environment that paths were filled in with.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Inventory:
     rank_table: Path | None = None
     output: Path | None = None
     warnings: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[str, str]) -> Inventory:
@@ -67,6 +69,7 @@ def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[st
         rank_table=_path(draft.rank_table, base),
         output=_path(draft.output, base),
         warnings=draft.warnings,
+        variables=builder.variables,
     )
 
 
@@ -75,6 +78,7 @@ class _Builder:
         self._draft = draft
         self._base = base
         self._environment = environment
+        self.variables: dict[str, str] = {}
         self._server_ids: dict[str, Located] = {}
         self._places: dict[tuple[object, ...], Located] = {}
 
@@ -133,6 +137,9 @@ class _Builder:
         local = entry.text("local") is not None
         root = entry.text("profiler_root")
         if root is not None:
+            self.variables |= {
+                name: self._environment[name] for name in variables_in(root) if name in self._environment
+            }
             root = filled_in(entry.values["profiler_root"], root, target, self._environment)
         if not local:
             self._check_connection(entry, target, root)

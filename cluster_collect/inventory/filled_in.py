@@ -10,6 +10,11 @@ from cluster_collect.inventory.located import Located
 _PLACE = re.compile(r"%[%h]|\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\})")
 
 
+def variables_in(text: str) -> set[str]:
+    """Return the names of the variables that stand in `text`."""
+    return {match[1] or match[2] for match in _PLACE.finditer(text)} - {None}
+
+
 def filled_in(where: Located, text: str, host: str, environment: Mapping[str, str]) -> str:
     """Return `text` with its places filled in.
 

@@ -60,7 +60,12 @@ HOST_KEYS: Mapping[str, HostKey] = {
             "directories on the host that symbolic links may lead to, with commas; . is the profiler root",
         ),
         HostKey("local", "text", "directory of a shared file system that is read instead of connecting"),
-        HostKey("transport", "transport", f"{_CHOICES[0]} (the default) or {', '.join(_CHOICES[1:])}"),
+        HostKey(
+            "transport",
+            "transport",
+            f"{_CHOICES[0]} (the default), {_CHOICES[1]}, "
+            f"or {_CHOICES[2]}: by steps of Slurm, where address is the node",
+        ),
         HostKey("bandwidth", "size", "limit of this host in bytes a second, like 50M"),
     )
 }

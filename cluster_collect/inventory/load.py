@@ -29,13 +29,14 @@ class InventoryRequest:
 
     `rank_table` replaces the inventory's. Where neither file nor `hosts` names a host, its hosts are taken.
     `defaults` are keys of a host as text; they stand above the inventory's `defaults` and below
-    what a host says itself.
+    what a host says itself. Without a file, paths are relative to `directory`.
     """
 
     file: Path | None = None
     hosts: str | None = None
     rank_table: Path | None = None
     defaults: Mapping[str, str | int] = field(default_factory=dict)
+    directory: Path = Path()
 
 
 def load_inventory(request: InventoryRequest, environment: Mapping[str, str]) -> Inventory:
@@ -50,7 +51,7 @@ def load_inventory(request: InventoryRequest, environment: Mapping[str, str]) ->
     if request.file is None and request.hosts is None and request.rank_table is None:
         raise UsageError("no hosts", "give --inventory FILE or --hosts NODESET")
     name = str(request.file or (COMMAND_LINE if request.hosts is not None else request.rank_table))
-    base = request.file.parent if request.file else Path()
+    base = request.file.parent if request.file else request.directory
     draft = read_draft(request.file) if request.file else Draft((), Entry(Located(None, name, 0)))
     if request.hosts is not None:
         draft = replace(draft, entries=read_hosts(request.hosts), groups={})

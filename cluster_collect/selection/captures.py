@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import translate
 from posixpath import basename
 
-from cluster_collect.entries import RemoteEntry, is_capture
+from cluster_collect.entries import RemoteEntry, captures_of_ranks, group_of, is_capture, rank_of
 
 NEWEST, ALL = "newest", "all"
 _STAMP = re.compile(rb"_(\d{14,17})(?=_ascend_)")
-_RANK = re.compile(rb"profiler_info_(\d{1,6})\.json")
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,18 @@ class Choice:
 
     `what` holds `analysis`, `columns` (the same files) or `full`, or globs, or one of the three and globs
     that narrow it. `since_s` is a
-    time in seconds since 1970; a capture is taken whole when one of its files is not older.
+    time in seconds since 1970; a capture is taken whole when one of its files is not older. With `ranks` only
+    their captures are taken, with `directories` only the captures that lie there; None for all. Of
+    `whole_ranks` everything is taken, in whatever form all else comes.
     """
 
     what: Sequence[str]
     exclude: Sequence[str] = ()
     since_s: float | None = None
     capture: str = ALL
+    ranks: Set[int] | None = None
+    directories: Set[bytes] | None = None
+    whole_ranks: Set[int] = frozenset()
 
 
 def matcher(globs: Iterable[str]) -> Callable[[bytes], bool]:
@@ -55,12 +59,15 @@ def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
 
 def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[[bytes], bool]:
     """Return the test for the paths of one host: is its capture, or its directory, among the chosen ones?"""
-    if choice.since_s is None and choice.capture == ALL:
+    narrows = choice.ranks is not None or choice.directories is not None
+    if choice.since_s is None and choice.capture == ALL and not narrows:
         return lambda _path: True
     groups: defaultdict[bytes, list[RemoteEntry]] = defaultdict(list)
     for entry in entries:
         groups[group_of(entry.path)].append(entry)
-    chosen = set(groups)
+    chosen = set(groups) if choice.directories is None else set(groups) & choice.directories
+    if choice.ranks is not None:
+        chosen &= captures_of(choice.ranks, entries)
     if choice.since_s is not None:
         since_ns = choice.since_s * 1e9
         chosen = {group for group in chosen if _newest_ns(groups[group]) >= since_ns}
@@ -72,13 +79,10 @@ def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[
     return lambda path: group_of(path) in chosen
 
 
-def group_of(path: bytes) -> bytes:
-    """Return the capture that a file belongs to: the outermost one, else the file's directory."""
-    parts = path.split(b"/")[:-1]
-    for depth, part in enumerate(parts):
-        if is_capture(part):
-            return b"/".join(parts[: depth + 1])
-    return b"/".join(parts)
+def captures_of(ranks: Set[int], entries: Iterable[RemoteEntry]) -> set[bytes]:
+    """Return the captures of some ranks, as far as the names of their files tell the rank."""
+    known = captures_of_ranks(entry.path for entry in entries)
+    return {group for group, rank in known.items() if rank in ranks}
 
 
 def _newest_ns(entries: Sequence[RemoteEntry]) -> int:
@@ -107,7 +111,7 @@ def _rank_of(group: bytes, entries: Sequence[RemoteEntry]) -> bytes:
     if not is_capture(basename(group)):
         return b"directory " + group
     for entry in entries:
-        found = _RANK.fullmatch(basename(entry.path))
-        if found:
-            return b"rank " + found[1]
+        rank = rank_of(entry.path)
+        if rank is not None:
+            return b"rank %d" % rank
     return b"name " + _STAMP.sub(b"", basename(group))

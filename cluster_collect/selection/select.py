@@ -12,12 +12,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from cluster_collect.entries import Link, RemoteEntry, is_capture, unsafe_because
+from cluster_collect.entries import Link, RemoteEntry, group_of, is_capture, unsafe_because
 from cluster_collect.selection.analysis_files import needed_by_analysis
-from cluster_collect.selection.captures import Choice, chosen_captures, matcher, not_excluded
+from cluster_collect.selection.captures import (
+    Choice,
+    captures_of,
+    chosen_captures,
+    matcher,
+    not_excluded,
+)
 from cluster_collect.selection.links import Links
 
 COLLIDED_NAME = b"collided"
@@ -52,11 +58,13 @@ class PlacedFile:
     """A wanted file. `target` is relative to the host's `profiler` directory.
 
     `reduced_from_bytes` is the size on the host of a file that came as columns, of which `entry` tells.
+    One that `stays_whole` never comes as columns.
     """
 
     entry: RemoteEntry
     target: bytes
     reduced_from_bytes: int | None = None
+    stays_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,8 @@ def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
     links = Links(tree.links, tree.real_root, [entry.path for entry in tree.entries if entry.kind == "f"])
     entries = [entry for entry in tree.entries if not links.hide(entry.path)]
     place = _placer(entries, shape)
-    wanted = _wanted(entries, choice.what)
+    whole = captures_of(choice.whole_ranks, entries) if choice.whole_ranks else set()
+    wanted = _wanted(entries, choice.what, whole)
     is_in, is_chosen = not_excluded(choice.exclude), chosen_captures(entries, choice)
     taken: list[tuple[RemoteEntry, bytes]] = []
     refused: list[Refused] = []
@@ -109,7 +118,10 @@ def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
             refused.append(Refused(entry, _kind_reason(entry.kind)))
         else:
             taken.append((entry, entry.path if target is None else target))
-    return Selection(_apart(taken), tuple(refused))
+    files = _apart(taken)
+    if whole:
+        files = tuple(replace(file, stays_whole=group_of(file.entry.path) in whole) for file in files)
+    return Selection(files, tuple(refused))
 
 
 def _kind_reason(kind: str) -> str:
@@ -173,7 +185,10 @@ def _glob_body(glob: str) -> str:
     )
 
 
-def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[bytes, bool], bool]:
+def _wanted(
+    entries: Sequence[RemoteEntry], what: Sequence[str], whole: Set[bytes]
+) -> Callable[[bytes, bool], bool]:
+    """Return the test for paths, and whether they are known; all of the captures `whole` is of the kind."""
     is_narrow = bool({"analysis", "columns"} & set(what))
     needed = needed_by_analysis(entry.path for entry in entries) if is_narrow else None
     globs = [text for text in what if text not in ("analysis", "columns", "full")]
@@ -182,7 +197,9 @@ def _wanted(entries: Sequence[RemoteEntry], what: Sequence[str]) -> Callable[[by
     def wanted(path: bytes, is_known: bool) -> bool:
         if len(globs) == len(what):
             return matches(path)
-        is_of_kind = is_known and (needed is None or needed(path))
+        is_of_kind = is_known and (
+            needed is None or needed(path) or (bool(whole) and group_of(path) in whole)
+        )
         return is_of_kind and (not globs or matches(path))
 
     return wanted

@@ -15,7 +15,8 @@ from cluster_run.ids import HostId
 class Surroundings:
     """What a summary knows beside the hosts' answers.
 
-    `free_bytes` is the space here, None where unknown; `missing` says which ranks have no host.
+    `free_bytes` is the space here, None where unknown; `missing` says which ranks have no host, and
+    `absent_ranks` which of those that were asked for have no capture.
     """
 
     run: Path
@@ -24,7 +25,13 @@ class Surroundings:
     min_free_bytes: int = 0
     specs: Mapping[HostId, HostSpec] = field(default_factory=dict)
     missing: str = ""
+    absent_ranks: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def lacks_something(self) -> bool:
+        """Whether a rank is missing, however well the hosts did."""
+        return bool(self.missing or self.absent_ranks)
 
     def command_to_try(self, host: HostId, failure: str) -> str:
         """Return the command that shows a failure by hand; empty where none does."""

@@ -53,7 +53,10 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
         "seconds": round(around.seconds, 3),
     }
     return _document(
-        "collect", code, around.warnings, {"run": str(around.run), "totals": totals, "hosts": hosts}
+        "collect",
+        code,
+        around.warnings,
+        {"run": str(around.run), "totals": totals, "absent_ranks": around.absent_ranks, "hosts": hosts},
     )
 
 

@@ -189,10 +189,14 @@ def _version(text: str) -> str:
 
 
 def _missing_text(around: Surroundings) -> str:
-    if not around.missing:
-        return ""
-    advice = "add the host to the inventory, or set its server_id to the name in the rank table"
-    return f"\nmissing: {printable(around.missing)}\n  → {advice}\n"
+    text = ""
+    if around.missing:
+        advice = "add the host to the inventory, or set its server_id to the name in the rank table"
+        text += f"\nmissing: {printable(around.missing)}\n  → {advice}\n"
+    if around.absent_ranks:
+        advice = "ranks are told by names like profiler_info_13.json; --what GLOB takes files by their paths"
+        text += f"\nmissing: no capture of rank {around.absent_ranks}\n  → {advice}\n"
+    return text
 
 
 def _troubles_text(troubles: Iterable[Trouble]) -> str:

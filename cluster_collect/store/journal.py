@@ -43,6 +43,7 @@ class Journal:
         # Of what earlier calls left: several sources may share one stored file, which bears the time of one.
         self._mtimes: dict[str, tuple[int, ...]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
+        self.what: tuple[str, ...] = ()
         self._read_manifest()
         self._read_journal()
         for files in (*self._proven.values(), *self._claimed.values()):
@@ -75,6 +76,7 @@ class Journal:
             raise InputError(
                 f"{error.message}; it says what is already there", "move it away, or choose another --output"
             ) from None
+        self.what = manifest.what
         for outcome in manifest.hosts:
             self.earlier[outcome.server_id] = outcome
             for file in outcome.files:
@@ -159,13 +161,16 @@ class Journal:
         return None
 
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
-        """Return a host's files of earlier calls that this call did not see and that are still there."""
-        seen = set(without)
+        """Return a host's files of earlier calls that are still here, `without` some sources.
+
+        The host may have other versions of them by now, or none.
+        """
+        asked = set(without)
         known = {**self._proven[server_id], **self._claimed[server_id]}
         return tuple(
             replace(file, reason="kept from an earlier call")
             for source, file in known.items()
-            if source not in seen and self._is_there(file)
+            if source not in asked and self._is_there(file)
         )
 
     def finished(self) -> None:

@@ -39,7 +39,7 @@ def prepare_run(
     try:
         write_text_whole(mapping_path, format_host_mapping(mapping))
         if rank_table is not None and table is not None:
-            write_bytes_whole(run / _rank_table_name(rank_table.name), table)
+            write_bytes_whole(run / rank_table_name(rank_table.name), table)
     except OSError as error:
         raise local_error(error, str(run)) or UnwritableError(f"{run}: {error.strerror}") from None
     return mapping
@@ -64,7 +64,8 @@ def _bytes_of(rank_table: Path) -> bytes:
         raise InputError(f"{rank_table}: the rank table cannot be read: {error.strerror}") from None
 
 
-def _rank_table_name(name: str) -> str:
+def rank_table_name(name: str) -> str:
+    """Return what the copy of a rank table is called in the run directory."""
     if name == MANIFEST_NAME or name.startswith("."):
         return RANK_TABLE_NAME
     return name if name.endswith(".json") else f"{name}.json"

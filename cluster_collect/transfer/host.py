@@ -105,12 +105,31 @@ class HostCollection:
             self._findings.error = as_host_error(error)
         finally:
             self._shared.same_files.ended(self._spec.host, has_all=self._findings.has_all)
-        kept = self._shared.journal.kept(self._spec.server_id, self._findings.seen)
-        outcome = outcome_of(self._spec, self._findings, kept, time.monotonic() - began_s, self._shared.table)
+        outcome = outcome_of(
+            self._spec,
+            self._findings,
+            await in_thread(self._kept),
+            time.monotonic() - began_s,
+            self._options.ranks,
+            self._shared.table,
+        )
         if outcome.state == "complete":
             self._shared.writer.drop_cuts(self._prefix)
         self._shared.watch.host_finished(outcome)
         return outcome
+
+    def _kept(self) -> list[CollectedFile]:
+        """Return the files of earlier calls that this one did not ask for, and the host may still have."""
+        journal, server_id = self._shared.journal, self._spec.server_id
+        listed = [] if self._findings.survey is None else self._findings.survey.entries
+        asked = {file.source for file in self._findings.files}
+        asked |= {os.fsdecode(one.entry.path) for one in self._findings.refused}
+        if not journal.knows(server_id):
+            return []
+        others = ((os.fsdecode(entry.path), entry) for entry in listed)
+        known = [journal.stored(server_id, source, entry) for source, entry in others if source not in asked]
+        unchanged = [file for file in known if file is not None]
+        return [*unchanged, *journal.kept(server_id, asked | {file.source for file in unchanged})]
 
     async def _attempts(self) -> None:
         attempt = 1
@@ -249,7 +268,8 @@ class HostCollection:
             file = self._shared.journal.stored(
                 self._spec.server_id, source, entry, hash_again=self._options.verify
             )
-            if file is None or (file.reduced_from_bytes is not None and not self._options.columns):
+            wants_whole = placed.stays_whole or not self._options.columns
+            if file is None or (file.reduced_from_bytes is not None and wants_whole):
                 missing.append(placed)
             else:
                 present[entry.path] = file

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -44,11 +44,6 @@ class Findings:
         """Whether all that was selected is in the run directory."""
         return self.error is None and all(file.state == "stored" for file in self.files)
 
-    @property
-    def seen(self) -> set[str]:
-        """The sources that the host listed."""
-        return set() if self.survey is None else {os.fsdecode(entry.path) for entry in self.survey.entries}
-
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""
         self.survey = survey
@@ -80,14 +75,15 @@ def outcome_of(
     findings: Findings,
     kept: Sequence[CollectedFile],
     seconds: float,
+    ranks: Set[int] | None = None,
     table: RankTable | None = None,
 ) -> HostOutcome:
-    """Return the host's line of the manifest."""
+    """Return the host's line of the manifest; of `ranks` alone it was asked for something, None for all."""
     files = (*findings.files, *kept, *map(not_taken, findings.refused))
-    failure = _why(spec, findings)
+    failure = _why(spec, findings, may_be_empty=ranks is not None)
     if table is not None and not failure.word and findings.same_files_as is None:
         found = ranks_of(file.source for file in files if file.state == "stored")
-        missing = ranks_missing(table, spec.server_id, found)
+        missing = ranks_missing(table, spec.server_id, found, ranks)
         advice = "did these ranks write a profile? look at profiler_root of this host, and at the rank table"
         failure = Failure("ranks-missing", missing, advice) if missing else failure
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
@@ -110,7 +106,7 @@ def outcome_of(
     )
 
 
-def _why(spec: HostSpec, findings: Findings) -> Failure:
+def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
     """Why the host is not complete, worst first."""
     if findings.error is not None:
         return Failure(findings.error.failure, findings.error.message, findings.error.advice)
@@ -123,15 +119,22 @@ def _why(spec: HostSpec, findings: Findings) -> Failure:
     if findings.files and (why := _why_files(findings)).word:
         return why
     problem = "" if findings.survey is None else findings.survey.problem
-    return why_not_all(spec, len(findings.files), findings.refused, problem)
+    return why_not_all(spec, len(findings.files), findings.refused, problem, may_be_empty=may_be_empty)
 
 
-def why_not_all(spec: HostSpec, n_files: int, refused: Sequence[Refused], problem: str) -> Failure:
-    """Why a listing and a selection do not show all profiler data of a host, worst first."""
+def why_not_all(
+    spec: HostSpec, n_files: int, refused: Sequence[Refused], problem: str, *, may_be_empty: bool
+) -> Failure:
+    """Why a listing and a selection do not show all profiler data of a host, worst first.
+
+    It `may_be_empty` where some ranks are asked for, which other hosts may have.
+    """
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    return listing_failure(problem) if n_files else nothing_found(spec.local or spec.profiler_root)
+    if n_files or (may_be_empty and not problem):
+        return listing_failure(problem)
+    return nothing_found(spec.local or spec.profiler_root)
 
 
 def not_taken(refused: Refused) -> CollectedFile:

@@ -29,7 +29,7 @@ from cluster_collect.transports.protocol import Dialer
 from cluster_collect.transports.registry import Dialers
 from cluster_collect.watchdog import cancelled
 from cluster_run.ids import HostId
-from cluster_run.manifest import HostOutcome, HostState, Manifest
+from cluster_run.manifest import HostOutcome, HostState, Manifest, Origin
 from cluster_run.ranktable import read_rank_table
 from cluster_run.version import VERSION
 
@@ -43,11 +43,13 @@ async def collect(
     options: CollectOptions,
     rank_table: Path | None,
     watch: ProgressListener,
+    origin: Origin | None = None,
 ) -> Manifest:
     """Collect from every host into `run`, write the manifest there last, and return it.
 
     The one that is returned names addresses in reasons and advices, unless `hide_addresses` is set; the one
-    in the directory does not.
+    in the directory does not. `origin` goes into both. What was asked for some ranks only does not count as
+    what the directory holds.
 
     Hosts that an earlier call collected and this one does not name stay in the manifest. Cancelling
     leaves a directory from which the next call goes on.
@@ -83,10 +85,11 @@ async def collect(
             outcomes = await _each(specs, one)
             names = {host: dialers.of(spec).names(spec) for host, spec in of_host.items()}
         manifest = Manifest(
-            what=options.what,
+            what=options.what if options.ranks is None else journal.what or options.what,
             hosts=_with_earlier(outcomes, journal, set(mapping.values())),
             tool_version=VERSION,
             finished_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            origin=origin,
         )
         hosts = tuple(
             without_addresses(outcome, of_host[outcome.host], names[outcome.host])

@@ -97,10 +97,22 @@ class Rounds:
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
-        if self._options.columns and not self._findings.raw_because:
-            answer = await self._columns(pending, slot)
-            if answer is not None:
-                return answer
+        whole = {placed.entry.path: placed for placed in pending if placed.stays_whole}
+        others = [placed for placed in pending if not placed.stays_whole]
+        answer = None
+        if self._options.columns and others and not self._findings.raw_because:
+            answer = await self._columns(others, slot)
+        if answer is None:
+            return await self._as_they_are(pending, slot)
+        if not whole:
+            return answer
+        after, errors = await self._as_they_are(list(whole.values()), slot)
+        before = {path: entry for path, entry in answer[0].items() if path not in whole}
+        return {**before, **after}, answer[1] + errors
+
+    async def _as_they_are(
+        self, pending: Sequence[PlacedFile], slot: TransferSlot
+    ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         watchdog = Watchdog(
             self._options.progress_deadline_s,
             slot.patience_s,

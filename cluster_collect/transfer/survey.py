@@ -80,7 +80,15 @@ def chosen(survey: Survey, spec: HostSpec, options: CollectOptions) -> Selection
     """Select and place the files of a survey."""
     root_name = os.fsencode(profiler_root(spec).rstrip("/").rpartition("/")[2])
     tree = Tree(survey.entries, tuple(survey.links), survey.real_root)
-    choice = Choice(options.what, options.exclude, options.since_s, options.capture)
+    choice = Choice(
+        what=options.what,
+        exclude=options.exclude,
+        since_s=options.since_s,
+        capture=options.capture,
+        ranks=options.ranks,
+        directories=None if spec.captures is None else frozenset(map(os.fsencode, spec.captures)),
+        whole_ranks=options.whole_ranks,
+    )
     return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), choice)
 
 

@@ -62,7 +62,7 @@ def ignored_settings(specs: Sequence[HostSpec]) -> tuple[str, ...]:
     read: dict[str, list[_Setting]] = {}
     warnings: dict[str, None] = {}
     for spec in specs:
-        path = client_configuration(spec) if spec.local is None else None
+        path = client_configuration(spec) if spec.by_ssh else None
         if path is None:
             continue
         for setting in read.setdefault(path, list(_settings(Path(path)))):

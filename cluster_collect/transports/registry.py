@@ -13,11 +13,14 @@ from cluster_collect.transports.become import BecomingDialer
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.protocol import Dialer, Transport
+from cluster_collect.transports.srun import SRUN
 from cluster_collect.transports.ssh.by_asyncssh.transport import ASYNCSSH
 from cluster_collect.transports.ssh.by_paramiko.transport import PARAMIKO
 
 #: Every transport by its name in inventories; the first one is the default.
-TRANSPORTS: Mapping[str, Transport] = {transport.name: transport for transport in (ASYNCSSH, PARAMIKO, LOCAL)}
+TRANSPORTS: Mapping[str, Transport] = {
+    transport.name: transport for transport in (ASYNCSSH, PARAMIKO, SRUN, LOCAL)
+}
 
 
 class Dialers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,17 +26,22 @@ from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, wi
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.files import write_text_whole
+from cluster_run.findings import SUSPECTS
 from cluster_run.host_names import HostNames
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.
 IN_ALLOCATION = "srun"
 INVENTORY_NAME = "hosts.yaml"
+_NODE_PATIENCE_S = 600.0
 
 
 @dataclass(frozen=True)
 class FollowOptions:
     """How to follow a job. `scheduler` and `fail_on` are cluster-analyse's, `what` is cluster-collect's.
+
+    `keep_raw` are ranks whose files are fetched whole, or `suspects`, which the findings tell: those after
+    the analysis. `collect_more` are further options of cluster-collect.
 
     With the scheduler `srun` Dask runs on the nodes of the post-job and talks over `dask_interface`.
     `deadline_s` is what each of the two may take. `shows_report` passes the analysis' own words on to stdout.
@@ -46,10 +51,17 @@ class FollowOptions:
     fail_on: str = "never"
     dask_interface: str = ""
     shows_addresses: bool = False
-    what: tuple[str, ...] = ()
+    what: tuple[str, ...] = ("columns",)
+    keep_raw: str = ""
+    collect_more: tuple[str, ...] = ()
     host_defaults: HostDefaults | None = None
     deadline_s: float = 3600.0
     shows_report: bool = True
+
+    @property
+    def collects_otherwise(self) -> bool:
+        """Whether anything is said of collecting."""
+        return bool(self.collect_more or self.keep_raw or self.what != FollowOptions.what)
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,10 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
         return RunPlan(
             run, results, view=view, names=HostNames(list(zip(job.nodes, server_ids, strict=True)))
         )
-    text = inventory_text(job.nodes, server_ids, request.profile_dir, request.rank_table, defaults)
+    by_steps = {"transport": "srun"} if request.via == "srun" else {}
+    text = inventory_text(
+        job.nodes, server_ids, request.profile_dir, request.rank_table, {**defaults, **by_steps}
+    )
     addresses = [
         (node, server_id, *resolve_addresses(node))
         for node, server_id in zip(job.nodes, server_ids, strict=True)
@@ -156,7 +171,7 @@ def not_ended(job: FinishedJob) -> Outcome:
 def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected, missing = ExitCode.DONE, ""
     if plan.inventory:
-        end = _collect(plan, options)
+        end = _collect(plan, request, options)
         if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
             # What was collected before it failed is analysed all the same.
             if not (plan.run / PROFILER_TREE_NAME).is_dir():
@@ -178,6 +193,12 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)
+    if plan.inventory and options.keep_raw == SUSPECTS:
+        fetched = _fetch_suspects(job, request, plan, options)
+        if fetched.code != ExitCode.DONE:
+            collected = ExitCode.INCOMPLETE
+            why = fetched.reason if fetched.code != ExitCode.INCOMPLETE else "not all of them came"
+            missing = "; ".join(filter(None, (missing, f"raw files of the suspects: {why}")))
     return Outcome(
         job.job,
         job.name,
@@ -244,17 +265,47 @@ def _rewriting(plan: RunPlan, options: FollowOptions) -> Callable[[str], str]:
     return str if options.shows_addresses else plan.names.hidden
 
 
-def _collect(plan: RunPlan, options: FollowOptions) -> CommandEnd:
+def _collect(plan: RunPlan, request: ProfileRequest, options: FollowOptions) -> CommandEnd:
     path = plan.run.with_name(plan.run.name + "." + INVENTORY_NAME)
     write_text_whole(path, plan.inventory)
-    what = [argument for one in options.what for argument in ("--what", one)]
+    where = ("--inventory", str(path), "--output", str(plan.run), *_patience(request))
+    return _run_collect((*where, *collect_arguments(options)), plan, options)
+
+
+def collect_arguments(options: FollowOptions) -> tuple[str, ...]:
+    """Return what cluster-collect is told beside hosts and directory."""
+    now = options.keep_raw if options.keep_raw != SUSPECTS else ""
+    return (
+        *(f"--what={one}" for one in options.what),
+        *([f"--keep-raw={now}"] if now else []),
+        *options.collect_more,
+    )
+
+
+def _fetch_suspects(
+    job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions
+) -> CommandEnd:
+    """Fetch all files of the ranks that the findings name, and of peers to compare them with."""
+    # Of other jobs in the same directory only those that ended before are known to be theirs.
+    since = [] if request.is_own or job.began_s is None else [f"--since=@{job.began_s:.0f}"]
+    findings = plan.results / FINDINGS_NAME
+    which = (
+        *(f"--like={plan.run}", f"--ranks={SUSPECTS}", f"--findings={findings}", "--what=full", *since),
+        *_patience(request),
+    )
+    return _run_collect((*which, *options.collect_more), plan, options)
+
+
+def _patience(request: ProfileRequest) -> tuple[str, ...]:
+    """The next job may hold a node already, and the one that has just ended for a moment."""
+    return (f"--connect-deadline={_NODE_PATIENCE_S:g}",) if request.via == "srun" else ()
+
+
+def _run_collect(arguments: Sequence[str], plan: RunPlan, options: FollowOptions) -> CommandEnd:
+    # It alone knows what the configuration of ssh calls the hosts.
+    hiding = [] if options.shows_addresses else ["--hide-addresses"]
     return run_command(
-        our_command(
-            "cluster_collect",
-            *("--inventory", str(path), "--output", str(plan.run), *what),
-            # It alone knows what the configuration of ssh calls the hosts.
-            *([] if options.shows_addresses else ["--hide-addresses"]),
-        ),
+        our_command("cluster_collect", *arguments, *hiding),
         name="cluster-collect",
         deadline_s=options.deadline_s,
         capture=True,

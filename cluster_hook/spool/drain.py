@@ -25,6 +25,8 @@ from cluster_run.files import write_text_whole
 #: What became of a request; `waits` because its job was requeued and has not ended.
 DrainState = Literal["done", "failed", "retried", "waits"]
 
+#: Each with a deadline of its own: collecting, analysing, fetching the raw files of suspects.
+_N_PROCESSES = 3
 #: The worker gets this much longer than the work's own deadlines, so that it can say which one passed.
 _WORKER_MARGIN_S = 120.0
 #: How often a drain looks for new requests while it works.
@@ -178,7 +180,7 @@ def _run_worker(
                     "cluster_hook", "slurm-post", "--job-file=-", "--json", *options.worker_arguments
                 ),
                 name="the worker",
-                deadline_s=2 * options.deadline_s + _WORKER_MARGIN_S,
+                deadline_s=_N_PROCESSES * options.deadline_s + _WORKER_MARGIN_S,
                 capture=True,
                 stdin=job_to_text(request.job) + "\n",
                 log=log,

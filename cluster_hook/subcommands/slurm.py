@@ -109,7 +109,7 @@ def add_slurm_post(commands: Commands) -> None:
         "slurm-post",
         help="collect and analyse a job that ended; this is what the post-job runs",
         description="Collects and analyses a job that ended. The job's comment says where its data are: "
-        "profile_dir=DIR[,profile_results=DIR][,profile_via=auto|shared|ssh][,rank_table=FILE].",
+        "profile_dir=DIR[,profile_results=DIR][,profile_via=auto|shared|ssh|srun][,rank_table=FILE].",
         allow_abbrev=False,
     )
     which = parser.add_mutually_exclusive_group(required=True)

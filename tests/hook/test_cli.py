@@ -82,6 +82,7 @@ def test_the_options_for_another_process_say_the_same_and_hold_no_secret(
     monkeypatch.chdir(tmp_path)
     given = ["slurm-post", "--slurm-job=1", "--scheduler=srun", "--dask-interface=ib0", "--fail-on=critical"]
     given += ["--what=*.db", "--what=*.csv", "--host-defaults=site.yaml", "--deadline=7", "--show-addresses"]
+    given += ["--keep-raw=suspects", "--collect-arg=--jobs=3"]
     given += ["--tell=never", "--webhook-file=webhook", "--webhook-format=slack", "--prometheus-dir=."]
     parsed = build_parser().parse_args(given)
     forwarded = (*forwarded_work_arguments(parsed), *forwarded_tell_arguments(parsed))
@@ -90,6 +91,7 @@ def test_the_options_for_another_process_say_the_same_and_hold_no_secret(
     again = build_parser().parse_args(["slurm-post", "--slurm-job=1", *forwarded])
     options = follow_options(again, has_nodes=True)
     assert options.what == ("*.db", "*.csv")
+    assert (options.keep_raw, options.collect_more) == ("suspects", ("--jobs=3",))
     assert options.host_defaults == {"user": "ada"}
     assert (options.scheduler, options.deadline_s) == ("srun", 7)
     assert options.shows_addresses
@@ -104,7 +106,9 @@ def test_the_options_for_another_process_say_the_same_and_hold_no_secret(
         (["--scheduler=slrum"], "did you mean slurm?"),
         (["--scheduler=http://x"], "unknown scheduler"),
         (["--dask-interface=ib0"], "--scheduler srun only"),
-        (["--what=full", "--what=*.csv"], "or globs"),
+        (["--what=full", "--what=columns"], "globs, or one of them and globs that narrow it"),
+        (["--keep-raw=1-"], "--keep-raw: not a list of numbers"),
+        (["--collect-arg=--bandwith=1M"], "unrecognized arguments: --bandwith=1M"),
         (["--host-defaults=site.yaml"], "unknown key 'usr'"),
         (["--profile-dir=prof/%q"], "unknown pattern"),
         (["--profile-dir=a,b"], "cannot hold this path"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.selection.suspects import read_suspects
 from cluster_hook.job import FinishedJob
 from cluster_hook.knownjob import job_to_text
 from demo.sshd import SshLab, find_sshd
@@ -72,11 +73,20 @@ def test_data_on_the_nodes_own_disks_are_collected_over_ssh(
         comment = f"profile_dir={tmp_path}/disk-of-%N,profile_via=ssh"
         target = f"{tmp_path}/disk-of-$SLURMD_NODENAME"
         script = write_script(tmp_path, simulated, comment=comment, target=target)
-        pair = submit(lab, script, hook=(f"--host-defaults={defaults}",))
+        # The tests may be those of root, and readers do not run as root unasked.
+        hook = (f"--host-defaults={defaults}", "--collect-arg=--columns-as-root", "--keep-raw=suspects")
+        pair = submit(lab, script, hook=hook)
         assert lab.wait_for(pair.post_job) == "COMPLETED", pair.log
     run = tmp_path / f"cluster-run-{pair.job}"
     assert slow_ranks(run / "cluster_analysis_output" / "findings.json") == [simulated.slow_rank]
-    assert len(list((run / "cluster_profiler").glob("[12]/profiler/*_ascend_pt"))) == 8
+    captures = list((run / "cluster_profiler").glob("[12]/profiler/*_ascend_pt"))
+    assert len(captures) == 8
+    suspects = read_suspects(run / "cluster_analysis_output" / "findings.json")
+    assert simulated.slow_rank in suspects.named
+    for capture in captures:
+        (rank,) = (int(path.stem.rpartition("_")[2]) for path in capture.glob("profiler_info_*.json"))
+        is_whole = (capture / "ASCEND_PROFILER_OUTPUT" / "communication.json").exists()
+        assert is_whole == (rank in suspects.ranks), "columns of all, raw files of suspects and their peers"
 
 
 def test_a_job_that_never_started_is_no_failure_of_its_post_job(

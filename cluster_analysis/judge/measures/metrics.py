@@ -60,7 +60,7 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     return (
         Metric("preparing", "input", "head", view.preparing_us, view.preparing_us,
                limits.floor_preparing_share_of_step * step_us, local, False),
-        Metric("free", "dispatch", "spread", view.free_us, view.free_us,
+        Metric("free", "dispatch", "spread", view.idled_us, view.idled_us,
                limits.floor_free_share_of_step * step_us, local, False),
         Metric("computing", "compute", "spread", log_computing, view.computing_us,
                computing_floor, limits.device_effect, True, follows_work=True),

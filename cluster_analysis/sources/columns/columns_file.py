@@ -1,27 +1,31 @@
 """A columns file as arrays. It came from another machine: nothing that it says is believed unchecked.
 
-The form is that of `cluster_reduce.form`.
+The form is that of `cluster_reduce.form` and `cluster_reduce.packing`.
 """
 
 from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import BadFileError
-from cluster_reduce.form import SCHEMA
+from cluster_reduce.form import HEAD_WORDS, QUARTERS_NS, SCHEMA
+from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
 _MAX_HEAD_BYTES = 16 << 20
-_BYTES = 8
-_MAX_DECIMALS = 18
+_MAX_DECIMALS, _MAX_HALVES = 18, 60
+_MAX_INT = (1 << 63) - 1
+_NS_PER_US = 1000
+_NOTHING = np.zeros(0, np.int64)
+#: What each byte was before it was folded.
+_UNFOLDED = np.array([(value >> 1) ^ -(value & 1) for value in range(256)], np.int64)
+_QUARTERS_NS = np.array(QUARTERS_NS, np.int64)
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -32,8 +36,12 @@ class Column(msgspec.Struct, frozen=True):
     n: int
     n_bytes: int
     n_planes: int = 0
+    cuts: tuple[int, ...] = ()
     is_delta: bool = False
+    begin: int = 0
+    step: int = 1
     n_decimals: int = 0
+    n_halves: int = 0
     base: tuple[str, ...] = ()
     at: str = ""
 
@@ -57,6 +65,7 @@ class DatabaseTable(msgspec.Struct, frozen=True):
 class _Head(msgspec.Struct, frozen=True):
     kind: str
     source_bytes: int
+    crc32: int
     columns: tuple[Column, ...]
     tables: tuple[DatabaseTable, ...] = ()
     wanted: dict[str, tuple[str, ...] | None] = {}
@@ -74,6 +83,8 @@ class ColumnsFile:
         except OSError as error:
             raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
         head, begin = _head(content)
+        if zlib.crc32(memoryview(content)[begin:]) != head.crc32:
+            raise _damaged("other bytes than were written")
         if head.kind != kind:
             raise _damaged(f"columns of {head.kind[:40]!r}, not of {kind!r}")
         self.tables = head.tables
@@ -90,58 +101,76 @@ class ColumnsFile:
         self._decimals: dict[str, tuple[int, npt.NDArray[np.int64]]] = {}
 
     def ints(self, name: str) -> npt.NDArray[np.int64]:
-        """Return whole numbers."""
-        if name not in self._ints:
-            self._ints[name] = self._whole(*self._column(name, "ints"))
-        return self._ints[name]
+        """Return whole numbers, or points in time in ns."""
+        if name in self._ints:
+            return self._ints[name]
+        column, content = self._column(name, "ints", "stamps")
+        whole = self._whole(column, content)
+        if column.form == "stamps":
+            whole = (whole >> 2) * _NS_PER_US + _QUARTERS_NS[whole & 3]
+        for base in self._bases(column):
+            known = self.ints(base)
+            if len(known) != len(whole):
+                raise _damaged(f"column {name!r}")
+            whole = whole + known
+        self._ints[name] = whole
+        return whole
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
         """Return numbers, NaN for a missing one."""
-        column, content = self._column(name, "decimals", "doubles")
+        column, content = self._column(name, "decimals", "halves", "near", "doubles", "difference")
         if column.form == "doubles":
-            return self._unsigned(column, content, _BYTES).view(np.float64)
+            return self._unsigned(column, content, N_BYTES).view(np.float64)
+        if column.form == "difference":
+            return self._difference(column)
+        if column.form == "halves" and 0 <= column.n_halves <= _MAX_HALVES:
+            return self._whole(column, content) / np.float64(1 << column.n_halves)
+        if column.form == "near":
+            return self._near(column, content)
         n_decimals, whole = self._whole_decimals(name)
         numbers: npt.NDArray[np.float64] = whole / np.float64(10**n_decimals)
         return numbers
 
-    def texts(self, name: str) -> pa.Array:
-        """Return texts, null for a missing one."""
-        return self._distinct(name).take(self._places(name))
+    def _near(self, column: Column, content: bytes) -> npt.NDArray[np.float64]:
+        whole, ulps = self._whole(column, content), self.ints(f"{column.name}.ulps")
+        if len(whole) != len(ulps) or not 0 <= column.n_decimals <= _MAX_DECIMALS:
+            raise _damaged(f"column {column.name[:40]!r}")
+        return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
+
+    def _difference(self, column: Column) -> npt.NDArray[np.float64]:
+        parts = [self.floats(one) for one in self._bases(column)]
+        if not parts or any(len(part) != column.n for part in parts):
+            raise _damaged(f"column {column.name!r}")
+        values = parts[0]
+        for part in parts[1:]:
+            values = values - part
+        return values
+
+    def texts(self, name: str) -> pa.DictionaryArray:
+        """Return texts (dictionary, in the order of their first rows), null for a missing one."""
+        known = self._distinct(name)
+        texts = pa.DictionaryArray.from_arrays(pa.array(self._places(name).astype(np.int32)), known)
+        return texts.dictionary_decode().dictionary_encode() if known.null_count else texts
 
     def names(self, name: str) -> pa.Array:
         """Return texts whose numbers are columns of their own."""
-        places = self.ints(f"{name}.places")
-        forms = self._distinct(name)
-        parts = [(text or "").split("\0") for text in forms.to_pylist()]
-        if all(len(one) == 1 for one in parts):
-            return self.texts(name)
-        given = [self.ints(f"{name}.{at}") for at in range(max(map(len, parts)) - 1)]
+        places = self._places(name)
+        parts = [(text or "").split("\0") for text in self._distinct(name).to_pylist()]
         lengths = np.array([len(one) - 1 for one in parts], np.int64)
-        self._places(name)
+        if not lengths.any():
+            return self.texts(name).dictionary_decode()
         n_numbers = lengths[places]
-        rows_of = [np.flatnonzero(n_numbers > at) for at in range(len(given))]
-        if any(len(rows) != len(values) for rows, values in zip(rows_of, given, strict=True)):
-            raise _damaged(f"column {name!r}")
         columns = []
-        for rows, values in zip(rows_of, given, strict=True):
+        for at in range(int(lengths.max())):
+            given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
+            if len(given) != np.count_nonzero(has_one):
+                raise _damaged(f"column {name!r}")
             whole = np.zeros(len(places), np.int64)
-            whole[rows] = values
-            columns.append(whole)
-        order = np.argsort(places, kind="stable")
-        bounds = np.searchsorted(places[order], np.arange(len(parts) + 1))
-        made = []
-        for form, texts in enumerate(parts):
-            rows = order[bounds[form] : bounds[form + 1]]
-            pieces: list[Any] = [pa.scalar(texts[0])]
-            for text, column in zip(texts[1:], columns, strict=False):
-                pieces += [pc.cast(pa.array(column[rows]), pa.string()), pa.scalar(text)]
-            one = (
-                pc.binary_join_element_wise(*pieces, "") if len(texts) > 1 else pa.repeat(texts[0], len(rows))
-            )
-            made.append(one)
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return pa.concat_arrays(made).take(pa.array(back))
+            whole[has_one] = given
+            columns.append(whole.tolist())
+        forms = ["%d".join(text.replace("%", "%%") for text in one) for one in parts]
+        rows = zip(places.tolist(), n_numbers.tolist(), zip(*columns, strict=True), strict=True)
+        return pa.array([forms[place] % numbers[:n] for place, n, numbers in rows], pa.string())
 
     def _distinct(self, name: str) -> pa.Array:
         column, content = self._column(name, "bytes")
@@ -161,11 +190,11 @@ class ColumnsFile:
         except UnicodeDecodeError as error:
             raise _damaged(f"column {name!r}") from error
 
-    def _places(self, name: str) -> pa.Array:
+    def _places(self, name: str) -> npt.NDArray[np.int64]:
         places, n_texts = self.ints(f"{name}.places"), len(self.ints(f"{name}.lengths"))
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_texts:
             raise _damaged(f"column {name!r}")
-        return pa.array(places)
+        return places
 
     def _whole_decimals(self, name: str) -> tuple[int, npt.NDArray[np.int64]]:
         """Return how many decimals, and the whole numbers."""
@@ -175,10 +204,7 @@ class ColumnsFile:
         whole = self._whole(column, content)
         if not 0 <= column.n_decimals <= _MAX_DECIMALS:
             raise _damaged(f"column {name!r}")
-        # A base stands before: a circle of them would never end.
-        if any(not self._is_before(one, name) for one in column.base):
-            raise _damaged(f"column {name!r}")
-        for one in column.base:
+        for one in self._bases(column):
             n_decimals, base = self._whole_decimals(one)
             if column.at:
                 at = self.ints(column.at)
@@ -191,21 +217,48 @@ class ColumnsFile:
         self._decimals[name] = column.n_decimals, whole
         return self._decimals[name]
 
-    def _is_before(self, name: str, other: str) -> bool:
+    def _bases(self, column: Column) -> tuple[str, ...]:
+        """Return the columns that this one is told by. They stand before it: a circle would never end."""
+        if not column.base:
+            return ()
         order = list(self._columns)
-        return name in self._columns and order.index(name) < order.index(other)
+        place = order.index(column.name)
+        if any(one not in order[:place] for one in column.base):
+            raise _damaged(f"column {column.name[:40]!r}")
+        return column.base
 
     def _whole(self, column: Column, content: bytes) -> npt.NDArray[np.int64]:
-        folded = self._unsigned(column, content, column.n_planes)
-        values = (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
-        return np.cumsum(values) if column.is_delta else values
+        if not (column.n or content):
+            return _NOTHING
+        if column.n_planes == 1 and not column.cuts:
+            values = _UNFOLDED[np.frombuffer(_unpacked(content, column.n), np.uint8)]
+        else:
+            folded = self._unsigned(column, content, column.n_planes)
+            values = (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
+        if column.is_delta:
+            values = values.cumsum()
+        if column.step == 1:
+            return values
+        if not (1 < column.step <= _MAX_INT and -_MAX_INT <= column.begin <= _MAX_INT):
+            raise _damaged(f"column {column.name[:40]!r}")
+        # Wraps where the file lies; it never raises.
+        return values * np.int64(column.step) + np.int64(column.begin)
 
     def _unsigned(self, column: Column, content: bytes, n_planes: int) -> npt.NDArray[np.uint64]:
-        if not 1 <= n_planes <= _BYTES:
+        cuts = column.cuts or (len(content),)
+        is_cut = bool(column.cuts)
+        if not 1 <= n_planes <= N_BYTES or (is_cut and len(cuts) != n_planes):
             raise _damaged(f"column {column.name[:40]!r}")
-        planes = np.frombuffer(_unpacked(content, column.n * n_planes), np.uint8)
-        octets = np.zeros((column.n, _BYTES), np.uint8)
-        octets[:, :n_planes] = planes.reshape(n_planes, column.n).T
+        if min(cuts) < 0 or sum(cuts) != len(content):
+            raise _damaged(f"column {column.name[:40]!r}")
+        n_bytes = column.n if is_cut else column.n * n_planes
+        ends = np.cumsum(cuts).tolist()
+        octets = np.zeros((column.n, N_BYTES), np.uint8)
+        pieces = [
+            np.frombuffer(_unpacked(content[end - cut : end], n_bytes), np.uint8)
+            for cut, end in zip(cuts, ends, strict=True)
+        ]
+        octets[:, :n_planes] = np.concatenate(pieces).reshape(n_planes, column.n).T
         return octets.reshape(-1).view("<u8").astype(np.uint64, copy=False)
 
     def _column(self, name: str, *forms: str) -> tuple[Column, bytes]:
@@ -222,7 +275,7 @@ def _head(content: bytes) -> tuple[_Head, int]:
     if schema != SCHEMA.encode() or not length.isdigit() or len(length) > len(str(_MAX_HEAD_BYTES)):
         raise _damaged(f"it begins with {schema[:40]!r}, not with {SCHEMA}")
     n_bytes = int(length)
-    unpacker = zlib.decompressobj()
+    unpacker = zlib.decompressobj(zdict=HEAD_WORDS)
     try:
         head = unpacker.decompress(packed[:n_bytes], _MAX_HEAD_BYTES)
         return _HEAD.decode(head), len(content) - len(packed) + n_bytes
@@ -231,8 +284,10 @@ def _head(content: bytes) -> tuple[_Head, int]:
 
 
 def _unpacked(content: bytes, n_bytes: int) -> bytes:
-    """Return what was compressed, which must be so long: a bomb is never unpacked."""
-    unpacker = zlib.decompressobj()
+    """Return what was compressed, if it was; it must be so long: a bomb is never unpacked."""
+    if len(content) == n_bytes:
+        return content
+    unpacker = zlib.decompressobj(RAW_WINDOW)
     try:
         # 0 would mean no limit.
         found = unpacker.decompress(content, n_bytes + 1)

@@ -37,19 +37,20 @@ def read_operator_columns(
         BadFileError: the columns are damaged.
     """
     file = ColumnsFile(path, "communication")
-    levels = Levels(file, "n_operators", "key.places", steps)
+    levels = Levels(file, "n_operators", "name.places", steps)
     collectives = _collectives(file, levels, rank, remark)
     return CommunicationTables(collectives, _packets(file, levels, collectives, rank, remark))
 
 
 def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -> pa.Table:
-    op_names, groups = names.split_keys(levels.kept(file.names("key")))
+    op_names = levels.kept(file.names("name"))
+    groups = levels.kept_texts(file.texts("group"))
     op_types = names.operations(op_names)
     starts = levels.kept(pa.array(file.ints("start_ns")))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, levels.n_rows, pa.int32()),
         "step": pa.array(levels.steps),
-        "group": groups,
+        "group": groups.cast(schema.COLLECTIVES.field("group").type),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),
@@ -57,7 +58,8 @@ def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -
         "start_ns": pc.if_else(pc.less(starts, 0), None, starts),
     }
     for name in _TIMES:
-        columns[f"{name}_us"] = _scaled(levels.kept_numbers(file.floats(name)), numbers.US_PER_MS)
+        values = _synchronization(file, levels) if name == "synchronization" else file.floats(name)
+        columns[f"{name}_us"] = _scaled(levels.kept_numbers(values), numbers.US_PER_MS)
     size_mb, time_ms = (_of_transports(file, name, levels) for name in ("size_mb", "time_ms"))
     for at, name in enumerate(TRANSPORTS):
         columns[f"{name.lower()}_bytes"] = _scaled(size_mb[:, at], numbers.BYTES_PER_MB)
@@ -66,6 +68,16 @@ def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -
     table = pa.table(columns, schema=schema.COLLECTIVES)
     tell_missing(table, NEEDED_COLLECTIVES, remark)
     return without_negative(table, MEASURED_COLLECTIVES, remark)
+
+
+def _synchronization(file: ColumnsFile, levels: Levels) -> npt.NDArray[np.float64]:
+    """Return the time of all operators; those that are not listed did not synchronise."""
+    values = np.zeros(levels.n_all)
+    rows, given = file.ints("synchronization.rows"), file.floats("synchronization")
+    if len(rows) != len(given) or not levels.are_places(rows):
+        raise BadFileError(fact("not_of_form", detail="columns: synchronisation of no operator"))
+    values[rows] = given
+    return values
 
 
 def _of_transports(file: ColumnsFile, name: str, levels: Levels) -> npt.NDArray[np.float64]:
@@ -81,7 +93,7 @@ def _of_transports(file: ColumnsFile, name: str, levels: Levels) -> npt.NDArray[
 
 
 def _packets(file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int, remark: Remark) -> pa.Table:
-    places, sizes = file.ints("packet.entry"), file.names("packet.size_mb")
+    places, sizes = file.ints("packet.entry"), file.texts("packet.size_mb")
     figures = np.stack([file.floats("packet.count"), file.floats("packet.time_ms")], axis=1)
     entries = file.ints("entry")
     if (
@@ -97,7 +109,7 @@ def _packets(file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int
         levels.steps[kept_rows],
         collectives["group"].combine_chunks().take(pa.array(kept_rows)),
         transports[is_kept],
-        pc.dictionary_encode(sizes.filter(pa.array(is_kept))),
+        sizes.filter(pa.array(is_kept)),
         figures[is_kept],
     )
     return packet_sums(rank, packets, remark)

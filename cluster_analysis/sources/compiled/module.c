@@ -1,4 +1,4 @@
-/* The columns of communication files for Python: bytes that NumPy and Arrow take without a copy. */
+/* The columns of communication files and databases for Python: bytes that NumPy and Arrow take without a copy. */
 #define PY_SSIZE_T_CLEAN
 #ifndef Py_LIMITED_API
 #define Py_LIMITED_API 0x030A0000
@@ -7,6 +7,7 @@
 
 #include "communication.h"
 #include "matrix.h"
+#include "table.h"
 
 /* Add a value to a dictionary and let go of it; false with an exception set. */
 static bool set(PyObject *columns, const char *name, PyObject *value) {
@@ -141,6 +142,51 @@ static PyObject *links(PyObject *module, PyObject *content) {
     return columns;
 }
 
+/* Kinds seen, kinds, values and letters of each column that is wanted, in the order of the columns. */
+static PyObject *cells_of(const struct table *table) {
+    PyObject *found = PyList_New(0);
+    int at;
+    for (at = 0; found && at < table->n_columns; at++) {
+        const struct cells *cells = &table->found[at];
+        PyObject *column;
+        if (table->wishes[at] == WISH_NONE)
+            continue;
+        column = Py_BuildValue("(INNN)", cells->seen, bytes_of(&cells->kinds), bytes_of(&cells->values), bytes_of(&cells->letters));
+        if (!column || PyList_Append(found, column))
+            Py_CLEAR(found);
+        Py_XDECREF(column);
+    }
+    return found;
+}
+
+static PyObject *table(PyObject *module, PyObject *given) {
+    struct table found;
+    PyObject *columns = NULL;
+    const char *wishes;
+    Py_ssize_t n_wishes;
+    unsigned long root;
+    bool is_plain;
+    (void)module;
+    memset(&found, 0, sizeof found);
+    if (!PyArg_ParseTuple(given, "ikiy#", &found.file, &root, &found.row_number, &wishes, &n_wishes))
+        return NULL;
+    if (root > UINT32_MAX || n_wishes > MAX_TABLE_COLUMNS)
+        return Py_NewRef(Py_None);
+    found.root = (uint32_t)root;
+    found.n_columns = (int)n_wishes;
+    found.wishes = (const uint8_t *)wishes;
+    found.found = calloc((size_t)n_wishes + 1, sizeof *found.found);
+    if (!found.found)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    is_plain = table_read(&found);
+    Py_END_ALLOW_THREADS
+    columns = is_plain ? cells_of(&found) : Py_NewRef(Py_None);
+    table_free(&found);
+    free(found.found);
+    return columns;
+}
+
 /* For tests: the number at the begin of a text, None where Python must read it. */
 static PyObject *number(PyObject *module, PyObject *content) {
     char *text;
@@ -159,12 +205,13 @@ static PyObject *number(PyObject *module, PyObject *content) {
 static PyMethodDef METHODS[] = {
     {"operators", operators, METH_O, "Return the columns of a communication.json, None where Python must read it."},
     {"links", links, METH_O, "Return the columns of a communication_matrix.json, None where Python must read it."},
+    {"table", table, METH_VARARGS, "Return the columns of a table of a SQLite file, None where SQLite must read it."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "_columns", "Columns of communication files.", 0, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_columns", "Columns of communication files and databases.", 0, METHODS, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__columns(void) { return PyModuleDef_Init(&MODULE); }

@@ -7,16 +7,20 @@ MindSpore's tables lack `step` and `type`.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, names, numbers
+from cluster_analysis.sources.cells import Cells, as_list, chosen, codes_of
 from cluster_analysis.sources.db import database_columns
+from cluster_analysis.sources.db.carried_db import read_carried
 from cluster_analysis.sources.db.packets_db import StepOf, read_packets, with_steps
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
@@ -45,14 +49,8 @@ _TIME_COLUMNS = {
     "synchronization_us": "synchronization_time",
     "idle_us": "idle_time",
 }
-#: Where in a row of `_operator_query` the transports begin.
-_CARRIED = 4 + 1 + len(_TIME_COLUMNS)
-_TIME, _BANDWIDTH, _MATRIX, _STEPS = (
-    "CommAnalyzerTime",
-    "CommAnalyzerBandwidth",
-    "CommAnalyzerMatrix",
-    "StepTraceTime",
-)
+_START = "start_timestamp"
+_TIME, _MATRIX, _STEPS = "CommAnalyzerTime", "CommAnalyzerMatrix", "StepTraceTime"
 
 
 def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -64,14 +62,15 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     with open_database(path, remark) as database:
         if not database.has(_STEPS, "computing"):
             return None
-        wanted = [database.column(_STEPS, name) for name in ("step", *_STEP_COLUMNS.values())]
-        rows = database.rows(f"SELECT {', '.join(wanted)} FROM {_STEPS} ORDER BY rowid")
-    if not rows:
+        given = _present(database, _STEPS, ("step",))
+        times = _present(database, _STEPS, tuple(_STEP_COLUMNS.values()), are_floats=True)
+    n = len(times["computing"])
+    if not n:
         return None
-    given = list(zip(*rows, strict=True))
-    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, len(rows), pa.int32())}
-    columns["step"] = database_columns.steps(given[0], remark)
-    for name, values in zip(_STEP_COLUMNS, given[1:], strict=True):
+    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, n, pa.int32())}
+    columns["step"] = database_columns.steps(given.get("step", pa.nulls(n)), remark)
+    for name, column in _STEP_COLUMNS.items():
+        values = times.get(column, pa.nulls(n))
         columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
     table = pa.table(columns, schema=schema.STEPS)
     table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_STEPS, remark)
@@ -92,59 +91,84 @@ def read_db_communication(
     with open_database(path, remark) as database:
         if not database.has(_TIME, "hccl_op_name", "group_name", "elapse_time"):
             return None
-        rows = database.rows(_operator_query(database))
-        rows, repeated = _told_apart(rows, remark)
+        operators, repeated = _told_apart(_operators(database), remark)
         steps = _steps_by_start(database, times)
         packets = read_packets(database, rank, (repeated, steps), remark)
     if steps is not None:
-        rows = _in_their_steps(rows, times, remark)
-    return CommunicationTables(_collectives(rows, rank, remark), packets)
+        operators = _in_their_steps(operators, times, remark)
+    return CommunicationTables(_collectives(operators, rank, remark), packets)
 
 
-def _operator_query(database: Database) -> str:
-    times = [database.column(_TIME, name) for name in ("start_timestamp", *_TIME_COLUMNS.values())]
-    keys = ["hccl_op_name", "group_name", *(key for key in ("step", "type") if database.has(_TIME, key))]
-    head = [database.column(_TIME, key) for key in ("hccl_op_name", "group_name", "step", "type")]
-    if not database.has(_BANDWIDTH, "hccl_op_name", "transport_type", "transit_size", "transit_time"):
-        nothing = ", ".join(["NULL"] * 2 * len(TRANSPORTS))
-        return f"SELECT {', '.join(head + times)}, {nothing} FROM {_TIME} ORDER BY {_TIME}.rowid"
-    shared = [key for key in keys if database.has(_BANDWIDTH, key)]
-    pivots = [
-        f"MAX(CASE WHEN transport_type = '{name}' THEN {column} END) AS {name}_{column}"
-        for name in TRANSPORTS
-        for column in ("transit_size", "transit_time")
-    ]
-    # Most rows are zeros, as is what lacks a row.
-    wide = (
-        f"SELECT {', '.join(shared)}, {', '.join(pivots)} FROM {_BANDWIDTH} "
-        f"WHERE transit_size <> 0 OR transit_time <> 0 GROUP BY {', '.join(shared)}"
+@dataclass(frozen=True)
+class _Operators:
+    """The operators, in columns of equal length.
+
+    Attributes:
+        keys: name, group and step, each null where the table lacks it.
+        kind: `p2p`, or anything else.
+        start: when each began, µs.
+        times: those of _TIME_COLUMNS, ms.
+        carried: size and time of each transport, MB and ms.
+    """
+
+    keys: tuple[Cells, Cells, Cells]
+    kind: Cells
+    start: Cells
+    times: tuple[Cells, ...]
+    carried: tuple[Cells, ...]
+
+    def chosen(self, is_chosen: npt.NDArray[np.bool_]) -> _Operators:
+        """Return those of some rows (N,)."""
+
+        def of(columns: Iterable[Cells]) -> tuple[Cells, ...]:
+            return tuple(chosen(one, is_chosen) for one in columns)
+
+        name, group, step, kind, start = of((*self.keys, self.kind, self.start))
+        return _Operators((name, group, step), kind, start, of(self.times), of(self.carried))
+
+
+def _operators(database: Database) -> _Operators:
+    plain = ("hccl_op_name", "group_name", "step", "type")
+    cells = _present(database, _TIME, plain)
+    times = _present(database, _TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
+    n = len(cells["hccl_op_name"])
+    carried = read_carried(database, cells, n)
+    name, group, step, kind = (cells.get(one, pa.nulls(n)) for one in plain)
+    return _Operators(
+        (name, group, step),
+        kind,
+        times.get(_START, pa.nulls(n)),
+        tuple(times.get(one, pa.nulls(n)) for one in _TIME_COLUMNS.values()),
+        tuple(carried),
     )
-    values = [
-        f"COALESCE(wide.{name}_{column}, 0)"
-        for name in TRANSPORTS
-        for column in ("transit_size", "transit_time")
-    ]
-    matches = " AND ".join(f"wide.{key} IS {_TIME}.{key}" for key in shared)
-    return (
-        f"SELECT {', '.join(head + times + values)} FROM {_TIME} LEFT JOIN ({wide}) AS wide ON {matches} "
-        f"ORDER BY {_TIME}.rowid"
-    )
 
 
-def _told_apart(
-    rows: list[tuple[Any, ...]], remark: Remark
-) -> tuple[list[tuple[Any, ...]], frozenset[tuple[Any, ...]]]:
-    """Return the rows, and which `(name, group, step)` are several operators: what each carried is null.
+def _present(
+    database: Database, table: str, columns: Sequence[str], *, are_floats: bool = False
+) -> dict[str, Cells]:
+    """Return those columns that the table has."""
+    names = [name for name in columns if database.has(table, name)]
+    return dict(zip(names, database.cells(table, *names, are_floats=are_floats), strict=True))
+
+
+def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
+    """Return the operators, and which `(name, group, step)` are several of them: what each carried is null.
 
     What was carried lies in another table, by these three.
     """
-    if len({row[:3] for row in rows}) == len(rows):
-        return rows, frozenset()
-    counts = Counter(row[:3] for row in rows)
-    repeated = frozenset(key for key, count in counts.items() if count > 1)
+    codes = codes_of(operators.keys)
+    counts = np.bincount(codes)
+    if not (counts > 1).any():
+        return operators, frozenset()
+    is_repeated = counts[codes] > 1
+    names = zip(*(as_list(chosen(one, is_repeated)) for one in operators.keys), strict=True)
+    repeated = frozenset(names)
     remark(left_out(len(repeated), "name", "shared_name"))
-    nothing = [None] * 2 * len(TRANSPORTS)
-    return [(*row[:_CARRIED], *nothing) if row[:3] in repeated else row for row in rows], repeated
+    carried: list[Cells] = [
+        [None if is_one else cell for cell, is_one in zip(as_list(column), is_repeated.tolist(), strict=True)]
+        for column in operators.carried
+    ]
+    return replace(operators, carried=tuple(carried)), repeated
 
 
 def _steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
@@ -152,12 +176,14 @@ def _steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | N
 
     An operator whose name is there more than once is in none: only its own row has a start.
     """
-    if not times or database.has(_TIME, "step") or not database.has(_TIME, "start_timestamp"):
+    if not times or database.has(_TIME, "step") or not database.has(_TIME, _START):
         return None
     found: dict[tuple[str, str], int | None] = {}
-    for name, group, start in database.iterate(
-        f"SELECT hccl_op_name, group_name, start_timestamp FROM {_TIME}"
-    ):
+    columns = [
+        *database.cells(_TIME, "hccl_op_name", "group_name"),
+        *database.cells(_TIME, _START, are_floats=True),
+    ]
+    for name, group, start in zip(*map(as_list, columns), strict=True):
         is_new = (name, group) not in found
         found[name, group] = (
             step_at(times, _ns(start)) if is_new and database_columns.is_number(start) else None
@@ -165,69 +191,79 @@ def _steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | N
     return {key: step for key, step in found.items() if step is not None}
 
 
-def _in_their_steps(
-    rows: list[tuple[Any, ...]], times: Sequence[StepTime], remark: Remark
-) -> list[tuple[Any, ...]]:
+def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Remark) -> _Operators:
     """Put the step into each row in which its operator starts; what starts in none is left out.
 
     That is what the text form does, and tells nobody. But where it is all of them, something is wrong.
     """
-    timed = [row for row in rows if database_columns.is_number(row[4])]
-    if len(timed) < len(rows):
-        remark(left_out(len(rows) - len(timed), "operator", "no_start"))
-    known = [(*row[:2], step_at(times, _ns(row[4])), *row[3:]) for row in timed]
-    known = [row for row in known if row[2] is not None]
-    if timed and not known:
-        remark(left_out(len(timed), "operator", "in_no_step"))
-    return known
+    starts = as_list(operators.start)
+    is_timed = np.array([database_columns.is_number(start) for start in starts], bool)
+    n_timed = int(np.count_nonzero(is_timed))
+    if n_timed < len(starts):
+        remark(left_out(len(starts) - n_timed, "operator", "no_start"))
+    steps = [
+        step_at(times, _ns(start)) if is_one else None
+        for start, is_one in zip(starts, is_timed.tolist(), strict=True)
+    ]
+    if n_timed and not any(step is not None for step in steps):
+        remark(left_out(n_timed, "operator", "in_no_step"))
+    placed = replace(operators, keys=(*operators.keys[:2], steps))
+    return placed.chosen(np.array([step is not None for step in steps], bool))
 
 
 def _ns(start_us: float) -> int:
-    return round(start_us * numbers.NS_PER_US)
+    whole = int(start_us)
+    return whole * numbers.NS_PER_US if whole == start_us else round(start_us * numbers.NS_PER_US)
 
 
-def _collectives(rows: list[tuple[Any, ...]], rank: int, remark: Remark) -> pa.Table:
-    if not rows:
+def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
+    if not len(operators.start):
         return schema.empty(schema.COLLECTIVES)
-    given = list(zip(*rows, strict=True))
-    op_names = database_columns.texts(given[0])
+    name, group, step = operators.keys
+    op_names = database_columns.texts(name)
     op_types = names.operations(op_names)
-    # The shortest text that names this float is what the text export writes; it is turned to ns exactly.
-    starts = [repr(value) if isinstance(value, float) else str(value) for value in given[4]]
-    start_ns, n_bad = numbers.to_ns(pa.array(starts, pa.string()))
-    n_bad += given[4].count(None)
+    n = len(operators.start)
+    start_ns, n_bad = _starts(operators.start)
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": database_columns.steps(given[2], remark),
-        "group": numbers.encoded(database_columns.texts(given[1]).to_pylist()),
+        "rank": numbers.constant(rank, n, pa.int32()),
+        "step": database_columns.steps(step, remark),
+        "group": numbers.encoded(database_columns.texts(group)),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),
-        "is_p2p": pa.array(
-            [
-                kind == "p2p" or alone
-                for kind, alone in zip(given[3], names.point_to_point(op_types).to_pylist(), strict=True)
-            ]
-        ),
+        "is_p2p": pc.or_(_is_p2p(operators.kind), names.point_to_point(op_types)),
         "start_ns": start_ns,
     }
-    for position, name in enumerate(_TIME_COLUMNS, start=5):
-        values = database_columns.floats(given[position], remark, are_needed=name == "elapse_us")
-        columns[name] = pc.multiply(values, numbers.US_PER_MS)
-    position = 5 + len(_TIME_COLUMNS)
-    for name in TRANSPORTS:
+    for column, cells in zip(_TIME_COLUMNS, operators.times, strict=True):
+        values = database_columns.floats(cells, remark, are_needed=column == "elapse_us")
+        columns[column] = pc.multiply(values, numbers.US_PER_MS)
+    for at, transport in enumerate(TRANSPORTS):
         sizes, times = (
-            database_columns.floats(given[position], remark),
-            database_columns.floats(given[position + 1], remark),
+            database_columns.floats(cells, remark) for cells in operators.carried[2 * at : 2 * at + 2]
         )
-        columns[f"{name.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
-        columns[f"{name.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
-        position += 2
-    columns["payload_bytes"] = pa.nulls(len(next(iter(columns.values()))), pa.float64())
+        columns[f"{transport.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
+        columns[f"{transport.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
+    columns["payload_bytes"] = pa.nulls(n, pa.float64())
     table = pa.table(columns, schema=schema.COLLECTIVES)
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
+
+
+def _starts(cells: Cells) -> tuple[pa.Array, int]:
+    """Return when operators began, ns, and how many cells are bad."""
+    if database_columns.are_plain(cells):
+        return numbers.floats_to_ns(cells)
+    given = as_list(cells)
+    texts = [repr(value) if isinstance(value, float) else str(value) for value in given]
+    starts, n_bad = numbers.to_ns(pa.array(texts, pa.string()))
+    return starts, n_bad + given.count(None)
+
+
+def _is_p2p(kinds: Cells) -> pa.Array:
+    if isinstance(kinds, list) or not pa.types.is_string(kinds.type):
+        return pa.array([kind == "p2p" for kind in as_list(kinds)], pa.bool_())
+    return pc.fill_null(pc.equal(kinds, "p2p"), False)
 
 
 def read_db_matrix(
@@ -256,31 +292,38 @@ def read_db_matrix(
     with open_database(path, remark) as database:
         if not database.has(_MATRIX, *wanted[:7]):
             return None
-        columns_of_table = [database.column(_MATRIX, name) for name in wanted]
-        rows = database.rows(f"SELECT {', '.join(columns_of_table)} FROM {_MATRIX} ORDER BY rowid")
-        if not database.has(_MATRIX, "step"):
-            rows = with_steps(rows, _steps_by_start(database, times), (0, 1, 7))
-    if not rows:
+        plain = _present(database, _MATRIX, (*wanted[:5], *wanted[7:]))
+        figures = database.cells(_MATRIX, *wanted[5:7], are_floats=True)
+        n = len(figures[0])
+        step_of = None if database.has(_MATRIX, "step") else _steps_by_start(database, times)
+    cells = [plain.get(one, pa.nulls(n)) for one in (*wanted[:5], *wanted[7:])] + figures
+    if step_of is not None:
+        rows = with_steps(list(zip(*map(as_list, cells), strict=True)), step_of, (0, 1, 5))
+        cells = [list(column) for column in zip(*rows, strict=True)] if rows else [[]]
+    n = len(cells[0])
+    if not n:
         return schema.empty(schema.LINKS)
-    given = list(zip(*rows, strict=True))
-    keys = pa.array([f"{name}@{group}" for name, group in zip(given[0], given[1], strict=True)], pa.string())
-    named = pa.array([str(name) if name else None for name in given[9]], pa.string())
+    op_keys, group_keys, sources, destinations, transports, steps, kinds, op_names, *figures = cells
+    keys = pc.binary_join_element_wise(
+        *(database_columns.texts(one, "None") for one in (op_keys, group_keys)), "@"
+    )
+    named = database_columns.texts(op_names)
+    named = pc.if_else(pc.equal(named, ""), None, named)
     groups, op_types, variants, op_names = describe_links(keys, named)
-    alone = names.point_to_point(op_types).to_pylist()
-    sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in given[5:7])
+    sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": database_columns.steps(given[7], remark),
+        "rank": numbers.constant(rank, n, pa.int32()),
+        "step": database_columns.steps(steps, remark),
         "group": groups,
-        "is_p2p": pa.array([kind == "p2p" or one for kind, one in zip(given[8], alone, strict=True)]),
+        "is_p2p": pc.or_(_is_p2p(kinds), names.point_to_point(op_types)),
         "op_type": op_types,
         "variant": variants,
         "op_name": op_names,
-        "src_local": database_columns.link_ends(given[2], remark),
-        "dst_local": database_columns.link_ends(given[3], remark),
-        "src_rank": pa.nulls(len(rows), pa.int32()),
-        "dst_rank": pa.nulls(len(rows), pa.int32()),
-        "transport": numbers.encoded([None if value is None else str(value) for value in given[4]]),
+        "src_local": database_columns.link_ends(sources, remark),
+        "dst_local": database_columns.link_ends(destinations, remark),
+        "src_rank": pa.nulls(n, pa.int32()),
+        "dst_rank": pa.nulls(n, pa.int32()),
+        "transport": numbers.encoded(database_columns.texts(transports, None)),
         "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
         "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }

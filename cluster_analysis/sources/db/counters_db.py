@@ -7,6 +7,7 @@ from pathlib import Path
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.sqlite import Database, open_database
+from cluster_analysis.sources.db.tasks import TASK, task_times
 from cluster_analysis.sources.errors import Remark
 
 _OPERATOR = "COMMUNICATION_OP"
@@ -46,8 +47,8 @@ def _clock(database: Database) -> list[Counter]:
     if not rows:
         return []
     end_ns = rows[-1][0]
-    if database.has("TASK", "endNs"):
-        end_ns = max(end_ns, database.rows("SELECT MAX(CAST(endNs AS INTEGER)) FROM TASK")[0][0] or 0)
+    if database.has(TASK, "startNs", "endNs"):
+        end_ns = max(end_ns, database.once(task_times).end_ns.max(initial=0).item())
     mhz = [float(row[1]) for row in rows]
     lasted_ns = [
         until - since for (since, _), until in zip(rows, [*(row[0] for row in rows[1:]), end_ns], strict=True)

@@ -6,13 +6,13 @@ What is not of its type becomes null and is counted; it is never taken for 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.cells import Cells, as_list
 from cluster_analysis.sources.errors import Remark, left_out
 
 
@@ -21,53 +21,70 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def steps(values: Sequence[Any], remark: Remark) -> pa.Array:
+def steps(values: Cells, remark: Remark) -> pa.Array:
     """Return step numbers, 0 where the cell names none; null for what is no step."""
-    step_of = {value: 0 if value is None else numbers.parse_step(str(value)) for value in set(values)}
-    known = [step_of[value] for value in values]
-    n_bad = sum(step is None for step in known)
-    if n_bad:
-        remark(left_out(n_bad, "row", "no_step_number"))
-    return pa.array(known, pa.int64())
+    found = plain_steps(values)
+    if found.null_count:
+        remark(left_out(found.null_count, "row", "no_step_number"))
+    return found
+
+
+def plain_steps(values: Cells) -> pa.Array:
+    """Return step numbers, 0 where the cell names none; null for what is no step."""
+    if isinstance(values, list):
+        known = {value: _step(value) for value in set(values)}
+        return pa.array([known[value] for value in values], pa.int64())
+    encoded = pc.dictionary_encode(values, null_encoding="encode")
+    return pa.array([_step(value) for value in encoded.dictionary.to_pylist()], pa.int64()).take(
+        encoded.indices
+    )
+
+
+def _step(value: object) -> int | None:
+    return 0 if value is None else numbers.parse_step(str(value))
 
 
 def with_step(table: pa.Table) -> pa.Table:
     """Return the rows whose step is known."""
-    return table.filter(pc.is_valid(table["step"]))
+    return table.filter(pc.is_valid(table["step"])) if table["step"].null_count else table
 
 
-def floats(values: Sequence[Any], remark: Remark, *, are_needed: bool = False) -> pa.Array:
+def are_plain(values: Cells) -> bool:
+    """Return whether every cell holds a finite float: the usual case of a column asked for as floats."""
+    return (
+        not isinstance(values, list)
+        and pa.types.is_float64(values.type)
+        and not values.null_count
+        and bool(np.isfinite(values.to_numpy()).all())
+    )
+
+
+def floats(values: Cells, remark: Remark, *, are_needed: bool = False) -> pa.Array:
     """Return numbers as float64; text and infinities become null and are counted, empty cells if needed."""
-    plain = plain_floats(values)
-    if plain is not None:
-        return plain
-    numeric = [
-        float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values
-    ]
-    n_bad = numeric.count(None) - (0 if are_needed else list(values).count(None))
+    if are_plain(values):
+        return values
+    cells = as_list(values)
+    numeric = [float(value) if is_number(value) else None for value in cells]
+    n_bad = numeric.count(None) - (0 if are_needed else cells.count(None))
     if n_bad:
         remark(left_out(n_bad, "value", "no_number"))
     return pa.array(numeric, pa.float64())
 
 
-def plain_floats(values: Sequence[Any]) -> pa.Array | None:
-    """Return numbers as float64 where every cell holds a finite one: the usual case, in one call."""
-    try:
-        plain = pa.array(values, pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return None
-    return None if plain.null_count or not pc.all(pc.is_finite(plain)).as_py() else plain
+def texts(values: Cells, empty: str | None = "") -> pa.Array:
+    """Return texts, `empty` for an empty cell."""
+    if isinstance(values, list) or not pa.types.is_string(values.type):
+        values = pa.array([None if value is None else str(value) for value in as_list(values)], pa.string())
+    return pc.fill_null(values, empty) if values.null_count and empty is not None else values
 
 
-def texts(values: Sequence[Any]) -> pa.Array:
-    """Return texts, "" for an empty cell."""
-    return pa.array(["" if value is None else str(value) for value in values], pa.string())
-
-
-def link_ends(values: Sequence[Any], remark: Remark) -> pa.Array:
+def link_ends(values: Cells, remark: Remark) -> pa.Array:
     """Return ranks in their group; null for what no job has."""
-    ranks = [numbers.local_rank(value) for value in values]
-    n_bad = ranks.count(None) - list(values).count(None)
+    cells = texts(values, None)
+    encoded = pc.dictionary_encode(cells)
+    known = pa.array([numbers.local_rank(text) for text in encoded.dictionary.to_pylist()], pa.int32())
+    ranks = known.take(encoded.indices)
+    n_bad = ranks.null_count - cells.null_count
     if n_bad:
         remark(left_out(n_bad, "link_end", "no_rank"))
-    return pa.array(ranks, pa.int32())
+    return ranks

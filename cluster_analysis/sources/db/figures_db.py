@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.db.sqlite import open_database
-from cluster_analysis.sources.db.task_operators_db import SUMMED_SPANS, spans_by
+from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
 from cluster_analysis.tables import schema
 
-_KERNEL, _TASK = "COMPUTE_TASK_INFO", "TASK"
 _KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 
 
@@ -25,29 +25,24 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read; so do all readers below.
     """
     with open_database(path, remark) as database:
-        if not database.has(_KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.has(
-            _TASK, "startNs", "endNs"
+        if not database.has(KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.has(
+            TASK, "startNs", "endNs", "globalTaskId"
         ):
             return None
-        has_state = database.has(_KERNEL, "opState")
-        ids = (*_KERNEL_TEXTS, "opState") if has_state else _KERNEL_TEXTS
-        joins = " ".join(f"LEFT JOIN STRING_IDS AS t{at} ON t{at}.id = {name}" for at, name in enumerate(ids))
-        texts = [f"COALESCE(t{at}.value, '')" for at in range(len(ids))]
-        rows = database.rows(
-            f"SELECT {', '.join(texts)}, {'' if has_state else repr('') + ', '}{SUMMED_SPANS} "
-            f"FROM ({spans_by(ids)}) {joins} GROUP BY 1, 2, 3, 4, 5, 6"
-        )
+        sums = database.once(kernel_sums)
+    if "opState" not in sums.column_names:
+        sums = sums.append_column("opState", pa.repeat("", sums.num_rows))
     columns: dict[str, pa.Array] = {
-        name: pa.array([str(row[at]).replace('"', "") for row in rows], pa.string())
-        for at, name in enumerate(KEYS)
+        name: pc.replace_substring(pc.fill_null(sums[of], ""), '"', "")
+        for name, of in zip(KEYS, (*_KERNEL_TEXTS, "opState"), strict=True)
     }
-    columns["n"] = pa.array([row[6] for row in rows], pa.int64())
-    for at, name in enumerate(("us", "us_min", "us_max"), start=7):
-        columns[name] = pa.array([row[at] / numbers.NS_PER_US for row in rows], pa.float64())
-    columns["wait_us"] = pa.nulls(len(rows), pa.float64())
-    sums = KernelSums()
-    sums.add_sums(pa.table(columns))
-    return sums.table(rank)
+    columns["n"] = sums["n"]
+    for name, of in (("us", "all_ns"), ("us_min", "min_ns"), ("us_max", "max_ns")):
+        columns[name] = pa.array(sums[of].to_numpy() / numbers.NS_PER_US)
+    columns["wait_us"] = pa.nulls(sums.num_rows, pa.float64())
+    summed = KernelSums()
+    summed.add_sums(pa.table(columns))
+    return summed.table(rank)
 
 
 def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.cells import Cells, as_list, chosen
 from cluster_analysis.sources.db import database_columns
+from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
+from cluster_analysis.sources.packets import PacketEntries, packet_sums
 from cluster_analysis.tables import schema
 
 #: Step of each operator, by its name and group.
 StepOf = dict[tuple[str, str], int]
-_BANDWIDTH = "CommAnalyzerBandwidth"
 
 
 def with_steps(
@@ -38,66 +40,81 @@ def read_packets(
     database: Database, rank: int, known: tuple[frozenset[tuple[Any, ...]], StepOf | None], remark: Remark
 ) -> pa.Table:
     """Return PACKETS; `known` are the names of several operators, and the steps of the others."""
-    repeated, step_of = known
-    if not database.has(
-        _BANDWIDTH, "package_size", "count", "total_duration", "transport_type", "group_name"
-    ):
+    if not database.has(BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
         return schema.empty(schema.PACKETS)
-    step = database.column(_BANDWIDTH, "step")
-    name = database.column(_BANDWIDTH, "hccl_op_name")
+    names = ("hccl_op_name", "group_name", "step")
+    present = [name for name in names if database.has(BANDWIDTH, name)]
+    figures = database.cells(BANDWIDTH, *PACKET_FIGURES, are_floats=True)
+    places = database.once(transport_places)
+    cells = dict(zip(present, database.cells(BANDWIDTH, *present), strict=True))
+    keys = [cells.get(name, pa.nulls(len(places))) for name in names]
+    repeated, step_of = known
+    plain = None
+    if step_of is None and not repeated and all(map(database_columns.are_plain, figures)):
+        plain = _plain_packets(keys[2], keys[1], places, figures)
+    if plain is None:
+        plain = _any_packets(keys, places, figures, known, remark)
+    return packet_sums(rank, plain, remark)
+
+
+def _any_packets(
+    keys: list[Cells],
+    places: npt.NDArray[np.int64],
+    figures: list[Cells],
+    known: tuple[frozenset[tuple[Any, ...]], StepOf | None],
+    remark: Remark,
+) -> PacketEntries:
+    """Return the entries row by row: cells may hold anything."""
+    repeated, step_of = known
     n_bad = 0
-    rows = database.rows(
-        f"SELECT {step}, group_name, transport_type, package_size, count, total_duration, {name} "
-        f"FROM {_BANDWIDTH} WHERE count > 0 AND transport_type IN ({', '.join('?' * len(TRANSPORTS))})",
-        TRANSPORTS,
-    )
-    if repeated:
-        rows = [row for row in rows if (row[6], row[1], row[0]) not in repeated]
-    plain = None if step_of is not None else _plain_packets(rows)
-    if plain is not None:
-        return packet_sums(rank, plain, remark)
     steps: list[int] = []
     groups: list[str] = []
     transports: list[int] = []
     sizes: list[str] = []
-    figures: list[tuple[float, float]] = []
-    for given_step, group, transport, size, count, total, _ in with_steps(rows, step_of, (6, 1, 0)):
+    found: list[tuple[float, float]] = []
+    rows = list(zip(*map(as_list, (*keys, *figures)), places.tolist(), strict=True))
+    rows = [row for row in rows if row[6] >= 0 and _is_above_0(row[4]) and row[:3] not in repeated]
+    for _, group, given_step, size, count, total, place in with_steps(rows, step_of, (0, 1, 2)):
         number = 0 if given_step is None else numbers.parse_step(str(given_step))
         if number is None or not all(database_columns.is_number(value) for value in (size, count, total)):
             n_bad += 1
             continue
         steps.append(number)
         groups.append(str(group or ""))
-        transports.append(TRANSPORTS.index(transport))
+        transports.append(place)
         sizes.append(repr(float(size)))
-        figures.append((float(count), float(total)))
+        found.append((float(count), float(total)))
     if n_bad:
         remark(left_out(n_bad, "packet_size", "no_number"))
-    entries = PacketEntries(
+    return PacketEntries(
         np.array(steps, np.int64),
         numbers.encoded(groups),
         np.array(transports, np.int64),
         pc.dictionary_encode(pa.array(sizes, pa.string())),
-        np.array(figures, np.float64),
+        np.array(found, np.float64),
     )
-    return packet_sums(rank, entries, remark)
 
 
-def _plain_packets(rows: list[tuple[Any, ...]]) -> PacketEntries | None:
+def _is_above_0(count: object) -> bool:
+    """Return whether SQL takes it for more than 0, as it does any text."""
+    return count > 0 if isinstance(count, (int, float)) else count is not None
+
+
+def _plain_packets(
+    steps: Cells, groups: Cells, places: npt.NDArray[np.int64], figures: list[pa.Array]
+) -> PacketEntries | None:
     """Return the entries where every cell is what it should be: the usual case, column by column."""
-    if not rows:
+    is_kept = (places >= 0) & (figures[1].to_numpy() > 0)
+    numbered = database_columns.plain_steps(chosen(steps, is_kept))
+    if numbered.null_count:
         return None
-    given = list(zip(*rows, strict=True))
-    step_of = {value: 0 if value is None else numbers.parse_step(str(value)) for value in set(given[0])}
-    sizes, counts, totals = (database_columns.plain_floats(values) for values in given[3:6])
-    if sizes is None or counts is None or totals is None or None in step_of.values():
-        return None
+    sizes, counts, totals = (values.filter(pa.array(is_kept)) for values in figures)
     encoded = sizes.dictionary_encode()
     texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())
     return PacketEntries(
-        np.array([step_of[value] for value in given[0]], np.int64),
-        numbers.encoded([str(group or "") for group in given[1]]),
-        np.array([TRANSPORTS.index(transport) for transport in given[2]], np.int64),
+        numbered.to_numpy(),
+        numbers.encoded(database_columns.texts(chosen(groups, is_kept))),
+        places[is_kept],
         pa.DictionaryArray.from_arrays(encoded.indices, texts),
         np.column_stack([counts.to_numpy(), totals.to_numpy()]),
     )

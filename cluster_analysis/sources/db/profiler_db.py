@@ -17,25 +17,28 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
-from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out, unheard
+from cluster_analysis.sources.db.tasks import (
+    KERNEL,
+    OPERATOR,
+    TASK,
+    Spans,
+    kernels,
+    operator_times,
+    task_times,
+    tell_untimed,
+)
+from cluster_analysis.sources.errors import BadFileError, Remark, unheard
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
 
-_Spans = npt.NDArray[np.int64]
-_OPERATOR, _TASK, _COMPUTE = "COMMUNICATION_OP", "TASK", "COMPUTE_TASK_INFO"
-
-
-def _is_timed(table: str) -> str:
-    """Return SQL for the rows that have both times, in their order."""
-    times = " AND ".join(f"typeof({table}.{column}) = 'integer'" for column in ("startNs", "endNs"))
-    return f"{times} AND {table}.endNs >= {table}.startNs"
-
-
-#: Which tasks, and which operators, have both times.
-IS_TIMED, _IS_TIMED_OPERATOR = _is_timed(_TASK), _is_timed(_OPERATOR)
+#: Which operators have both times, in their order, as SQL.
+_IS_TIMED = (
+    f"typeof({OPERATOR}.startNs) = 'integer' AND typeof({OPERATOR}.endNs) = 'integer' "
+    f"AND {OPERATOR}.endNs >= {OPERATOR}.startNs"
+)
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
 
@@ -49,18 +52,12 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
-            _COMPUTE, "globalTaskId"
+        if not database.has(TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            KERNEL, "globalTaskId"
         ):
             return None
-        tell_untimed(database, _TASK, "task", remark)
-        compute = np.array(
-            database.rows(
-                f"SELECT {_TASK}.startNs, {_TASK}.endNs FROM {_TASK} JOIN {_COMPUTE} USING (globalTaskId) "
-                f"WHERE {IS_TIMED}"
-            ),
-            dtype=np.int64,
-        ).reshape(-1, 2)
+        tell_untimed(database.once(task_times), "task", remark)
+        compute = database.once(kernels).spans
         operators, kinds = _operators(database, remark)
         steps = _step_times(database) or (None,)
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
@@ -68,20 +65,13 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
 
-def tell_untimed(database: Database, table: str, part: Part, remark: Remark) -> None:
-    """Remark how many rows are left out because SQL would count a text as 0."""
-    ((n_all, n_timed),) = database.rows(f"SELECT COUNT(*), TOTAL({_is_timed(table)}) FROM {table}")
-    if n_timed < n_all:
-        remark(left_out(n_all - int(n_timed), part, "no_time"))
-
-
-def _operators(database: Database, remark: Remark) -> tuple[_Spans, npt.NDArray[np.str_]]:
-    if not database.has(_OPERATOR, "startNs", "endNs", "opName"):
+def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[np.str_]]:
+    if not database.has(OPERATOR, "startNs", "endNs", "opName"):
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
-    tell_untimed(database, _OPERATOR, "operator", remark)
+    tell_untimed(database.once(operator_times), "operator", remark)
     rows = database.rows(
-        f"SELECT startNs, endNs, value FROM {_OPERATOR} LEFT JOIN STRING_IDS ON id = opName "
-        f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
+        f"SELECT startNs, endNs, value FROM {OPERATOR} LEFT JOIN STRING_IDS ON id = opName "
+        f"WHERE {_IS_TIMED} ORDER BY startNs"
     )
     kinds = names.operations(pa.array([str(row[2]) for row in rows], pa.string())).to_pylist()
     return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
@@ -90,8 +80,8 @@ def _operators(database: Database, remark: Remark) -> tuple[_Spans, npt.NDArray[
 def _step_row(
     source: tuple[int, bool],
     step: StepTime | None,
-    compute: _Spans,
-    operators: _Spans,
+    compute: Spans,
+    operators: Spans,
     kinds: npt.NDArray[np.str_],
 ) -> dict[str, float | None] | None:
     """Return one row of STEPS; `step` None is the whole capture. None where nothing ran in it."""
@@ -126,7 +116,7 @@ def _step_row(
     }
 
 
-def _union_ns(spans: _Spans) -> int:
+def _union_ns(spans: Spans) -> int:
     """Return the length of the union of intervals."""
     if not len(spans):
         return 0
@@ -160,14 +150,14 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(_OPERATOR, "startNs", "endNs", "opName", "groupName"):
+        if not database.has(OPERATOR, "startNs", "endNs", "opName", "groupName"):
             return None
-        tell_untimed(database, _OPERATOR, "operator", remark)
+        tell_untimed(database.once(operator_times), "operator", remark)
         rows = database.rows(
-            f"SELECT startNs, endNs, names.value, groups.value, {_payload(database)} FROM {_OPERATOR} "
+            f"SELECT startNs, endNs, names.value, groups.value, {_payload(database)} FROM {OPERATOR} "
             "LEFT JOIN STRING_IDS AS names ON names.id = opName "
             "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
-            f"WHERE {_IS_TIMED_OPERATOR} ORDER BY startNs"
+            f"WHERE {_IS_TIMED} ORDER BY startNs"
         )
         times = _step_times(database)
     # What began in no step is left out, as in the text form.
@@ -199,7 +189,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
 
 def _payload(database: Database) -> str:
     """Return SQL for the bytes of an operator: how many elements of which type; NULL where not told."""
-    if not database.has(_OPERATOR, "count", "dataType") or not database.has(
+    if not database.has(OPERATOR, "count", "dataType") or not database.has(
         "ENUM_HCCL_DATA_TYPE", "id", "name"
     ):
         return "NULL"

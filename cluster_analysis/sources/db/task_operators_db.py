@@ -1,38 +1,16 @@
-"""Kernels of a profiler database, summed by the database itself."""
+"""Kernels of a profiler database by their kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.db.profiler_db import IS_TIMED, tell_untimed
 from cluster_analysis.sources.db.sqlite import open_database
+from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums, task_times, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.tables import schema
-
-_TASK, _COMPUTE = "TASK", "COMPUTE_TASK_INFO"
-
-
-def spans_by(ids: Sequence[str]) -> str:
-    """Return SQL for number and times of the kernels by these columns of COMPUTE_TASK_INFO.
-
-    They are numbers: grouping by the texts that they stand for takes twice as long.
-    """
-    keys = ", ".join(f"{_COMPUTE}.{name} AS {name}" for name in ids)
-    span = f"{_TASK}.endNs - {_TASK}.startNs"
-    return (
-        f"SELECT {keys}, COUNT(*) AS n_spans, SUM({span}) AS all_ns, "
-        f"MIN({span}) AS min_ns, MAX({span}) AS max_ns "
-        f"FROM {_COMPUTE} JOIN {_TASK} USING (globalTaskId) WHERE {IS_TIMED} "
-        f"GROUP BY {', '.join(str(at) for at in range(1, len(ids) + 1))}"
-    )
-
-
-#: What `spans_by` has of several numbers that stand for one text.
-SUMMED_SPANS = "SUM(n_spans), SUM(all_ns), MIN(min_ns), MAX(max_ns)"
 
 
 def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -42,19 +20,24 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(_TASK, "startNs", "endNs", "globalTaskId") or not database.has(
-            _COMPUTE, "opType", "taskType"
+        if not database.has(TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            KERNEL, "globalTaskId", "opType", "taskType"
         ):
             return None
-        tell_untimed(database, _TASK, "task", remark)
-        rows = database.rows(
-            f"SELECT kinds.value, cores.value, {SUMMED_SPANS} FROM ({spans_by(('opType', 'taskType'))}) "
-            "LEFT JOIN STRING_IDS AS kinds ON kinds.id = opType "
-            "LEFT JOIN STRING_IDS AS cores ON cores.id = taskType "
-            "GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
-        )
-    if not rows:
+        tell_untimed(database.once(task_times), "task", remark)
+        sums = database.once(kernel_sums)
+    kinds: dict[tuple[str | None, str | None], list[tuple[int, int, int, int]]] = {}
+    for row in sums.to_pylist():
+        figures = (row["n"], row["all_ns"], row["min_ns"], row["max_ns"])
+        kinds.setdefault((row["opType"], row["taskType"]), []).append(figures)
+    if not kinds:
         return None
+    rows = [
+        (kind, core, sum(n), sum(total), min(least), max(most))
+        for (kind, core), found in kinds.items()
+        for n, total, least, most in [zip(*found, strict=True)]
+    ]
+    rows.sort(key=lambda row: (-row[3], row[0] or "", row[1] or ""))
     columns = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
         "op_type": numbers.encoded([str(row[0]) for row in rows]),

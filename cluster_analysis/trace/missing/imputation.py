@@ -77,7 +77,7 @@ def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntAr
     order = np.lexsort((end, start, rank))
     others = {
         name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
-        for name in ("kind", "number", "size_bytes", "busy_us", "rows")
+        for name in ("kind", "number", "size_bytes", "busy_us")
     }
     whole = replace(
         calls,
@@ -90,7 +90,7 @@ def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntAr
         number=others["number"],
         size_bytes=others["size_bytes"],
         busy_us=others["busy_us"],
-        rows=others["rows"],
+        rows=np.concatenate([calls.rows, np.full(len(found), -1)])[order],
     )
     return whole, order
 

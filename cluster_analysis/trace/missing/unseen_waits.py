@@ -113,7 +113,7 @@ def with_unseen_waits(calls: Calls, found: Sequence[Unseen]) -> tuple[Calls, Int
         "rank": calls.rank[before], "group": group, "kind": np.full(len(before), len(calls.types)),
         "number": np.full(len(before), -1), "start_us": start, "end_us": end, "elapse_us": end - start,
         "size_bytes": np.zeros(len(before)), "busy_us": np.full(len(before), np.nan),
-        "rows": calls.rows[before],
+        "rows": np.full(len(before), -1),
     }  # fmt: skip
     changed: dict[str, Any] = {
         name: np.concatenate([getattr(calls, name), values.astype(getattr(calls, name).dtype)])[order]

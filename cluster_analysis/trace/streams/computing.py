@@ -2,13 +2,15 @@
 
 A rank that computes while a collective runs does not compute less when that collective gets quicker. Where
 the gaps before a call agree among peers counted from where the call before it was issued, computing went on
-beside it; where they agree counted from its end, computing had waited. The totals say how much computing is
-covered in all: what no gap shows of it came before computing waited.
+beside it; where they agree counted from its end, computing had waited. What no gap shows is told from the
+totals: they say how much computing is covered in all. All steps run one program, so that what one of them
+hides another one may show.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,108 +21,159 @@ from cluster_analysis.thresholds.streams import (
     COVERED_TOLERANCE,
     ENOUGH_PEERS,
     LEAST_COVERED_US,
+    MOST_IDLE_SHARE,
     QUEUE_US,
 )
+from cluster_analysis.trace.streams.hidden import Hidden, Weights
 from cluster_analysis.trace.streams.joins import scatter
 
 
 @dataclass(frozen=True)
 class Laid:
-    """Calls of ranks that run one program, side by side: times in µs by (ranks, places).
+    """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
-    `gathers` (places,) are calls that fetch weights: what is computed next needs them. `covered_us` and
-    `local_us` (ranks,) are the communication that computing covers, and what each rank computes and idles.
+    Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
+    one rank. `gathers` (places,) are calls that fetch weights: what is computed next needs them. By row: the
+    communication that computing covers, and what is computed and idled.
     """
 
-    at: IntArray
+    rank: IntArray
     start_us: FloatArray
     end_us: FloatArray
+    is_recorded: BoolArray
     gathers: BoolArray
     covered_us: FloatArray
-    local_us: FloatArray
+    computing_us: FloatArray
+    idle_us: FloatArray
+
+    @cached_property
+    def pace(self) -> FloatArray:
+        """How long each row takes for what the middle one does (rows,).
+
+        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell.
+        """
+        local = self.computing_us + self.idle_us
+        is_whole = np.asarray(self.is_recorded.all(axis=1))
+        if not is_whole.any():
+            return np.ones(len(local))
+        found: FloatArray = local / np.median(local[is_whole])
+        for row in np.flatnonzero(~is_whole).tolist():
+            same = found[is_whole & (self.rank == self.rank[row])]
+            found[row] = np.median(same) if len(same) else 1.0
+        return found
 
     @property
-    def pace(self) -> FloatArray:
-        """How long each rank takes for what the middle one does (ranks,)."""
-        return np.asarray(self.local_us / np.median(self.local_us))
+    def chain_us(self) -> FloatArray:
+        """What computing covers, with the idle time in it: as much of it as outside of calls (rows,).
+
+        The totals do not know what is idled beside calls.
+        """
+        alone = np.maximum(self.computing_us - self.covered_us, LEAST_COVERED_US)
+        return np.asarray(self.covered_us * (1.0 + np.clip(self.idle_us / alone, 0.0, MOST_IDLE_SHARE)))
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Where computing goes on beside calls. By place (places,) and by (ranks, places).
+    """Where computing goes on beside calls. By place (places,) and by (rows, places).
 
     Before a call that `runs_on` computing did not wait for the call before it; it took `worked_us` since it
-    issued that. Before others it waited, having computed for `worked_us` beside what went before.
+    issued that. Before others it waited, having computed for `worked_us` beside what went before; `beyond_us`
+    of that came after the call before had ended.
     """
 
     runs_on: BoolArray
     worked_us: FloatArray
+    beyond_us: FloatArray
+
+    def of(self, rows: slice) -> Beside:
+        """Return what holds for some rows."""
+        return Beside(self.runs_on, self.worked_us[rows], self.beyond_us[rows])
 
 
 def beside(laid: Laid) -> Beside | None:
     """Tell where computing goes on; None where hardly any of it is beside a call."""
     covered = float(np.median(laid.covered_us))
-    if covered < max(LEAST_COVERED_US, COVERED_SHARE * float(np.median(laid.local_us))):
+    local = float(np.median(laid.computing_us + laid.idle_us))
+    if covered < max(LEAST_COVERED_US, COVERED_SHARE * local):
         return None
-    n = laid.start_us.shape[1]
     told, left = _told(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
         # More than the totals have room for: gaps hold something else, so that they tell nothing here.
-        return Beside(np.zeros(n, bool), np.zeros(laid.start_us.shape))
+        nothing = np.zeros_like(laid.start_us)
+        return Beside(np.zeros_like(laid.gathers), nothing, nothing)
     return told
 
 
 def _told(laid: Laid) -> tuple[Beside, FloatArray]:
-    """Follow computing from call to call: what it does, and what is covered beyond that (ranks,).
-
-    What is covered and no gap shows lies before computing waited.
-    """
-    n_ranks, n = laid.start_us.shape
-    worked, room = np.zeros((n_ranks, n)), np.zeros((n_ranks, n))
+    """Follow computing from call to call: what it does, and what is covered beyond what gaps show (rows,)."""
+    n_rows, n = laid.start_us.shape
+    pace = laid.pace
+    worked = np.zeros((n_rows, n))
     runs_on = np.zeros(n, bool)
-    issued = laid.start_us[:, 0].copy()  # where computing is, on each rank's clock
-    left = laid.covered_us.copy()
+    hidden = Hidden(pace)
+    weights = Weights(laid.gathers)
+    issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
+    left = laid.chain_us
+    tolerance = COVERED_TOLERANCE * float(np.median(left))
     for place in range(1, n):
         start, before = laid.start_us[:, place], laid.end_us[:, place - 1]
         if place > 1 and laid.gathers[place - 2]:
             issued = np.maximum(issued, laid.end_us[:, place - 2])
-        shows = start > before + QUEUE_US
+        knows = laid.is_recorded[:, place] & laid.is_recorded[:, place - 1]
+        shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
+        has_weights = weights.are_there(place)
         if not shows.any():  # issued in one go, as far as anybody can tell
             runs_on[place] = True
-            if laid.gathers[place - 1]:
-                room[:, place] = np.maximum(before - issued, 0.0)
+            if laid.gathers[place - 1] and has_weights:
+                hidden.add_possible(place, room, np.zeros(n_rows), knows)
+                weights.use(place)
             continue
-        seen = _runs_on(start - before, start - issued, shows, laid.pace)
-        if not seen:
-            room[:, place] = np.maximum(before - issued, 0.0)
+        few_show = shows.sum() < HALFWAY * knows.sum()
+        usual = _usual_us(laid, (start - issued) / pace, shows)
+        now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
+        by_gaps = np.maximum(now - issued, 0.0)
+        # Where few show it they took longer than the others: for those it is at most so much.
+        is_told = shows if few_show else np.ones_like(shows)
+        covered = np.where(is_told, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
+        has_room = float(np.median(left - covered)) >= -tolerance
+        if not (has_weights and has_room and _runs_on(laid, start - before, start - issued, shows, knows)):
+            if has_weights:
+                hidden.add_possible(place, room, np.where(shows, start - before, 0.0), knows)
+                weights.use(place)
+            if not few_show:
+                weights.use(place + 1)
             issued = start.copy()
             continue
         runs_on[place] = True
-        usual = _usual_us((start - issued)[shows] / laid.pace[shows]) * laid.pace
-        now = np.where(shows, start, np.clip(issued + usual, issued, np.maximum(issued, start)))
-        worked[:, place] = np.maximum(now - issued, 0.0)
-        left -= np.clip(np.minimum(now, before) - issued, 0.0, None)
+        weights.use(place)
+        if few_show:
+            hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
+        worked[:, place] = np.where(is_told, by_gaps, 0.0)
+        left = left - covered
         issued = now
-    least = room.min(axis=0)
-    if float(np.median(left)) > LEAST_COVERED_US and least.sum() > 0:
-        worked += np.minimum(np.maximum(left, 0.0)[:, None] * least / least.sum(), room)
-    return Beside(runs_on, worked), left
+    beyond = hidden.fill(worked, left)
+    return Beside(runs_on, worked, beyond), left
 
 
-def _runs_on(from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, pace: FloatArray) -> bool:
+def _runs_on(
+    laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray
+) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
-    Where hardly a rank shows its gap, the others had issued their calls before that one ended: if the time
-    that it shows had room in theirs.
+    Counted from its issue there is no gap where that call takes longer. Where hardly a rank shows one, the
+    others had issued their calls before that one ended: if the time that it shows had room in theirs.
     """
-    if int(shows.sum()) < ENOUGH_PEERS:
-        usual = _usual_us((from_issue / pace)[shows])
-        fits = usual * pace[~shows] <= from_issue[~shows] + QUEUE_US
+    pace = laid.pace
+    if len(np.unique(laid.rank[shows])) < ENOUGH_PEERS:
+        usual, hides = _usual_us(laid, from_issue / pace, shows), knows & ~shows
+        fits = usual * pace[hides] <= from_issue[hides] + QUEUE_US
         return bool(fits.mean() > HALFWAY) if len(fits) else False
-    by_end, by_issue = (scatter((gap / pace)[shows]) for gap in (from_end, from_issue))
-    return by_issue < by_end
+    behind, since = (from_end / pace)[knows], (from_issue / pace)[knows]
+    at_least = np.maximum(np.median((from_issue / pace)[shows]), since - behind)
+    return float(np.abs(since - at_least).mean()) < scatter(behind)
 
 
-def _usual_us(shown: FloatArray) -> float:
-    """What is usual, by those who show it; of a few the least: a pause makes it longer."""
-    return float(np.median(shown) if len(shown) >= ENOUGH_PEERS else shown.min())
+def _usual_us(laid: Laid, taken: FloatArray, shows: BoolArray) -> float:
+    """What is usual, by those who show it; of a few ranks the least: a pause makes it longer."""
+    is_enough = len(np.unique(laid.rank[shows])) >= ENOUGH_PEERS
+    return float(np.median(taken[shows]) if is_enough else taken[shows].min())

@@ -6,6 +6,7 @@ the rank shortens and what a quicker collective leaves as it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS
-from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Beside, Laid, beside
 
 #: What points are called among groups and types.
 POINT = "computing"
+#: The number of a step, and where the calls of some of its ranks are, (ranks, places).
+_Rows = tuple[int, IntArray]
 
 
 @dataclass
@@ -33,6 +35,14 @@ class _Woven:
     before: list[IntArray] = field(default_factory=list)
     points: list[tuple[IntArray, FloatArray, IntArray, BoolArray]] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, step: StepOperators) -> _Woven:
+        """Begin without any."""
+        return cls(
+            step.n_instances, step.instance_gap_us.copy(), step.instance_after.astype(np.int64),
+            step.instance_join.astype(np.int64),
+        )  # fmt: skip
+
     def add(
         self, before: IntArray, after: IntArray, gap_us: FloatArray, join: IntArray, *, waits_last: bool
     ) -> IntArray:
@@ -43,53 +53,72 @@ class _Woven:
         return first + np.arange(len(before))
 
 
-def with_points(
-    operators: StepOperators, calls: Calls, stage: IntArray, covered_us: FloatArray, local_us: FloatArray
-) -> StepOperators:
-    """Return the operators with points where computing goes on beside calls.
-
-    Args:
-        operators: of calls of which no two of a rank overlap.
-        calls: the same calls.
-        stage: pipeline stage of each rank (ranks,).
-        covered_us: communication that computing covers (ranks,), NaN for unknown.
-        local_us: what each rank computes and idles (ranks,).
-    """
-    woven = _Woven(
-        len(calls), operators.instance_gap_us.copy(), operators.instance_after.astype(np.int64),
-        operators.instance_join.astype(np.int64),
-    )  # fmt: skip
-    begin = np.flatnonzero(begins(calls.rank))
-    count = np.diff(np.r_[begin, len(calls)])
-    gathers = np.array(["gather" in name for name in calls.types], bool)
-    for one in np.unique(stage).tolist():
-        ranks = np.flatnonzero((stage == one) & np.isfinite(covered_us) & (local_us > 0))
-        if len(ranks) < ENOUGH_PEERS:
+def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
+    """Return the steps with points where computing goes on beside calls; without a queue as they are."""
+    woven = {number: _Woven.of(step) for number, step in enumerate(steps) if step.queue is not None}
+    for rows in _of_one_program(steps):
+        laid = _laid(steps, rows)
+        told = beside(laid)
+        if told is None:
             continue
-        n = int(np.bincount(count[ranks]).argmax())
-        ranks = ranks[count[ranks] == n]
-        at = begin[ranks][:, None] + np.arange(n)
-        laid = Laid(
-            at,
-            calls.start_us[at],
-            calls.end_us[at],
-            gathers[calls.kind[at[0]]],
-            covered_us[ranks],
-            local_us[ranks],
-        )
-        told = beside(laid) if len(ranks) >= ENOUGH_PEERS and n > 1 else None
-        if told is not None:
-            _weave(woven, laid, told)
-    return _put_in(operators, woven) if woven.before else operators
+        begin = 0
+        for number, at in rows:
+            some = slice(begin, begin + len(at))
+            _weave(woven[number], at, laid.gathers, told.of(some))
+            begin += len(at)
+    return [
+        _put_in(step, woven[number]) if number in woven and woven[number].before else step
+        for number, step in enumerate(steps)
+    ]
 
 
-def _weave(woven: _Woven, laid: Laid, told: Beside) -> None:
+def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
+    """Rows of all steps that have the same stage and make as many calls, if enough ranks do."""
+    found: dict[tuple[int, int], list[_Rows]] = {}
+    for number, step in enumerate(steps):
+        queue = step.queue
+        if queue is None or not step.n_instances:
+            continue
+        begin = np.flatnonzero(begins(step.instance_rank))
+        count = np.diff(np.r_[begin, step.n_instances])
+        for one in np.unique(queue.stage).tolist():
+            ranks = np.flatnonzero(
+                (queue.stage == one)
+                & np.isfinite(queue.covered_us)
+                & (queue.computing_us + queue.idle_us > 0)
+            )
+            n = int(np.bincount(count[ranks]).argmax()) if len(ranks) else 0
+            ranks = ranks[count[ranks] == n]
+            if len(ranks) >= ENOUGH_PEERS and n > 1:
+                found.setdefault((one, n), []).append((number, begin[ranks][:, None] + np.arange(n)))
+    yield from found.values()
+
+
+def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
+    ranks, starts, ends, recorded, totals = [], [], [], [], []
+    for number, at in rows:
+        step, row = steps[number], steps[number].instance_rank[at[:, 0]]
+        assert step.queue is not None
+        ranks.append(step.ranks[row])
+        starts.append(step.queue.start_us[at])
+        ends.append(step.queue.start_us[at] + step.instance_elapse_us[at])
+        recorded.append(step.queue.is_recorded[at])
+        totals.append([step.queue.covered_us[row], step.queue.computing_us[row], step.queue.idle_us[row]])
+    first, at = steps[rows[0][0]], rows[0][1]
+    gathers = np.array(["gather" in name for name in first.types], bool)
+    return Laid(
+        np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
+        gathers[first.operator_type[first.instance_operator[at[0]]]], *np.concatenate(totals, axis=1),
+    )  # fmt: skip
+
+
+def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
     At the first one computing has gone as far as it does beside the call before; the second is where the rank
     is done with what it does after that call.
     """
-    at, nothing = laid.at, np.zeros(len(laid.at))
+    nothing = np.zeros(len(at))
     none = np.full(len(at), -1)
     chain = none
     for place in range(at.shape[1]):
@@ -100,10 +129,11 @@ def _weave(woven: _Woven, laid: Laid, told: Beside) -> None:
             first, own = woven.add(call, woven.after[call], own, none, waits_last=False), nothing
         elif told.runs_on[place]:
             # Whoever computes needs the weights that were gathered before.
-            awaited = at[:, place - 2] if place > 1 and laid.gathers[place - 2] else none
+            awaited = at[:, place - 2] if place > 1 and gathers[place - 2] else none
             first, own = woven.add(call, chain, worked, awaited, waits_last=False), nothing
         elif worked.any():
             first = woven.add(call, chain, worked, ended, waits_last=True)
+            own = np.maximum(own - told.beyond_us[:, place], 0.0)
         else:
             first = woven.add(call, woven.after[call], worked, none, waits_last=False)
         chain = woven.add(call, first, own, none, waits_last=False)

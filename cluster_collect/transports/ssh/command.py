@@ -15,8 +15,8 @@ TRIED_BY_HAND = frozenset(
 
 
 def ssh_command(spec: HostSpec) -> str:
-    """Return the command line; empty for a host that is not connected to. It holds no secret."""
-    if spec.local is not None:
+    """Return the command line; empty for a host that is reached otherwise. It holds no secret."""
+    if not spec.by_ssh:
         return ""
     options: Sequence[tuple[str, str | int | None]] = (
         ("-F", spec.ssh_config),

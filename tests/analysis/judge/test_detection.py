@@ -53,6 +53,11 @@ def test_a_healthy_job_has_no_warning(name: str) -> None:
     assert result.detection.verdict == "healthy"
 
 
+def test_a_finding_names_the_nearest_peers_that_no_warning_names() -> None:
+    findings = judged(SMALL, "slow_rank:1.25@13", "slow_rank:1.25@12").alarms
+    assert {one.ranks: one.peers for one in findings} == {(12,): (10, 11), (13,): (11, 14)}
+
+
 def test_a_slow_rank_is_named_with_its_cause_and_host() -> None:
     finding = judged(SMALL, "slow_rank:1.25@13").alarms[0]
     assert (finding.kind, finding.ranks, finding.hosts, finding.cause) == (

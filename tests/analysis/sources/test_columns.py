@@ -10,14 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.rank import read_rank
 from cluster_reduce.communication import reduce_communication
-from cluster_reduce.form import SUFFIX
+from cluster_reduce.form import HEAD_WORDS, SUFFIX, Writer
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.builders import (
     GROUP,
@@ -115,7 +117,7 @@ ODD: dict[str, tuple[Change, bool]] = {
     "packets are null": (hccs(**{"Size Distribution": None}), False),
     "packets of three": (hccs(**{"Size Distribution": {"1": [1, 2, 3]}}), False),
     "packets of null": (hccs(**{"Size Distribution": {"1": [1, None]}}), False),
-    "packets of no number": (hccs(**{"Size Distribution": {"x\u0000": [1, 2]}}), False),
+    "packets of no number": (hccs(**{"Size Distribution": {"x\u0000": [1, 2]}}), True),
     "packets of a word": (hccs(**{"Size Distribution": {"many": [1, 2]}}), True),
     "packets where nothing is carried": (
         hccs(**{"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Size Distribution": {"01.50": [0, 0]}}),
@@ -257,13 +259,23 @@ def test_damaged_columns_cost_their_file_and_no_more(tmp_path: Path, data: st.Da
         {"base": ["elapse"]},
         {"base": ["nothing"]},
         {"base": ["transit"], "at": "n_operators"},
+        {"cuts": [1, 10**12]},
+        {"cuts": [-1, 1]},
+        {"step": 0},
+        {"step": 10**30},
+        {"step": 2, "begin": 1 << 63},
+        {"form": "halves", "n_halves": 99},
+        {"form": "difference"},
+        {"form": "difference", "base": ["idle", "transit", "n_operators"]},
+        {"form": "difference", "base": ["elapse"]},
+        {"form": "stamps"},
     ],
 )
 def test_columns_that_lie_about_themselves_cost_their_file(tmp_path: Path, change: dict[str, Any]) -> None:
     plain = [replace(op, elapse=6.1, idle=0.225) for op in OPS]
     content = reduce_communication(json.dumps(communication_json({"step50": plain})).encode())
     schema, length, rest = content.split(b"\n", 2)
-    head = json.loads(zlib.decompress(rest[: int(length)]))
+    head = json.loads(zlib.decompressobj(zdict=HEAD_WORDS).decompress(rest[: int(length)]))
     (column,) = (one for one in head["columns"] if one["name"] == "elapse")
     column.update(change)
     packed = zlib.compress(json.dumps(head).encode())
@@ -271,6 +283,56 @@ def test_columns_that_lie_about_themselves_cost_their_file(tmp_path: Path, chang
     path.write_bytes(b"%b\n%d\n%b%b" % (schema, len(packed), packed, rest[int(length) :]))
     source = source_of(tmp_path, 0, "ascend_pt/text", communication=tmp_path / NAMES["communication"])
     assert "communication.json" in {problem.file for problem in read_rank(source).problems}
+
+
+def test_one_other_byte_costs_the_file(tmp_path: Path) -> None:
+    content = bytearray(reduce_communication(json.dumps(OPERATORS).encode()))
+    content[-1] ^= 1
+    path = tmp_path / NAMES["communication"]
+    path.with_name(path.name + SUFFIX).write_bytes(content)
+    problems = read_rank(source_of(tmp_path, 0, "ascend_pt/text", communication=path)).problems
+    assert "communication.json" in {problem.file for problem in problems}
+
+
+WHOLE = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@FUZZ
+@given(
+    whole=st.lists(WHOLE | st.integers(-300, 300), max_size=200),
+    grid=st.tuples(WHOLE, st.integers(1, 1 << 40)),
+    quarters=st.lists(st.integers(0, 1 << 53), max_size=100),
+    floats=st.lists(st.floats(allow_nan=False) | st.none(), max_size=100),
+)
+def test_a_column_comes_back_as_it_was(
+    tmp_path: Path,
+    whole: list[int],
+    grid: tuple[int, int],
+    quarters: list[int],
+    floats: list[float | None],
+) -> None:
+    writer = Writer("any", 10_000)
+    begin, step = grid
+    spaced = [begin // 4 + step * (value % 1000) for value in whole]
+    stamps = [value // 4 * 1000 + (0, 200, 500, 800)[value % 4] for value in quarters]
+    writer.ints("whole", whole)
+    writer.ints("near", [value // 2 for value in whole], "whole")
+    writer.ints("spaced", spaced)
+    writer.stamps("stamps", stamps)
+    writer.stamps("others", whole)
+    writer.floats("floats", floats)
+    writer.floats("halves", [value / 4 + 0.25 for value in quarters if value < 1 << 40])
+    path = tmp_path / "any"
+    path.write_bytes(writer.content())
+    file = ColumnsFile(path, "any")
+    assert file.ints("whole").tolist() == whole
+    assert file.ints("near").tolist() == [value // 2 for value in whole]
+    assert file.ints("spaced").tolist() == spaced
+    assert file.ints("stamps").tolist() == stamps
+    assert file.ints("others").tolist() == whole
+    wanted = np.array([np.nan if value is None else value for value in floats])
+    assert file.floats("floats").tobytes() == wanted.tobytes()
+    assert file.floats("halves").tolist() == [value / 4 + 0.25 for value in quarters if value < 1 << 40]
 
 
 @pytest.mark.parametrize(("form", "framework"), [("text", "pt"), ("db", "pt"), ("text", "ms"), ("db", "ms")])

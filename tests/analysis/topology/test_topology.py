@@ -257,6 +257,41 @@ def test_one_group_over_all_ranks_is_data_parallel_when_it_is_the_only_one() -> 
     assert topology.stages == dict.fromkeys(range(4), 0)
 
 
+@pytest.mark.parametrize("more", [(), ((group_id(3), "alltoall", 16),)], ids=["dense", "experts"])
+def test_of_several_groups_over_all_ranks_the_busiest_is_data_parallel(
+    more: tuple[tuple[str, str, int], ...],
+) -> None:
+    groups = [(group_id(1), "allreduce", 1), (group_id(2), "allreduce", 10)]
+    experts = [[(group_id(3 + rank // 2), kind, n) for _, kind, n in more] for rank in range(4)]
+    topology, _ = build([tables(rank, [*groups, *experts[rank]]) for rank in range(4)])
+    assert [topology.groups[group_id(number)].role for number in (1, 2)] == ["world", "dp"]
+    assert topology.parallel == ParallelSizes(tp=1, pp=1, dp=4)
+
+
+def unnamed_pipelines(n_calls: int) -> Topology:
+    """Two replicas of two stages, whose neighbours call `n_calls` collectives; the ends share weights."""
+    read = []
+    for rank in range(4):
+        replica, stage = rank % 2, rank // 2
+        groups = [
+            (group_id(10 + replica), "send" if stage == 0 else "receive", 8),
+            (group_id(20 + stage), "allgather", n_calls),
+            (group_id(30 + replica), "allreduce", 1),
+        ]
+        read.append(tables(rank, groups))
+    return build(read)[0]
+
+
+def test_groups_that_share_weights_across_stages_make_no_neighbours_tensor_parallel() -> None:
+    topology = unnamed_pipelines(2)
+    assert {topology.groups[group_id(30 + replica)].role for replica in (0, 1)} == {"unknown"}
+    assert topology.parallel == ParallelSizes(tp=1, pp=2, dp=2)
+
+
+def test_what_communicates_more_often_than_messages_come_may_be_tensor_or_data_parallel() -> None:
+    assert {unnamed_pipelines(40).groups[group_id(20 + stage)].role for stage in (0, 1)} == {"unknown"}
+
+
 def test_all_to_all_makes_an_expert_group() -> None:
     read = [tables(rank, [(group_id(1 + rank // 2), "alltoallv", 3)]) for rank in range(4)]
     topology, _ = build(read)

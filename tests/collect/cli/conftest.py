@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demo.sshd import SshLab, find_sshd
+from demo.sshd import SshLab, SshServer, find_sshd
 
 CAPTURE = "node_1_20250101_ascend_pt"
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -26,6 +26,7 @@ class Hosts:
     lab: SshLab
     entries: list[dict[str, object]] = field(default_factory=list)
     defaults: dict[str, object] = field(default_factory=dict)
+    servers: dict[str, SshServer] = field(default_factory=dict)
 
     @property
     def inventory(self) -> Path:
@@ -37,6 +38,7 @@ class Hosts:
         root = self.directory / "data" / name
         write_capture(root, n_files, size_bytes)
         server = self.lab.start(f"127.0.0.{len(self.entries) + 2}", settings=settings)
+        self.servers[name] = server
         self.entries.append(
             {"address": server.address, "port": server.port, "server_id": name, "profiler_root": str(root)}
         )

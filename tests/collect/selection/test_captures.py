@@ -77,3 +77,30 @@ def test_globs_narrow_what_the_analysis_reads() -> None:
     assert narrowed == {path for path in taken(Choice(["analysis"])) if path.startswith("job-1/")}
     assert not any("trace_view" in path for path in narrowed)
     assert any("trace_view" in path for path in taken(Choice(["full", "job-1/*"])))
+
+
+def test_ranks_are_those_in_the_names_of_files_and_others_are_left_out() -> None:
+    unknown = [RemoteEntry(b"job-1/other_ascend_pt/profiler_info.json", "f", 1, 0)]
+    database = [RemoteEntry(b"d_ascend_pt/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_1.db", "f", 1, 0)]
+    tree = Tree([*FOUND, *unknown, *database])
+    chosen = select(tree, TreeShape(b"prof"), Choice(["full"], ranks={1})).files
+    assert {file.entry.path.decode().rpartition("_ascend_pt/")[0] for file in chosen} == {
+        "job-1/node_11_20250101000000000",
+        "job-2/node_21_20250102000000000",
+        "d",
+    }
+
+
+def test_ranks_that_stay_whole_are_taken_with_all_their_files_where_others_are_not() -> None:
+    choice = Choice(["columns", "job-2/*"], whole_ranks={1})
+    files = select(Tree(FOUND), TreeShape(b"prof"), choice).files
+    whole = {file.entry.path.decode() for file in files if file.stays_whole}
+    assert whole == taken(Choice(["full", "job-2/node_21*"]))
+    assert {file.entry.path.decode() for file in files} - whole == taken(
+        Choice(["analysis", "job-2/node_20*"])
+    )
+
+
+def test_captures_of_a_list_are_taken_and_no_newer_ones() -> None:
+    here = {b"job-2/node_20_20250102000000000_ascend_pt"}
+    assert captures(Choice(["full"], directories=here, ranks={0})) == {path.decode() for path in here}

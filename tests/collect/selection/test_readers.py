@@ -61,7 +61,9 @@ def test_of_a_parsed_capture_what_is_fetched_is_what_is_read(tmp_path: Path) -> 
     found, _ = inspect_capture(root)
     assert found is not None
     read = {path.relative_to(root).as_posix() for path in found.files.values()}
-    assert fetched(root) == read
+    # A timeline is read where it is there, and too large to be fetched for that alone.
+    assert read - fetched(root) == {f"{OUTPUT}/trace_view.json"}
+    assert fetched(root) <= read
 
 
 def test_of_an_export_of_msprof_what_is_fetched_is_what_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+/* One table of a SQLite database, read from its file as columns.
+ *
+ * The form is that of https://www.sqlite.org/fileformat2.html. Only what is usual is read: a table by row number, text in UTF-8,
+ * whole rows. Anything else, and whatever is damaged, is left to SQLite, which knows all forms and says what is wrong.
+ */
+#ifndef CLUSTER_PROFILER_TABLE_H
+#define CLUSTER_PROFILER_TABLE_H
+
+#include "columns.h"
+
+/* As many as SQLite allows where nobody raised it. */
+#define MAX_TABLE_COLUMNS 2000
+
+/* SQLite's own numbers of the types of cells. */
+enum kind { KIND_INTEGER = 1, KIND_FLOAT = 2, KIND_TEXT = 3, KIND_NULL = 5 };
+
+/* What is wanted of a column; a REAL one may hold whole numbers on disk, and gives floats. */
+enum wish { WISH_NONE = 0, WISH_CELLS = 1, WISH_REAL = 2 };
+
+struct cells {
+    struct column kinds;   /* a byte a cell; empty where all are of one kind */
+    struct column values;  /* 8 bytes a cell: whole number, float, or where a text ends among the letters */
+    struct column letters; /* all texts, one behind the other */
+    unsigned seen;         /* a bit for each kind */
+    uint8_t kind;          /* that of the first cell */
+    bool is_real;
+};
+
+struct table {
+    int file;
+    uint32_t root;
+    int n_columns;         /* as declared */
+    int row_number;        /* which column is the row's number and not stored, -1 for none */
+    const uint8_t *wishes; /* an enum wish for each column */
+    struct cells *found;   /* one for each column; those that nobody wants stay empty */
+};
+
+/* Read the table; false where SQLite must read it. */
+bool table_read(struct table *table);
+void table_free(struct table *table);
+
+#endif

@@ -1,0 +1,183 @@
+"""The tasks and kernels of a profiler database: which there are, and when each ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.sources.cells import as_list, codes_of, whole_numbers
+from cluster_analysis.sources.db.sqlite import Database
+from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
+from cluster_run.facts import fact
+
+_Ints = npt.NDArray[np.int64]
+Spans = npt.NDArray[np.int64]
+TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
+_STRINGS = "STRING_IDS"
+_FEW = 1 << 16
+#: Ids fill at least one place in so many of those between the least and the largest.
+_DENSE = 16
+#: What is read of the tasks, where they have it; together, so that they are gone through once.
+_OF_TASKS = ("startNs", "endNs", "globalTaskId", "taskType", "connectionId")
+_OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
+
+
+@dataclass(frozen=True)
+class Times:
+    """Begin and end of each row of a table, ns (N,), and which rows have both, in their order (N,)."""
+
+    begin_ns: _Ints
+    end_ns: _Ints
+    is_timed: npt.NDArray[np.bool_]
+
+    def spans(self) -> Spans:
+        """Return begin and end of the rows that have both, ns (n, 2)."""
+        return np.stack([self.begin_ns[self.is_timed], self.end_ns[self.is_timed]], axis=1)
+
+
+def task_times(database: Database) -> Times:
+    """Return when each task ran."""
+    return _times(database, TASK, _OF_TASKS)
+
+
+def operator_times(database: Database) -> Times:
+    """Return when each communication operator ran."""
+    return _times(database, OPERATOR, ("startNs", "endNs"))
+
+
+def _times(database: Database, table: str, read_together: Sequence[str]) -> Times:
+    database.cells(table, *(name for name in read_together if database.has(table, name)))
+    (begin, is_begin), (end, is_end) = map(whole_numbers, database.cells(table, "startNs", "endNs"))
+    return Times(begin, end, is_begin & is_end & (end >= begin))
+
+
+def tell_untimed(times: Times, part: Part, remark: Remark) -> None:
+    """Remark how many rows are left out because they have no time."""
+    n_bad = int(np.count_nonzero(~times.is_timed))
+    if n_bad:
+        remark(left_out(n_bad, part, "no_time"))
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The tasks that are kernels and have both times, in columns of equal length.
+
+    Attributes:
+        spans: begin and end, ns (n, 2).
+        tasks: their rows among the tasks (n,).
+        rows: their rows among the kernels (n,).
+    """
+
+    spans: Spans
+    tasks: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]
+
+
+def kernels(database: Database) -> Kernels:
+    """Return the kernels."""
+    times = database.once(task_times)
+    names = [name for name in _OF_KERNELS if database.has(KERNEL, name)]
+    database.cells(KERNEL, *names)
+    ids, is_id = whole_numbers(database.cells(TASK, "globalTaskId")[0])
+    known, is_known = whole_numbers(database.cells(KERNEL, "globalTaskId")[0])
+    tasks, rows = np.flatnonzero(times.is_timed & is_id), np.flatnonzero(is_known)
+    left, right = pairs(ids[tasks], known[rows])
+    tasks, rows = tasks[left], rows[right]
+    return Kernels(np.stack([times.begin_ns[tasks], times.end_ns[tasks]], axis=1), tasks, rows)
+
+
+def kernel_sums(database: Database) -> pa.Table:
+    """Return the kernels by their texts: opType … opState as text, n, and ns in all, at least and at most.
+
+    A text is null where the texts lack it; a column that the kernels lack is missing.
+    """
+    found = database.once(kernels)
+    names = [name for name in _OF_KERNELS[1:] if database.has(KERNEL, name)]
+    ids = [_ids(database, name, found.rows) for name in names]
+    spans = found.spans[:, 1] - found.spans[:, 0]
+    if (spans < 0).any() or spans.sum(dtype=np.float64) > np.iinfo(np.int64).max:
+        # Times of a damaged file; sums of them would be any number.
+        raise BadFileError(fact("not_database", detail="integer overflow"))
+    first, sums = _summed(ids, (np.ones(len(spans), np.int64), spans, spans, spans))
+    texts = [texts_of(database, one.take(pa.array(first))) for one in ids]
+    # Two numbers may stand for one text.
+    first, sums = _summed(texts, sums)
+    columns = {name: one.take(pa.array(first)) for name, one in zip(names, texts, strict=True)}
+    return pa.table({**columns, **dict(zip(("n", "all_ns", "min_ns", "max_ns"), sums, strict=True))})
+
+
+def _ids(database: Database, name: str, rows: npt.NDArray[np.intp]) -> pa.Array:
+    """Return a column of the kernels at some rows; null for what is no id."""
+    values, is_whole = whole_numbers(database.cells(KERNEL, name)[0])
+    return pa.array(values[rows], mask=None if is_whole.all() else ~is_whole[rows])
+
+
+def _summed(
+    keys: Sequence[pa.Array], values: tuple[_Ints, _Ints, _Ints, _Ints]
+) -> tuple[npt.NDArray[np.intp], tuple[_Ints, _Ints, _Ints, _Ints]]:
+    """Return the first row of each group of equal keys, and by group number, sum, minimum and maximum."""
+    if not len(values[0]):
+        return np.zeros(0, np.intp), values
+    codes = codes_of(keys)
+    # Few groups are sorted by their digits.
+    order = np.argsort(codes.astype(np.uint16) if codes.max() < _FEW else codes, kind="stable")
+    begins = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0])
+    n, total, least, most = (one[order] for one in values)
+    return order[begins], (
+        np.add.reduceat(n, begins),
+        np.add.reduceat(total, begins),
+        np.minimum.reduceat(least, begins),
+        np.maximum.reduceat(most, begins),
+    )
+
+
+def texts_of(database: Database, ids: pa.Array) -> pa.Array:
+    """Return the texts that ids stand for, null for those that are none."""
+    known, texts = database.once(_strings)
+    if not len(known):
+        return pa.nulls(len(ids), pa.string())
+    wanted = pc.fill_null(ids, 0).to_numpy()
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    is_known = (known[at] == wanted) & ids.is_valid().to_numpy(zero_copy_only=False)
+    return texts.take(pa.array(at, mask=~is_known))
+
+
+def _strings(database: Database) -> tuple[_Ints, pa.Array]:
+    """Return the ids of the texts, ascending, and the texts."""
+    ids, values = database.cells(_STRINGS, "id", "value")
+    known, is_id = whole_numbers(ids)
+    if isinstance(values, list) or not pa.types.is_string(values.type):
+        values = pa.array([None if value is None else str(value) for value in as_list(values)], pa.string())
+    if is_id.all() and bool(np.all(known[1:] > known[:-1])):
+        return known, values
+    rows = np.flatnonzero(is_id)
+    rows = rows[np.argsort(known[rows], kind="stable")]
+    return known[rows], values.take(pa.array(rows))
+
+
+def pairs(left: _Ints, right: _Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the places of all pairs of equal numbers, in the order of `left`."""
+    if not len(left) or not len(right):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    least, most = int(right.min()), int(right.max())
+    if most - least < _DENSE * len(right):
+        # The usual case: ids that count up, each once.
+        places = np.full(most - least + 1, -1, np.intp)
+        places[right - least] = np.arange(len(right))
+        if np.count_nonzero(places >= 0) == len(right):
+            near = np.flatnonzero((left >= least) & (left <= most))
+            at = places[left[near] - least]
+            return near[at >= 0], at[at >= 0]
+    order = np.argsort(right, kind="stable")
+    ordered = right[order]
+    begin = np.searchsorted(ordered, left, "left")
+    n_found = np.searchsorted(ordered, left, "right") - begin
+    at_left = np.repeat(np.arange(len(left)), n_found)
+    # Places count up within each run of equal numbers.
+    at_right = np.arange(len(at_left)) + np.repeat(begin - np.cumsum(n_found) + n_found, n_found)
+    return at_left, order[at_right]

@@ -1,0 +1,107 @@
+"""Computing that no gap shows, because it lies beside calls: told from how much of it there is in all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.streams import LEAST_COVERED_US, SHARE_HALVINGS
+
+
+class Weights:
+    """Which weights are there to compute with, where most calls gather some: each is used once, then dropped.
+
+    So there is nothing to compute beside a gathering until another one has ended.
+    """
+
+    def __init__(self, gathers: BoolArray) -> None:
+        self._fetched = np.r_[0, np.cumsum(gathers)]
+        self._all_fetched = bool(gathers.mean() > HALFWAY)
+        self._n_used = 0
+
+    def are_there(self, place: int) -> bool:
+        """Return whether something can be computed beside the call before a place."""
+        return not self._all_fetched or self._n_used < self._fetched[place - 1]
+
+    def use(self, place: int) -> None:
+        """Compute with the oldest weights that the calls before the one before a place had fetched."""
+        self._n_used = min(self._n_used + 1, int(self._fetched[place - 1]))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Before which call something is hidden: its room, and what may lie beyond it (rows,); the most it is."""
+
+    place: int
+    room_us: FloatArray
+    beyond_us: FloatArray
+    most_us: FloatArray
+
+
+class Hidden:
+    """Places at which computing is hidden; all times are in µs by row."""
+
+    def __init__(self, pace: FloatArray) -> None:
+        self._pace = pace
+        self._shown: list[_Place] = []
+        self._possible: list[_Place] = []
+
+    def add_shown(self, place: int, room_us: FloatArray, usual_us: float) -> None:
+        """Note that a few rows show what the others (`room_us` above 0) do at a place, if not more."""
+        nothing = np.zeros(len(room_us))
+        self._shown.append(_Place(place, room_us, nothing, usual_us * self._pace))
+
+    def add_possible(self, place: int, room_us: FloatArray, behind_us: FloatArray, knows: BoolArray) -> None:
+        """Note that something may be hidden beside calls, of which only their length is known.
+
+        Who has little room and shows more `behind` the calls than is usual did that beside those of others.
+        Only rows that know (`knows`) tell.
+        """
+        if not knows.any():
+            return
+        usual = float(np.median((behind_us / self._pace)[knows]))
+        more = np.maximum(behind_us - usual * self._pace, 0.0)
+        most = float(((room_us + more) / self._pace)[knows].min())
+        self._possible.append(_Place(place, room_us, more, most * self._pace))
+
+    def fill(self, worked_us: FloatArray, left_us: FloatArray) -> FloatArray:
+        """Fill in what is hidden in `worked_us` (rows, places), and return how much of it was not covered.
+
+        All places are as full as the middle row's total says, first those of which something is shown.
+
+        Args:
+            worked_us: what was computed since the call before was issued.
+            left_us: what is covered and no gap shows (rows,).
+        """
+        beyond = np.zeros(worked_us.shape)
+        for places in (self._shown, self._possible):
+            share = _share(places, left_us) if places else 0.0
+            for one in places:
+                found = np.minimum(share * one.most_us, one.room_us + one.beyond_us)
+                inside = np.minimum(found, one.room_us)
+                left_us = left_us - inside
+                worked_us[:, one.place] += found
+                beyond[:, one.place] = found - inside
+        return beyond
+
+
+def _share(places: Sequence[_Place], left_us: FloatArray) -> float:
+    """How full places are, so that the middle row has nothing left."""
+    if float(np.median(left_us)) <= LEAST_COVERED_US:
+        return 0.0
+    room, most = (np.stack([getattr(one, name) for one in places]) for name in ("room_us", "most_us"))
+
+    def is_too_much(share: float) -> bool:
+        return float(np.median(np.minimum(share * most, room).sum(axis=0) - left_us)) > 0
+
+    if not is_too_much(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(SHARE_HALVINGS):
+        half = (low + high) / 2.0
+        low, high = (low, half) if is_too_much(half) else (half, high)
+    return high

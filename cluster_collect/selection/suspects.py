@@ -1,0 +1,74 @@
+"""Which ranks to look at first: those that findings name, and peers to compare them with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_run.errors import InputError
+
+#: A handful: what a person opens. The costliest findings come first.
+MAX_SUSPECTS = 8
+#: Of one finding, which may name all ranks of a host: as many of its own, and of its peers.
+_N_OF_FINDING = 2
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Ranks in ascending order: `named` by findings, and their `peers`."""
+
+    named: tuple[int, ...] = ()
+    peers: tuple[int, ...] = ()
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        """All of them."""
+        return frozenset((*self.named, *self.peers))
+
+
+def read_suspects(path: Path) -> Suspects:
+    """Return the suspects of a findings.json: of its warnings and worse, the costliest first.
+
+    Raises:
+        InputError: there is none, or it cannot be read.
+    """
+    try:
+        findings = json.loads(path.read_bytes())["findings"]
+        alarms = [_of_finding(one) for one in findings if one["severity"] != "info"]
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: there are no findings yet", "cluster-analyse makes them of the run directory"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not readable findings: {error!r}") from error
+    everyone = {rank for named, _ in alarms for rank in named}
+    named: list[int] = []
+    peers: list[int] = []
+    for own, others in alarms:
+        new = [rank for rank in _first(own) if rank not in named]
+        near = [rank for rank in _first(rank for rank in others if rank not in everyone) if rank not in peers]
+        if len(named) + len(peers) + len(new) + len(near) > MAX_SUSPECTS:
+            break
+        named += new
+        peers += near
+    return Suspects(tuple(sorted(named)), tuple(sorted(peers)))
+
+
+def _of_finding(finding: dict[str, Any]) -> tuple[list[int], list[int]]:
+    """Return the ranks that a finding names, or both ends of its links, and those of its peers it lists."""
+    ends = [end for link in finding.get("links", ()) for end in (link["src"], link["dst"])]
+    own = [int(rank) for rank in finding["ranks"] or ends]
+    return list(dict.fromkeys(own)), [int(rank) for rank in finding.get("peers", ())]
+
+
+def _first(ranks: Iterable[int]) -> list[int]:
+    def some() -> Iterator[int]:
+        for n_before, rank in enumerate(ranks):
+            if n_before == _N_OF_FINDING:
+                return
+            yield rank
+
+    return list(some())

@@ -1,0 +1,125 @@
+"""The timeline of a capture in text form tells what a profiler database tells of the host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.sentences.notes import note as sentence
+from cluster_analysis.sources import rank_figures
+from cluster_analysis.sources.counters import Counter
+from cluster_analysis.sources.db.host_times_db import read_host_times
+from cluster_analysis.sources.errors import BadFileError, unheard
+from cluster_analysis.sources.reading import Reading
+from cluster_analysis.sources.text import trace_view_json
+from cluster_analysis.sources.text.trace_view_json import read_trace_view
+from cluster_analysis.tables.model import RankSource
+from cluster_run.ids import Rank
+from tests.analysis.real.captures import DATA, needs_captures
+from tests.analysis.sources.test_host_times import at, database  # noqa: F401 - a fixture
+
+_CALL_STACK = "a.py(1): f }, {;\r\n}] b.py"
+
+
+def event(name: str, begin: float, end: float, **more: object) -> dict[str, object]:
+    text = f"{at(begin) // 1000}.{at(begin) % 1000:03}"
+    return {"ph": "X", "name": name, "pid": 7, "ts": text, "dur": end - begin, **more}
+
+
+def kernel(begin: float, end: float, connection: int) -> dict[str, object]:
+    return event("MatMul", begin, end, args={"Task Type": "AI_CORE", "connection_id": connection})
+
+
+def call(name: str, begin: float, end: float, connection: int | None = None) -> dict[str, object]:
+    return event(name, begin, end, args={"level": "acl", "connection_id": connection})
+
+
+#: The job of `test_host_times`: kernels at 20-30, 50-60 and 90-95 µs of a step of 100 µs.
+EVENTS: list[dict[str, object]] = [
+    event("ProfilerStep#7", 0, 100, cat="cpu_op", args={"Call stack": _CALL_STACK}),
+    *(event("aten::copy_", *span, cat="cpu_op") for span in ((5, 15), (6, 14), (65, 66))),
+    event("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 4, cat="cpu_op"),
+    event("train.py(91): step", 0, 100, cat="python_function", args={"Python id": 14}),
+    event("GC", 80, 84, cat="GC", args={}),
+    *(kernel(*span, number) for number, span in enumerate(((20, 30), (50, 60), (90, 95)))),
+    *(event("Computing", *span) for span in ((20, 30), (50, 60), (90, 95))),
+    *(event("MEMCPY_ASYNC", *span, args={"Task Type": "SDMA_SQE"}) for span in ((12, 14), (70, 75))),
+    call("AscendCL@aclrtSynchronizeStreamWithTimeout", 28, 40),
+    call("Node@launch", 35, 45, 1),
+    call("Node@launch", 62, 64, 2),
+    {"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "Python"}},
+    {"ph": "C", "name": "AI Core Freq", "ts": "1.0", "pid": 3, "args": {"MHz": 1800}},
+]
+
+
+def figures(found: list[Counter]) -> dict[tuple[str, str], float]:
+    return {(metric, label): value for metric, label, value in found}
+
+
+def read(path: Path, events: object = EVENTS) -> dict[tuple[str, str], float]:
+    path.write_text(json.dumps(events))
+    return figures(read_trace_view(path, unheard))
+
+
+def test_a_timeline_and_a_database_of_the_same_calls_say_the_same(tmp_path: Path, database: Path) -> None:  # noqa: F811
+    found = read(tmp_path / "trace_view.json")
+    assert found.items() >= figures(read_host_times(database, unheard)).items()
+    assert found["data_loader_us", ""] == 4.0
+    assert found["dispatch_delay_us", "median"] == (15.0 + 28.0) / 2
+    assert found["dispatched_late_share", ""] == 1.0
+
+
+@pytest.mark.parametrize("n_bytes", [200, 333, 1000])
+def test_pieces_of_any_size_give_the_same_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int
+) -> None:
+    whole = read(tmp_path / "trace_view.json")
+    monkeypatch.setattr(trace_view_json, "_BLOCK_BYTES", n_bytes)
+    assert read(tmp_path / "trace_view.json") == whole
+
+
+def test_a_timeline_without_steps_says_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path / "trace_view.json", EVENTS[1:]) == {}
+    assert read(tmp_path / "trace_view.json", []) == {}
+
+
+def test_a_timeline_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace_view.json"
+    path.write_text(json.dumps(EVENTS)[:-40])
+    with pytest.raises(BadFileError):
+        read_trace_view(path, unheard)
+
+
+def test_events_without_a_time_are_counted_and_cost_nothing_else(tmp_path: Path) -> None:
+    path, told = tmp_path / "trace_view.json", []
+    path.write_text(json.dumps([*EVENTS, dict(EVENTS[1], ts="soon"), dict(EVENTS[1], dur=None)]))
+    found = read_trace_view(path, lambda why, *_: told.append(why))
+    assert figures(found) == read(tmp_path / "other.json")
+    assert [dict(why.values)["n_parts"] for why in told] == [2]
+
+
+@needs_captures
+@pytest.mark.parametrize("rank", [0, 1])
+def test_idle_parts_of_a_real_timeline_add_up_to_its_free_time_between_operators(rank: int) -> None:
+    path = DATA / "resnet-2of8-pt-text" / f"rank{rank}_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json"
+    found = figures(read_trace_view(path, unheard))
+    idle_us = sum(value for (metric, _), value in found.items() if metric == "idle_us")
+    free_us = sum(float(one["dur"]) for one in json.loads(path.read_text()) if one.get("name") == "Free")
+    assert idle_us == pytest.approx(free_us, abs=0.1)
+    assert 3_300 < found["data_loader_us", ""] < 4_400
+    assert 5_000 < found["head_copy_us", "host"] < 8_000
+
+
+def test_a_timeline_that_is_too_large_is_named_and_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace_view.json"
+    path.write_text(json.dumps(EVENTS))
+    monkeypatch.setattr(rank_figures, "_MOST_TIMELINE_BYTES", 100)
+    reading = Reading(RankSource(Rank(3), "ascend_pt/text", {"trace_view": str(path)}, 1))
+    assert "counters" in rank_figures.read_figures(reading)
+    assert reading.problems == []
+    (note,) = reading.notes
+    assert "rank 3, trace_view.json" in sentence(note).en
