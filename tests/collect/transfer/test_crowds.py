@@ -62,7 +62,7 @@ def one_by_one(seconds: float) -> Iterator[int]:
 @pytest.mark.slow
 def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(own_lab: SshLab, tmp_path: Path) -> None:
     """Asked all at once, the last shell starts long after the time that a silent host is given."""
-    roots = [tmp_path / f"root{number}" for number in range(60)]
+    roots = [tmp_path / f"root{number}" for number in range(50)]
     for number, root in enumerate(roots):
         make_capture(root, number, 1000)
     with one_by_one(0.1) as port:
@@ -72,7 +72,7 @@ def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(own_lab: Ssh
         settings = {"ForceCommand": shell, "MaxStartups": "100", "SetEnv": "SHLVL=1"}
         server = own_lab.start("127.0.0.2", settings=settings)
         specs = [spec_for(own_lab, server, root, number) for number, root in enumerate(roots, 1)]
-        options = replace(FULL, listing_deadline_s=4.0, n_attempts=1, n_jobs=60)
+        options = replace(FULL, listing_deadline_s=3.5, n_attempts=1, n_jobs=50)
         manifest = collected(specs, tmp_path / "run", options)
     assert {(host.state, host.reason) for host in manifest.hosts} == {("complete", "")}
 
@@ -84,7 +84,7 @@ def test_hosts_that_hang_hold_up_nobody(own_lab: SshLab, tmp_path: Path) -> None
     hung = own_lab.start("127.0.0.3", settings={"ForceCommand": "sleep 600"})
     specs = [spec_for(own_lab, hung, tmp_path / "host", number) for number in range(1, 13)]
     specs.append(spec_for(own_lab, good, tmp_path / "host", 13))
-    options = replace(FULL, listing_deadline_s=6.0, host_deadline_s=8.0, n_attempts=1)
+    options = replace(FULL, listing_deadline_s=5.0, host_deadline_s=6.5, n_attempts=1)
     *others, last = collected(specs, tmp_path / "run", options).hosts
     assert {host.failure for host in others} <= {"stalled", "deadline"}
     assert last.state == "complete", last.reason
