@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cluster_analysis.engine import tasks
 from cluster_analysis.engine.graph import task
+from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
 from cluster_analysis.engine.tasks import Batch, BatchSummary
 from cluster_analysis.options import AnalyseOptions
@@ -131,14 +132,14 @@ def read_all(
     order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
     ordered = tuple(summaries[position] for position in order)
     return RanksRead(
-        steps=tasks.canonical([one.steps for one in ordered], STEPS),
-        operators=tasks.canonical([one.operators for one in ordered], OPERATORS),
-        packets=tasks.canonical([one.packets for one in ordered], PACKETS),
-        iterations=tasks.canonical([one.iterations for one in ordered], ITERATIONS),
-        uses=tasks.canonical([one.uses for one in ordered], GROUP_USE),
-        totals=tasks.canonical([one.totals for one in ordered], TOTALS),
+        steps=canonical([one.steps for one in ordered], STEPS),
+        operators=canonical([one.operators for one in ordered], OPERATORS),
+        packets=canonical([one.packets for one in ordered], PACKETS),
+        iterations=canonical([one.iterations for one in ordered], ITERATIONS),
+        uses=canonical([one.uses for one in ordered], GROUP_USE),
+        totals=canonical([one.totals for one in ordered], TOTALS),
         figures={
-            name: tasks.canonical([one.figures[name] for one in ordered], schema)
+            name: canonical([one.figures[name] for one in ordered], schema)
             for name, schema in FIGURES.items()
         },
         summaries=ordered,

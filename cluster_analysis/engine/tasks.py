@@ -7,15 +7,15 @@ in memory or in a file, cut by step.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.tables.schema import (
@@ -42,8 +42,9 @@ BATCH_BYTES = 16 * 1024 * 1024
 _COLLECTIVES_SUFFIX = ".collectives.arrow"
 _LINKS_SUFFIX = ".links.arrow"
 _SPANS_SUFFIX = ".spans.arrow"
-#: Runs of rows of one step that are longer than this on average are copied run by run.
-_LEAST_RUN = 32
+#: Files with more steps than this stay open, so many at most: they hold little of each.
+_MANY_STEPS = 64
+_MOST_KEPT_OPEN = 128
 #: Key of the piece that says where the operators of all steps lie; no step has such a number.
 SPANS = -1
 
@@ -95,14 +96,26 @@ class StepFiles:
 
     path: str
     position: int
+    n_steps: int
 
     def load(self) -> StepTables:
         """Return the two tables of this step."""
         return StepTables(self._batch(_COLLECTIVES_SUFFIX), self._batch(_LINKS_SUFFIX))
 
     def _batch(self, suffix: str) -> pa.Table:
-        with pa.memory_map(self.path + suffix) as file:
-            return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(self.position)])
+        path = self.path + suffix
+        # Opening reads where all steps lie: with thousands of them that takes longer than one of them.
+        opened = _kept_open(path, os.stat(path).st_ino) if self.n_steps > _MANY_STEPS else _opened(path)
+        return pa.Table.from_batches([opened.get_batch(self.position)])
+
+
+def _opened(path: str) -> pa.RecordBatchFileReader:
+    return pa.ipc.open_file(pa.memory_map(path))
+
+
+@lru_cache(_MOST_KEPT_OPEN)
+def _kept_open(path: str, _inode: int) -> pa.RecordBatchFileReader:
+    return _opened(path)
 
 
 @dataclass(frozen=True)
@@ -179,19 +192,19 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
     finally:
         if was_enabled:
             gc.enable()
-    collectives = _joined([one.collectives for one in tables], COLLECTIVES)
-    links = _joined([one.links for one in tables], LINKS)
+    collectives = joined([one.collectives for one in tables], COLLECTIVES)
+    links = joined([one.links for one in tables], LINKS)
     steps = _distinct_steps(collectives, links)
     summary = BatchSummary(
         ranks=tuple(one.rank for one in tables),
-        steps=_joined([one.steps for one in tables], STEPS),
-        operators=_joined([one.operators for one in tables], OPERATORS),
-        packets=_joined([one.packets for one in tables], PACKETS),
-        iterations=_joined([one.iterations for one in tables], ITERATIONS),
+        steps=joined([one.steps for one in tables], STEPS),
+        operators=joined([one.operators for one in tables], OPERATORS),
+        packets=joined([one.packets for one in tables], PACKETS),
+        iterations=joined([one.iterations for one in tables], ITERATIONS),
         uses=group_use(collectives, links),
         totals=totals_of(collectives),
         figures={
-            name: _joined([one.figures[name] for one in tables if name in one.figures], schema)
+            name: joined([one.figures[name] for one in tables if name in one.figures], schema)
             for name, schema in FIGURES.items()
         },
         metadata={one.rank: one.metadata for one in tables},
@@ -201,7 +214,7 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
     )
     cuts = zip(steps, cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
     by_step = {int(step): StepTables(own_collectives, own_links) for step, own_collectives, own_links in cuts}
-    spans = SpanTable(_joined([one.spans for one in tables], OPERATOR_SPANS))
+    spans = SpanTable(joined([one.spans for one in tables], OPERATOR_SPANS))
     if not file_stem:
         return summary, BatchBulk(by_step, spans)
     stem = f"{file_stem}{batch.number}"
@@ -228,30 +241,7 @@ def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
 
 def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
     """Return OPERATOR_SPANS of all parts, in their order."""
-    return _joined([part.load() for part in parts], OPERATOR_SPANS)
-
-
-def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Join tables so that only their rows decide the result: one chunk, dictionaries sorted, none spare."""
-    table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
-    for position, column in enumerate(schema):
-        if pa.types.is_dictionary(column.type):
-            table = table.set_column(
-                position, column, _sorted_dictionary(table.column(position), column.type)
-            )
-    return table
-
-
-def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], kind)
-    used = pc.unique(encoded.indices).drop_null()
-    values = encoded.dictionary.take(used)
-    order = pc.sort_indices(values)
-    ordered = values.take(order)
-    indices = pc.index_in(encoded.dictionary, value_set=ordered).take(encoded.indices)
-    return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), ordered)
+    return joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
 def _read(source: RankSource, selection: Selection) -> RankTables:
@@ -279,32 +269,9 @@ _EMPTY = {
 }
 
 
-def _joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    filled = [table.select(schema.names) for table in tables if table.num_rows]
-    if not filled:
-        return schema.empty_table()
-    return pa.concat_tables(filled).unify_dictionaries().combine_chunks()
-
-
 def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
     numbers = {number for table in tables for number in pc.unique(table["step"]).to_pylist()}
     return tuple(Step(number) for number in sorted(numbers - {None}))
-
-
-def cut_by_step(table: pa.Table, steps: Sequence[Step]) -> list[pa.Table]:
-    """Cut a table into those of each step, each in one piece."""
-    step_of = table["step"].fill_null(SPANS).to_numpy()
-    begin = np.flatnonzero(begins(step_of))
-    runs = list(zip(step_of[begin].tolist(), pairwise([*begin.tolist(), len(step_of)]), strict=True))
-    if len(runs) * _LEAST_RUN > len(step_of):
-        chosen = (pa.array(np.flatnonzero(step_of == step)) for step in steps)
-        return [table.take(rows).combine_chunks() for rows in chosen]
-    # Most ranks hold a step in one run: pieces are joined several times as fast as rows are picked.
-    pieces: dict[int, list[pa.Table]] = {int(step): [table.slice(0, 0)] for step in steps}
-    for step, (first, last) in runs:
-        if step in pieces:
-            pieces[step].append(table.slice(first, last - first))
-    return [pa.concat_tables(own).combine_chunks() for own in pieces.values()]
 
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
@@ -321,7 +288,7 @@ def _filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFil
                 # One batch a step, so that the position in the file is that of the step.
                 (batch,) = table.to_batches() or [_empty_batch(schema)]
                 writer.write_batch(batch)
-    return {step: StepFiles(stem, position) for position, step in enumerate(by_step)}
+    return {step: StepFiles(stem, position, len(by_step)) for position, step in enumerate(by_step)}
 
 
 def _filed_spans(spans: SpanTable, stem: str) -> SpanFile:

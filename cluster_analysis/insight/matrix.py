@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine.tasks import StepFiles, StepTables, canonical
+from cluster_analysis.engine.joined import canonical
+from cluster_analysis.engine.tasks import StepFiles, StepTables
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
 from cluster_analysis.insight.totals import ratios

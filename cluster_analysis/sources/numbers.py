@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -40,7 +41,7 @@ def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     Such cells become null. Empty cells and `N/A` become null too, but are not counted.
     """
     plain = _plainly_cast(text, pa.float64())
-    if plain is not None and pc.all(pc.is_finite(plain)).as_py():
+    if plain is not None and np.isfinite(plain.to_numpy()).all():
         return plain, 0
     cells = _stripped(text)
     given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
@@ -74,6 +75,21 @@ def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     return nanoseconds, n_bad
 
 
+def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
+    """Return time stamps in µs, given as float64, as int64 ns; and the number of bad ones.
+
+    The shortest text that names a float is what was written, and the decimals that it has are exact.
+    """
+    try:
+        # Arrow writes it with an exponent, which only decimals are made of.
+        plain = _ns_of_decimal(pc.cast(pc.cast(microseconds, pa.string()), pa.decimal128(22, 3)))
+        if not plain.null_count and not pc.any(pc.less(plain, 0)).as_py():
+            return plain, 0
+    except pa.ArrowInvalid:
+        pass
+    return to_ns(pa.array([repr(value) for value in microseconds.to_pylist()], pa.string()))
+
+
 def _ns_of_decimal(microseconds: pa.Array) -> pa.Array:
     return pc.cast(pc.multiply(microseconds, pa.scalar(NS_PER_US, pa.int16())), pa.int64())
 
@@ -81,10 +97,10 @@ def _ns_of_decimal(microseconds: pa.Array) -> pa.Array:
 def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     """Return `text` as int64, and how many cells held something else; those become null."""
     plain = _plainly_cast(text, pa.int64())
-    # Arrow reads hexadecimal numbers, which no profiler writes: a damaged digit must not make one.
-    is_decimal = not pc.any(pc.match_substring(pc.cast(text, pa.string()), "x", ignore_case=True)).as_py()
-    if plain is not None and is_decimal and pc.all(pc.less(pc.abs(plain), _MAX_WHOLE)).as_py():
-        return plain, 0
+    if plain is not None and _is_decimal(text):
+        whole = plain.to_numpy()
+        if ((whole < _MAX_WHOLE) & (whole > -_MAX_WHOLE)).all():
+            return plain, 0
     cells = _stripped(text)
     given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
     whole = pc.fill_null(pc.match_substring_regex(cells, r"^-?\d{1,18}(\.0*)?$"), False)
@@ -110,10 +126,21 @@ def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
     """Return `text` as numbers where every cell is one as it stands: the usual case, in one call."""
     cells = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
     try:
-        numbers = pc.cast(pc.cast(cells, pa.string()), kind)
+        numbers = pc.cast(cells if pa.types.is_string(cells.type) else pc.cast(cells, pa.string()), kind)
     except pa.ArrowInvalid:
         return None
     return None if numbers.null_count else numbers
+
+
+def _is_decimal(text: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether no cell is hexadecimal. Arrow reads such numbers, but a damaged digit must not make one."""
+    chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
+    if all(pa.types.is_string(one.type) and not one.offset for one in chunks):
+        # A few calls of Python for all letters at once take less than one of Arrow for each cell.
+        letters = [one.buffers()[2] for one in chunks]
+        if not any(b"x" in bytes(one).lower() for one in letters if one is not None):
+            return True
+    return not pc.any(pc.match_substring(pc.cast(text, pa.string()), "x", ignore_case=True)).as_py()
 
 
 def parse_step(text: str) -> int | None:
@@ -136,9 +163,10 @@ def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), length)
 
 
-def encoded(values: Sequence[str | None]) -> pa.Array:
+def encoded(values: Sequence[str | None] | pa.Array) -> pa.Array:
     """Return texts as the dictionary type of the schema."""
-    return pa.array(values, pa.string()).dictionary_encode().cast(_DICTIONARY)
+    texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
+    return texts.dictionary_encode().cast(_DICTIONARY)
 
 
 def _stripped(text: pa.Array | pa.ChunkedArray) -> pa.Array:

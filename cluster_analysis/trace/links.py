@@ -18,7 +18,7 @@ def usable_links(links: pa.Table, topology: Topology) -> pa.Table:
     source, target = np.asarray(source, np.float64).copy(), np.asarray(target, np.float64).copy()
     unknown = np.flatnonzero(np.isnan(source) | np.isnan(target))
     if len(unknown):
-        rows = links.take(pa.array(unknown)).select(["group", "src_local", "dst_local"]).to_pylist()
+        rows = links.select(["group", "src_local", "dst_local"]).take(pa.array(unknown)).to_pylist()
         for here, row in zip(unknown.tolist(), rows, strict=True):
             group = topology.groups.get(row["group"] or "")
             ends = (row["src_local"], row["dst_local"])

@@ -218,7 +218,8 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
             "rank": pa.array(calls.ranks[calls.rank[first]], mask=~is_message),
             "last_rank": pa.array(calls.ranks[np.maximum(last, 0)], mask=last < 0),
         },
-    ).cast(MATCHED)
+        schema=MATCHED,
+    )
 
 
 def _rank_times(step: Step, seen: _Matched) -> pa.Table:
@@ -232,8 +233,9 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
             "wait_us": pa.array(np.bincount(rank, seen.wait_us, n)),
             "transfer_us": pa.array(np.bincount(rank, seen.moved_us[seen.operator], n)),
             "gap_us": pa.array(np.bincount(rank, gap, n), pa.float64(), from_pandas=True),
-        }
-    ).cast(RANK_TIMES)
+        },
+        schema=RANK_TIMES,
+    )
 
 
 def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:

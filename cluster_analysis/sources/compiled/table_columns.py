@@ -35,7 +35,7 @@ def table_columns(file: int, root: int, row_number: int, wishes: Sequence[int]) 
 
 
 def _cells(seen: int, kinds: bytes, values: bytes, letters: bytes) -> Cells:
-    n = len(kinds)
+    n = len(values) // 8
     given = seen & ~(1 << _NULL)
     if not given:
         return pa.nulls(n)

@@ -57,9 +57,10 @@ class Stated:
             return self.links
         rank = self.links["rank"].to_numpy()
         at = np.minimum(np.searchsorted(calls.ranks, rank), len(calls.ranks) - 1)
-        links = self.links.take(pa.array(np.flatnonzero(is_asked[at] & (calls.ranks[at] == rank))))
+        links = self.links.select(["rank", "op_name", "src_rank", "dst_rank", "is_p2p"])
+        links = links.take(pa.array(np.flatnonzero(is_asked[at] & (calls.ranks[at] == rank))))
         links = links.filter(pc.fill_null(links["is_p2p"], False))
-        return links.select(["rank", "op_name", "src_rank", "dst_rank"]).drop_null()
+        return links.drop_columns("is_p2p").drop_null()
 
 
 def allowed_stages(family: Family, sample: IntArray, stated: Stated | None, calls: Calls) -> BoolArray:

@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.engine.joined import canonical, cut_by_step
 from cluster_analysis.engine.tasks import (
     Batch,
     batches_by_bytes,
-    canonical,
-    cut_by_step,
     read_batch,
     reduce_parts,
 )

@@ -1,0 +1,88 @@
+"""Tables of several ranks joined, and cut by step again: what the engine's tasks do to Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.numeric.sorting import begins
+from cluster_run.ids import Step
+
+#: So many different texts are sorted sooner here than by Arrow.
+_FEW_TEXTS = 64
+#: Runs of rows of one step that are longer than this on average are copied run by run.
+_LEAST_RUN = 32
+#: Stands for a step that is not known; no step has such a number.
+_UNKNOWN = -1
+
+
+def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Join tables into one with the columns of `schema`, each in one piece."""
+    filled = [table.select(schema.names) for table in tables if table.num_rows]
+    if not filled:
+        return schema.empty_table()
+    return pa.concat_tables(filled).unify_dictionaries().combine_chunks()
+
+
+def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Join tables so that only their rows decide the result: one chunk, dictionaries sorted, none spare."""
+    table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+    columns = [
+        _sorted_dictionary(column, kind.type) if pa.types.is_dictionary(kind.type) else column
+        for column, kind in zip(table.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], kind)
+    if len(encoded.dictionary) <= _FEW_TEXTS and not encoded.indices.null_count:
+        texts = encoded.dictionary.to_pylist()
+        if None not in texts and len(set(texts)) == len(texts):
+            return _few_sorted(encoded, texts)
+    used = pc.unique(encoded.indices).drop_null()
+    values = encoded.dictionary.take(used)
+    order = pc.sort_indices(values)
+    ordered = values.take(order)
+    indices = pc.index_in(encoded.dictionary, value_set=ordered).take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), ordered)
+
+
+def _few_sorted(encoded: pa.DictionaryArray, texts: list[str]) -> pa.DictionaryArray:
+    """The same for a few different texts and no null: a call into Arrow costs more than they do."""
+    number = encoded.indices.to_numpy()
+    used = np.flatnonzero(np.bincount(number, minlength=len(texts))).tolist()
+    ordered = sorted(used, key=texts.__getitem__)
+    if ordered == list(range(len(texts))):
+        return encoded
+    place = np.zeros(len(texts), np.int32)
+    place[ordered] = np.arange(len(ordered))
+    values = pa.array([texts[one] for one in ordered], encoded.dictionary.type)
+    return pa.DictionaryArray.from_arrays(pa.array(place[number]), values)
+
+
+def cut_by_step(table: pa.Table, steps: Sequence[Step]) -> list[pa.Table]:
+    """Cut a table into those of each step, each in one piece."""
+    step_of = table["step"].fill_null(_UNKNOWN).to_numpy()
+    begin = np.flatnonzero(begins(step_of))
+    runs = list(zip(step_of[begin].tolist(), pairwise([*begin.tolist(), len(step_of)]), strict=True))
+    if len(runs) * _LEAST_RUN > len(step_of):
+        order = np.argsort(step_of, kind="stable")
+        ordered = table.take(pa.array(order))
+        step_of = step_of[order]
+        first, last = (np.searchsorted(step_of, steps, side=side).tolist() for side in ("left", "right"))
+        return [
+            ordered.slice(*of_step) for of_step in zip(first, np.subtract(last, first).tolist(), strict=True)
+        ]
+    # Most ranks hold a step in one run: pieces are joined several times as fast as rows are picked.
+    pieces: dict[int, list[pa.Table]] = {int(step): [table.slice(0, 0)] for step in steps}
+    for step, (first, last) in runs:
+        if step in pieces:
+            pieces[step].append(table.slice(first, last - first))
+    return [pa.concat_tables(own).combine_chunks() for own in pieces.values()]
