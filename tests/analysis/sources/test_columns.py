@@ -316,11 +316,13 @@ def test_a_column_comes_back_as_it_was(
     spaced = [begin // 4 + step * (value % 1000) for value in whole]
     stamps = [value // 4 * 1000 + (0, 200, 500, 800)[value % 4] for value in quarters]
     writer.ints("whole", whole)
-    writer.ints("near", [value // 2 for value in whole], "whole")
+    writer.ints("near", [value // 2 for value in whole], ("whole",))
     writer.ints("spaced", spaced)
     writer.stamps("stamps", stamps)
     writer.stamps("others", whole)
     writer.floats("floats", floats)
+    sums = [0.1 * (value % 1000) + 0.2 for value in quarters]
+    writer.floats("sums", sums)
     writer.floats("halves", [value / 4 + 0.25 for value in quarters if value < 1 << 40])
     path = tmp_path / "any"
     path.write_bytes(writer.content())
@@ -332,6 +334,7 @@ def test_a_column_comes_back_as_it_was(
     assert file.ints("others").tolist() == whole
     wanted = np.array([np.nan if value is None else value for value in floats])
     assert file.floats("floats").tobytes() == wanted.tobytes()
+    assert file.floats("sums").tolist() == sums
     assert file.floats("halves").tolist() == [value / 4 + 0.25 for value in quarters if value < 1 << 40]
 
 
