@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
+.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -55,7 +55,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_fields
 
-fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
+fuzz: setup      ## hostile texts and databases for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
 
 picture: setup   ## take all pictures of README and docs anew, from the demo's job
@@ -88,6 +88,10 @@ bench-detection: setup ## precision, recall and cost error on faults of the simu
 bench-collect: setup ## collecting against scp, sftp, rsync, ssh tar and paramiko, over real servers
 	@bash tools/system_packages.sh ssh bench
 	@$(BIN)/python -m benchmarks.collect
+
+bench-columns: setup ## collecting and analysing columns against files: 1024 ranks of 128 hosts over real servers
+	@bash tools/system_packages.sh ssh bench
+	@$(BIN)/python -m benchmarks.columns
 
 clean:           ## remove what setup, the demo and the tests made
 	rm -rf .venv build demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

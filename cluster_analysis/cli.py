@@ -88,7 +88,11 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
-    sys.stdout.write(text_reporter(arguments.format).text(written.reported, _shown(arguments.lang)))
+    sys.stdout.write(
+        text_reporter(arguments.format).text(
+            written.reported, _shown(arguments.lang, is_verbose=arguments.verbose > 0)
+        )
+    )
     sys.stdout.flush()
     if not arguments.quiet:
         _say_where(options, written)
@@ -116,11 +120,11 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
     return told
 
 
-def _shown(language: str | None) -> Shown:
+def _shown(language: str | None, *, is_verbose: bool) -> Shown:
     from cluster_analysis.result import Shown  # noqa: PLC0415
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return Shown(_language(language), shutil.get_terminal_size().columns, colour)
+    return Shown(_language(language), shutil.get_terminal_size().columns, colour, is_verbose)
 
 
 def _language(wanted: str | None) -> Language:
@@ -296,7 +300,9 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--tls-ca-file", metavar="FILE", help="certificates for tls://: the authority's")
     how.add_argument("--tls-cert", metavar="FILE", help="… this client's")
     how.add_argument("--tls-key", metavar="FILE", help="… and its key")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more on stderr")
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say more on stderr, and how well the replay fits"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
     parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
     return parser

@@ -57,11 +57,15 @@ class Reported:
 
 @dataclass(frozen=True)
 class Shown:
-    """Where a text is shown: in which language, how many columns wide, with colours or without."""
+    """Where a text is shown: in which language, how many columns wide, with colours or without.
+
+    `is_verbose`: with how it was computed, too.
+    """
 
     language: Literal["en", "zh"] = "en"
     width: int = 80
     colour: bool = False
+    is_verbose: bool = False
 
 
 class FileReporter(Protocol):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import sys
 
 from cluster_collect.cli import main
@@ -18,8 +20,11 @@ def run() -> None:
     print_plainly_where_needed()
     gc.set_threshold(_OBJECTS_BETWEEN_GARBAGE_RUNS)
     code = main(sys.argv[1:])
-    gc.freeze()  # Python looks through everything for garbage once more before it ends
-    sys.exit(code)
+    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # All is written and closed by now. To take apart every module and value again costs a short call much.
+    os._exit(code)
 
 
 if __name__ == "__main__":

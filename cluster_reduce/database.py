@@ -100,18 +100,18 @@ def _table(
     writer.ints(prefix + ".rowid", cells[0])
     begin = ""
     for at, values in enumerate(cells[1:]):
-        base = begin if kept[at]["name"].lower() == _END else ""
+        base = [begin] if begin and kept[at]["name"].lower() == _END else []
         _add_cells(writer, f"{prefix}.{at}", values, base)
         is_begin = kept[at]["name"].lower() == _BEGIN and all(type(value) is int for value in values)
         begin = f"{prefix}.{at}" if is_begin else begin
     return {"name": name, "columns": kept, "indexes": _indexes(connection, name, kept)}
 
 
-def _add_cells(writer: Writer, name: str, values: Sequence[Any], base: str = "") -> None:
+def _add_cells(writer: Writer, name: str, values: Sequence[Any], base: Sequence[str] = ()) -> None:
     """Add a column in which each cell has a type of its own; whole numbers may be near to those of `base`."""
     writer.ints(name + ".kinds", [_KINDS[type(value)] for value in values])
     whole = [value for value in values if type(value) is int]
-    writer.ints(name + ".ints", whole, base + ".ints" if base and len(whole) == len(values) else "")
+    writer.ints(name + ".ints", whole, [one + ".ints" for one in base] if len(whole) == len(values) else ())
     writer.floats(name + ".floats", [value for value in values if type(value) is float])
     writer.names(name + ".texts", [value for value in values if type(value) is str])
     writer.texts(name + ".blobs", [value.hex() for value in values if type(value) is bytes])

@@ -10,6 +10,7 @@ then the columns. How whole numbers are written, `packing` says.
 | stamps | ns, written as quarters of a µs: a float64 of µs since 1970 counts in these, as .0 .2 .5 .8 |
 | decimals | whole numbers, to be divided by 10 to the power `n_decimals`: exactly the float64 of the file |
 | halves | whole numbers, to be divided by 2 to the power `n_halves`: exactly the float64 of the file |
+| near | decimals; the column of that name and `.ulps` says how many float64 lie between each and the number |
 | doubles | float64, 8 planes; NaN for what is missing |
 | difference | float64: the first column of `base` less the others, one after the other; no bytes |
 | bytes | UTF-8 of all texts, one behind the other |
@@ -41,8 +42,8 @@ HEAD_WORDS = (
     b'"kind":"database","tables":[{"name":"TASK","columns":[{"name":"startNs","type":"INTEGER","is_key":false},'
     b'{"name":"id","type":"INTEGER","is_key":true},{"name":"value","type":"TEXT","is_key":false}],"indexes":[]}]'
     b',{"name":"t0.rowid","t1.0.kinds","t1.1.ints","t2.10.floats","t3.2.texts","t4.3.blobs","t5.0.texts.lengths",'
-    b'"columns":[{"n":1,"n_planes":1,"form":"ints","name":"key.places","n_bytes":8},{"n":1,"n_planes":1,'
-    b'"form":"ints","name":"key.lengths","n_bytes":20},{"form":"bytes","n":100,"name":"key","n_bytes":90},'
+    b'"columns":[{"n":1,"n_planes":1,"form":"ints","name":"name.places","n_bytes":8},{"n":1,"n_planes":1,'
+    b'"form":"ints","name":"group.lengths","n_bytes":20},{"form":"bytes","n":100,"name":"key","n_bytes":90},'
     b'{"name":"op_name.0","op_name.places","op_name.lengths","src_local","dst_local","transport.places",'
     b'"size_mb","time_ms","n_links","n_operators","is_p2p","step","packet.size_mb.places","packet.count",'
     b'"packet.time_ms","base":["time_ms"],"at":"packet.entry","n_bytes":30},{"n":1000,"n_planes":3,"cuts":[800,'
@@ -53,7 +54,7 @@ HEAD_WORDS = (
     b'"name":"absent","n_bytes":2}],"begin":0,"step":20,"kind":"matrix","kind":"communication","crc32":'
 )
 _MOST_DECIMALS, _MOST_HALVES = 9, 20
-_N_TRIED = 64
+_N_TRIED, _MOST_ULPS = 64, 1 << 10
 _LEVEL = 9
 _MIN_INT, _MAX_INT = -(1 << 63), (1 << 63) - 1
 _NS_PER_US = 1000
@@ -80,16 +81,16 @@ class Writer:
         self._ints: dict[str, Sequence[int]] = {}
         self._decimals: dict[str, tuple[int, list[int]]] = {}
 
-    def ints(self, name: str, values: Sequence[int], base: str = "") -> None:
-        """Add whole numbers, which may be near to those of the column `base`."""
+    def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
+        """Add whole numbers, which may be near to the sums of the columns `base`."""
         self._ints[name] = values
         content, about = _packed(values)
         if base:
-            rest = [value - guess for value, guess in zip(values, self._ints[base])]
+            rest = [value - sum(parts) for value, *parts in zip(values, *(self._ints[one] for one in base))]
             if rest and min(rest) >= _MIN_INT and max(rest) <= _MAX_INT:
                 less, about_less = _packed(rest)
                 if len(less) < len(content):
-                    content, about = less, dict(about_less, base=[base])
+                    content, about = less, dict(about_less, base=base)
         self._add(name, content, dict(about, form="ints"))
 
     def stamps(self, name: str, values: Sequence[int]) -> None:
@@ -115,7 +116,7 @@ class Writer:
         """Add numbers, None for a missing one; one of `bases` names columns whose sum may be near to them."""
         decimals = _as_whole(values, [10**n for n in range(_MOST_DECIMALS + 1)])
         if decimals is None:
-            self._add(name, *_without_decimals(values))
+            self._add_others(name, values)
             return
         self._decimals[name] = decimals
         content, about = _packed(decimals[1])
@@ -174,6 +175,23 @@ class Writer:
         self._columns.append(dict(about, name=name, n_bytes=len(content)))
         self._parts.append(content)
 
+    def _add_others(self, name: str, values: Sequence[float | None]) -> None:
+        """Add numbers that are no decimals, or not all of them."""
+        halves = _as_whole(values, [2**n for n in range(_MOST_HALVES + 1)])
+        if halves is not None:
+            content, about = _packed(halves[1])
+            self._add(name, content, dict(about, form="halves", n_halves=halves[0]))
+            return
+        near = _near_decimals(values)
+        if near is not None:
+            n_decimals, whole, ulps = near
+            content, about = _packed(whole)
+            self._add(name, content, dict(about, form="near", n_decimals=n_decimals))
+            self.ints(name + ".ulps", ulps)
+            return
+        content, about = packed_doubles([math.nan if value is None else value for value in values])
+        self._add(name, content, dict(about, form="doubles"))
+
     def _rest(
         self, decimals: tuple[int, list[int]], base: Sequence[str], at: str
     ) -> tuple[int, list[int]] | None:
@@ -198,13 +216,28 @@ def _packed(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
         raise UnfitError("a whole number of more than 64 bits") from None
 
 
-def _without_decimals(values: Sequence[float | None]) -> tuple[bytes, dict[str, object]]:
-    halves = _as_whole(values, [2**n for n in range(_MOST_HALVES + 1)])
-    if halves is not None:
-        content, about = _packed(halves[1])
-        return content, dict(about, form="halves", n_halves=halves[0])
-    content, about = packed_doubles([math.nan if value is None else value for value in values])
-    return content, dict(about, form="doubles")
+def _near_decimals(values: Sequence[float | None]) -> tuple[int, list[int], list[int]] | None:
+    """Return decimals, whole numbers, and how many float64 lie between: sums of decimals miss by a few."""
+    given = [value for value in values if value is not None and 0 <= value <= _MAX_EXACT]
+    if not given or len(given) < len(values):
+        return None
+    for n_decimals in range(_MOST_DECIMALS + 1):
+        scale = 10**n_decimals
+        if _most_ulps(given[:_N_TRIED], scale) <= _MOST_ULPS and _most_ulps(given, scale) <= _MOST_ULPS:
+            whole = [round(value * scale) for value in given]
+            return n_decimals, whole, _ulps(given, whole, scale)
+    return None
+
+
+def _most_ulps(values: Sequence[float], scale: int) -> int:
+    whole = [round(value * scale) for value in values]
+    return max(map(abs, _ulps(values, whole, scale)))
+
+
+def _ulps(values: Sequence[float], whole: Sequence[int], scale: int) -> list[int]:
+    """Return how many float64 lie between each of `values` and its decimal: by their bits."""
+    made = array("q", array("d", [value / scale for value in whole]).tobytes())
+    return [own - other for own, other in zip(array("q", array("d", values).tobytes()), made)]
 
 
 def _as_whole(values: Sequence[float | None], scales: Sequence[int]) -> tuple[int, list[int]] | None:

@@ -103,6 +103,7 @@ NoteFact = Literal[
     "ranks_without_step_times",
     "steps_of_some_ranks",
     "no_start_times",
+    "replay_off",
     "unpaired_messages",
     "several_runs",
     "several_captures",

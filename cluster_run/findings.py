@@ -76,7 +76,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One number of a culprit beside the same number of its peers; the metric's name ends in its unit."""
+    """One number of who is late beside the same number of its peers; the metric's name ends in its unit."""
 
     metric: str
     value: float
@@ -87,13 +87,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Wait:
-    """Waiting that a culprit causes in groups of one purpose: who waits for whom, and how long.
+    """Waiting that a finding causes in groups of one purpose: who waits for whom, and how long.
 
-    `waits_for` is the culprit, or ranks that it held up. `rank` waits longest, `ms_per_step`.
+    `waits_for` is who is late by itself, as the finding names it, or ranks that it held up. `rank` waits
+    longest, `ms_per_step`.
     """
 
     group: GroupPurpose
-    waits_for: Literal["culprit", "held_up"]
+    waits_for: Literal["late", "held_up"]
     n_ranks: int
     rank: Rank
     ms_per_step: float
@@ -123,7 +124,7 @@ class Finding:
     """One thing that costs time. Costs are those of the mean step; None means the cost is not known.
 
     `facts` are what is known of it, the first one what it is; reports make sentences of them. Not
-    `separable`: with this traffic a neighbouring part may be the culprit as well. `steps` are those in which
+    `separable`: with this traffic a neighbouring part may be the reason as well. `steps` are those in which
     it shows.
     """
 

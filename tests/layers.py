@@ -52,6 +52,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_reduce": "",
         "cluster_reduce.packing": "",
         "cluster_reduce.form": "cluster_reduce.packing",
+        "cluster_reduce.r1_trace": "cluster_reduce.form cluster_reduce.packing",
         # Values and small helpers of all its packages: they import nothing of these.
         **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
         "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
@@ -90,13 +91,15 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
         "cluster_analysis.sources.columns": (
             "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_reduce.packing "
-            "cluster_run"
+            "cluster_reduce.r1_trace cluster_run"
         ),
         "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": (
             "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
-        "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.db": (
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.iterations": (
             "cluster_analysis.sources cluster_analysis.tables cluster_run"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_analysis.discovery.found import Found, is_file, modified_ns
+from cluster_analysis.sources.columns.place import original_name
 from cluster_run.facts import fact
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
@@ -94,11 +95,12 @@ def inspect_legacy(
 
 def _files_by_id(directory: Path) -> dict[int, dict[str, list[Path]]]:
     files: dict[int, dict[str, list[Path]]] = {}
-    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+    names = {original_name(entry.name) for entry in os.scandir(directory) if is_file(entry)}
+    for name in sorted(names):
         for role, pattern in FILES.items():
-            match = pattern.match(entry.name)
-            if match and is_file(entry):
-                files.setdefault(int(match.group(1)), {}).setdefault(role, []).append(directory / entry.name)
+            match = pattern.match(name)
+            if match:
+                files.setdefault(int(match.group(1)), {}).setdefault(role, []).append(directory / name)
     return {number: roles for number, roles in files.items() if roles.keys() & _MAIN}
 
 

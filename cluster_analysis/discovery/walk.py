@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from cluster_analysis.discovery.found import Tree, is_directory
+from cluster_analysis.sources.columns.place import original_name
 from cluster_run import layout
 from cluster_run.facts import AdviceKind, ReasonKind
 
@@ -67,7 +68,7 @@ def walk(root: Path) -> Tree:
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(directory) as entries:
                 children = sorted(entries, key=lambda entry: entry.name)
-                names = {child.name for child in children}
+                names = {original_name(child.name) for child in children}
         except OSError as error:
             unreadable[directory] = error.strerror or str(error)
             continue

@@ -34,8 +34,9 @@ class Detection:
     """The outcome: findings sorted by cost, what could not be judged, and the tables for reports.
 
     `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),
-    `step_ms`, and `placebo_ms` (the most that "repairing" a healthy rank seems to save). `step_ms`
-    is the mean step time, None without any step.
+    `mean_error_share` (the same of the mean step), `step_ms` (replayed), `copied_waiting_share` (of all
+    waiting, what no repair can shorten), and `placebo_ms` (the most that "repairing" a healthy rank seems to
+    save). `step_ms` is the mean step time, None without any step.
     """
 
     findings: tuple[Finding, ...]
@@ -88,10 +89,15 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
             for one, saving in zip(suspects, savings, strict=True)
         ]
     )
+    mean_error = replay.get("mean_error_share", 0.0)
+    if mean_error > limits.replay_mean_doubt:
+        findings = [_less_sure(one) for one in findings]
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings = with_peers(findings, view)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
     notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
+    if mean_error > limits.replay_mean_doubt:
+        notes.append(fact("replay_off", error_share=mean_error))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
     questions = open_questions(view, evidence, findings, limits)
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
@@ -126,18 +132,26 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     chosen = healthy[:: max(1, len(healthy) // N_PLACEBOS)][:N_PLACEBOS]
     return {
         "error_share": round(what_if.replay.error_share, 6),
+        "mean_error_share": round(what_if.mean_error_share(), 6),
         "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
+        "copied_waiting_share": round(what_if.copied_waiting_share(), 4),
         "placebo_ms": round(what_if.placebo_us(np.nan_to_num(usual), chosen) / 1e3, 3),
     }
 
 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
-    """One finding a culprit: late in two ways, it is listed with the costlier and the evidence of both."""
+    """One finding a name: late in two ways, it is listed with the costlier and the evidence of both."""
     best: dict[str, Finding] = {}
     for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
         first = best.get(one.id)
         best[one.id] = one if first is None else replace(first, evidence=(*first.evidence, *one.evidence))
     return list(best.values())
+
+
+def _less_sure(finding: Finding) -> Finding:
+    """No cost is sure where the mean replayed step is not the measured one."""
+    is_sure = finding.confidence == "high" and finding.cost_ms_per_step is not None
+    return replace(finding, confidence="medium") if is_sure else finding
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:

@@ -47,7 +47,7 @@ class Suspect:
 
 
 def surest(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """One suspect a culprit, the surest alarm, of several ways to look at one thing."""
+    """One suspect a key, the surest alarm, of several ways to look at one thing."""
     best: dict[str, Suspect] = {}
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
         best.setdefault(one.key, one)

@@ -39,7 +39,8 @@ _MIN_WIDTH = 40
 
 def text(given: Reported, shown: Shown) -> str:
     """Return the report for stdout."""
-    return render(given.result, shown.width, shown.colour, given.comparison, shown.language)
+    text = render(given.result, shown.width, shown.colour, given.comparison, shown.language)
+    return text + _replay(given.result, shown.language) if shown.is_verbose else text
 
 
 def render(
@@ -110,6 +111,16 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
         more = say("more_findings", n=len(findings) - MAX_FINDINGS).of(language)
         table.add_row(*[Text("")] * (4 if wide else 3), Text(more, style="dim"))
     return table
+
+
+def _replay(result: AnalysisResult, language: Language) -> str:
+    """How well the replay fits, a line a figure; nothing where there is none."""
+    dictionary = words.load_dictionary()
+    lines = [
+        f"  {words.format_metric(name, value)} {words.replay_phrase(name, dictionary).of(language)}\n"
+        for name, value in result.document.replay.items()
+    ]
+    return "".join((f"{dictionary.say('method.replay').of(language)}\n", *lines)) if lines else ""
 
 
 def _print_next_checks(result: AnalysisResult, console: Console, language: Language) -> None:

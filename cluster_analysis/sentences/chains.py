@@ -10,7 +10,7 @@ from cluster_run.findings import Finding, Wait
 
 _LONGEST = ("(rank {rank} longest, {ms} ms a step)", "（卡 {rank} 最久，每步 {ms} ms）")
 WAITS: Mapping[str, Template] = {
-    "culprit": (
+    "late": (
         f"In its {{group:term}} {{n_ranks}} {{n_ranks:rank waits|ranks wait}} for {{who}} {_LONGEST[0]}.",
         f"在其{{group:term}}中，{{n_ranks}} 张卡等待{{who}}{_LONGEST[1]}。",
     ),
@@ -28,17 +28,17 @@ _NETWORK: Template = ("this part of the network", "这部分网络")
 
 def chain(finding: Finding) -> tuple[Phrase, ...]:
     """Return how a finding's delay travels, a sentence a row."""
-    culprit = _culprit(finding)
-    return tuple(fill(WAITS[row.waits_for], _values(row, culprit)) for row in finding.chain)
+    late = _late(finding)
+    return tuple(fill(WAITS[row.waits_for], _values(row, late)) for row in finding.chain)
 
 
-def _values(row: Wait, culprit: Phrase) -> dict[str, Any]:
+def _values(row: Wait, late: Phrase) -> dict[str, Any]:
     digits = 0 if row.ms_per_step >= 100 else 1 if row.ms_per_step >= 1 else 2
     ms = f"{row.ms_per_step:.{digits}f}"
-    return {"who": culprit, "group": row.group, "n_ranks": row.n_ranks, "rank": row.rank, "ms": ms}
+    return {"who": late, "group": row.group, "n_ranks": row.n_ranks, "rank": row.rank, "ms": ms}
 
 
-def _culprit(finding: Finding) -> Phrase:
+def _late(finding: Finding) -> Phrase:
     if finding.kind == "slow_rank":
         return fill(_RANK, {"who": finding.ranks[0]})
     if finding.kind == "slow_host":

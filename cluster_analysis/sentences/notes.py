@@ -85,6 +85,11 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "operators have no start times: local gaps and replay are not known",
         "算子没有开始时间：无法得知算子间隔，也无法重放",
     ),
+    "replay_off": (
+        "the mean step of the replay differs from the measured one by {error_share:percent}: "
+        "costs are less sure",
+        "重放的平均步耗时与实测相差 {error_share:percent}：损失的可信度较低",
+    ),
     "unpaired_messages": (
         "some sends and receives could not be paired: their waits are taken as they were",
         "部分 send 与 receive 无法配对：其等待时间按原值计",

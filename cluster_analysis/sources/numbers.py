@@ -75,6 +75,21 @@ def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     return nanoseconds, n_bad
 
 
+def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
+    """Return time stamps in µs, given as float64, as int64 ns; and the number of bad ones.
+
+    The shortest text that names a float is what was written, and the decimals that it has are exact.
+    """
+    try:
+        # Arrow writes it with an exponent, which only decimals are made of.
+        plain = _ns_of_decimal(pc.cast(pc.cast(microseconds, pa.string()), pa.decimal128(22, 3)))
+        if not plain.null_count and not pc.any(pc.less(plain, 0)).as_py():
+            return plain, 0
+    except pa.ArrowInvalid:
+        pass
+    return to_ns(pa.array([repr(value) for value in microseconds.to_pylist()], pa.string()))
+
+
 def _ns_of_decimal(microseconds: pa.Array) -> pa.Array:
     return pc.cast(pc.multiply(microseconds, pa.scalar(NS_PER_US, pa.int16())), pa.int64())
 
@@ -148,9 +163,10 @@ def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), length)
 
 
-def encoded(values: Sequence[str | None]) -> pa.Array:
+def encoded(values: Sequence[str | None] | pa.Array) -> pa.Array:
     """Return texts as the dictionary type of the schema."""
-    return pa.array(values, pa.string()).dictionary_encode().cast(_DICTIONARY)
+    texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
+    return texts.dictionary_encode().cast(_DICTIONARY)
 
 
 def _stripped(text: pa.Array | pa.ChunkedArray) -> pa.Array:

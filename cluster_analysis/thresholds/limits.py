@@ -100,6 +100,8 @@ class Thresholds:
     small_share: float = 0.01
     #: Replay error above which no milliseconds are quoted.
     replay_refuse: float = TOLERANCE_SHARE
+    #: The mean replayed step differs from the mean measured one by no more, or no cost has high confidence.
+    replay_mean_doubt: float = 0.02
     #: Rows below the cost of a warning that are listed at most.
     max_info: int = 5
     #: Spread of computing between stages that is worth explaining.

@@ -39,3 +39,5 @@ LEAST_COVERED_US = 200.0
 COVERED_TOLERANCE = 0.05
 #: Computing beside calls holds idle time, at most this share of it.
 MOST_IDLE_SHARE = 0.05
+#: The share to which places are filled is found by halving so often: to a millionth.
+SHARE_HALVINGS = 20

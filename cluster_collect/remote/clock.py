@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Iterable
@@ -37,31 +38,50 @@ def best(offsets: Iterable[ClockOffset]) -> ClockOffset | None:
     return min(offsets, key=lambda one: one.uncertainty_ms, default=None)
 
 
+class Exchange:
+    """One question for the host's time, which is sent now; what comes is given to `feed` until it is told."""
+
+    #: What asks a shell that waits for a program.
+    QUESTION = b"clock\n"
+
+    def __init__(self) -> None:
+        self._sent_s = time.time()
+        self._answer = bytearray()
+        self.offset: ClockOffset | None = None
+        self._is_told = False
+
+    def feed(self, data: bytes) -> bool:
+        """Take what the host sends; return whether that ends the answer, be it a time or nonsense."""
+        arrived_s = time.time()
+        self._answer.extend(data[:_MAX_ANSWER_BYTES])
+        found = _ANSWER.search(self._answer)
+        ends = bool(found) and not self._is_told
+        if found and ends:
+            self._is_told = True
+            if _TIME.fullmatch(found[1]):
+                self.offset = offset_of(float(found[1]), self._sent_s, arrived_s)
+        del self._answer[:-_MAX_ANSWER_BYTES]
+        return ends
+
+
 async def ask_clock(shell: RunningCommand) -> list[ClockOffset]:
     """Ask a shell that waits for a program for its time, some times."""
     offsets: list[ClockOffset] = []
     for _ in range(_N_EXCHANGES):
-        answered: asyncio.Future[tuple[bytes, float]] = asyncio.get_running_loop().create_future()
-        answer = bytearray()
+        answered = asyncio.Event()
+        exchange = Exchange()
 
-        def receive(
-            data: bytes, answer: bytearray = answer, answered: asyncio.Future[tuple[bytes, float]] = answered
-        ) -> float:
-            arrived_s = time.time()
-            answer.extend(data[:_MAX_ANSWER_BYTES])
-            found = _ANSWER.search(answer)
-            if found and not answered.done():
-                answered.set_result((found[1], arrived_s))
-            del answer[:-_MAX_ANSWER_BYTES]
+        def receive(data: bytes, exchange: Exchange = exchange, answered: asyncio.Event = answered) -> float:
+            if exchange.feed(data):
+                answered.set()
             return 0.0
 
         shell.redirect(receive)
-        sent_s = time.time()
-        shell.send(b"clock\n")
-        await asyncio.wait((answered,), timeout=_LONGEST_S)
-        told, arrived_s = answered.result() if answered.done() else (b"", 0.0)
-        if not _TIME.fullmatch(told):
+        shell.send(Exchange.QUESTION)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(answered.wait(), _LONGEST_S)
+        if exchange.offset is None:
             break
-        offsets.append(offset_of(float(told), sent_s, arrived_s))
+        offsets.append(exchange.offset)
     shell.redirect(lambda _data: 0.0)
     return offsets

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
+from cluster_collect.remote.clock import ClockOffset, Exchange
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram
@@ -17,7 +18,8 @@ from cluster_collect.transports.protocol import CommandResult, HostConnection, R
 class HostSource:
     """Where files come from: a connection, and how it is used.
 
-    `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for.
+    `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for;
+    `tell_clock` how far its clock is off, as it answers while it begins to send.
     """
 
     connection: HostConnection
@@ -28,6 +30,7 @@ class HostSource:
     follow: tuple[str, ...]
     pattern: bytes
     book: Callable[[int], float]
+    tell_clock: Callable[[ClockOffset | None], None]
 
 
 class Trailer:
@@ -78,10 +81,13 @@ async def stream_from(
         HostError: the stream broke, or did not begin.
     """
     noise = MarkerFilter(program.marker)
+    exchange = Exchange() if shell is not None else None
     unpack = unpacking(source.codec, sink)
 
     def receive(data: bytes) -> float:
         pause_s = source.book(len(data))
+        if exchange is not None and not noise.found and exchange.feed(data):
+            source.tell_clock(exchange.offset)
         answer = noise.feed(data)
         if answer and not trailer.listing.complete:
             unpack(answer)
@@ -92,7 +98,9 @@ async def stream_from(
         result = await run(source.connection, program.command, program.stdin, receive, hold_input=hold_input)
     else:
         shell.redirect(receive)
-        result = await finish(shell, program.follow_up, hold_input=hold_input)
+        # No answer is waited for: one more trip there and back would cost every host its time.
+        asked = Exchange.QUESTION + program.follow_up
+        result = await finish(shell, asked, hold_input=hold_input)
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")

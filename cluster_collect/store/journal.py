@@ -40,7 +40,7 @@ class Journal:
         self._unwritten: list[str] = []
         self._is_begun = False
         self._is_torn = False
-        # Several sources may share one stored file: it bears the time of one of them.
+        # Of what earlier calls left: several sources may share one stored file, which bears the time of one.
         self._mtimes: dict[str, tuple[int, ...]] = {}
         self.earlier: dict[ServerId, HostOutcome] = {}
         self.what: tuple[str, ...] = ()
@@ -106,7 +106,8 @@ class Journal:
         self._unwritten.append(f'{{"server_id": {name}, {file_to_json(file)[1:]}\n')
         self._claimed[server_id].pop(file.source, None)
         self._proven[server_id][file.source] = file
-        self._note_time(file)
+        if file.path in self._mtimes:
+            self._note_time(file)
 
     def _note_time(self, file: CollectedFile) -> None:
         known = self._mtimes.get(file.path, ())
@@ -185,7 +186,8 @@ class Journal:
         except OSError:
             return False
         return status.st_size == file.size_bytes and any(
-            same_mtime(status.st_mtime_ns, mtime_ns) for mtime_ns in self._mtimes.get(file.path, ())
+            same_mtime(status.st_mtime_ns, mtime_ns)
+            for mtime_ns in (file.mtime_ns, *self._mtimes.get(file.path, ()))
         )
 
     def _is_whole(self, file: CollectedFile) -> bool:

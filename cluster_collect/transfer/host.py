@@ -24,7 +24,7 @@ from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transfer.survey import chosen, run_prepare, survey_host
+from cluster_collect.transfer.survey import chosen, clocks_of, run_prepare, survey_host
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
@@ -188,8 +188,9 @@ class HostCollection:
                 caps=self._caps,
                 watch=self._shared.watch,
             )
-            if not await self._is_brought_by_another(selection):
-                await self._fetch_missing(rounds, selection)
+            is_brought = await self._is_brought_by_another(selection)
+            if is_brought or not await self._fetch_missing(rounds, selection):
+                self._findings.clocks += await clocks_of(survey)  # the program that sends files tells it, too
         finally:
             await connection.close()
 
@@ -213,7 +214,8 @@ class HostCollection:
         directory = host_directory(self._shared.writer.run, self._spec.host).parent
         write_bytes_whole(directory / PREPARE_LOG_NAME, printed)
 
-    async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> None:
+    async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> bool:
+        """Fetch what is not here; return whether that was anything."""
         # After a killed call content is hashed again here: not in the loop, where it would stop the others.
         present, missing = await in_thread(self._divided, selection)
         for placed in await rounds.differing(selection.files, present):
@@ -238,6 +240,7 @@ class HostCollection:
         self._findings.files = merge_identical(
             self._shared.writer.run, self._findings.files, selection, self._intake.path_of
         )
+        return bool(missing)
 
     def _fitting(self, missing: Sequence[PlacedFile]) -> list[PlacedFile]:
         """Return the files that could each lie on this disk; one that never could costs only itself.

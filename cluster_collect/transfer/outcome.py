@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_collect.failures import Failure, left_out, listing_failure, nothing_found
 from cluster_collect.faults import HostError
+from cluster_collect.remote.clock import ClockOffset, best
 from cluster_collect.selection.ranks import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
@@ -30,6 +31,7 @@ class Findings:
     error: HostError | None = None
     prepare_problem: str = ""
     survey: Survey | None = None
+    clocks: list[ClockOffset] = field(default_factory=list)
     files: list[CollectedFile] = field(default_factory=list)
     refused: tuple[Refused, ...] = ()
     unstable: set[bytes] = field(default_factory=set)
@@ -45,7 +47,13 @@ class Findings:
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""
         self.survey = survey
+        self.hear_clock(survey.clock)
         self.refused = selection.refused
+
+    def hear_clock(self, told: ClockOffset | None) -> None:
+        """Note what one exchange told of the host's clock."""
+        if told is not None:
+            self.clocks.append(told)
 
     def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
         """Note how each selected file fares, in the order of the selection."""
@@ -80,7 +88,7 @@ def outcome_of(
         failure = Failure("ranks-missing", missing, advice) if missing else failure
     n_stored = sum(file.state in ("stored", "unstable") for file in files)
     state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
-    clock = None if findings.survey is None else findings.survey.clock
+    clock = best(findings.clocks)
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from cluster_collect.faults import NoShellError
+from cluster_collect.remote.clock import best
 from cluster_collect.remote.reader import reader
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
-from cluster_collect.transfer.survey import Survey, chosen, survey_host
+from cluster_collect.transfer.survey import Survey, chosen, clocks_of, survey_host
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
@@ -56,7 +57,7 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bo
     """
     survey, login_s = await _look(dialer, spec, options, bounds)
     selection = chosen(survey, spec, options)
-    files = selection.files
+    files, clock = selection.files, survey.clock
     failure = why_not_all(
         spec, len(files), selection.refused, survey.problem, may_be_empty=options.ranks is not None
     )
@@ -67,8 +68,8 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bo
         n_files=len(files),
         n_bytes=sum(file.entry.size_bytes for file in files),
         free_bytes=survey.free_bytes,
-        clock_offset_ms=None if survey.clock is None else survey.clock.offset_ms,
-        clock_uncertainty_ms=None if survey.clock is None else survey.clock.uncertainty_ms,
+        clock_offset_ms=None if clock is None else clock.offset_ms,
+        clock_uncertainty_ms=None if clock is None else clock.uncertainty_ms,
         method=_method(survey, spec, options),
         tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
         reason=failure.reason,
@@ -92,7 +93,8 @@ async def _look(
         connection = await dialer.dial(spec)
         login_s = time.monotonic() - began_s
         try:
-            return await survey_host(connection, spec, options, bounds, one_by_one=one_by_one), login_s
+            survey = await survey_host(connection, spec, options, bounds, one_by_one=one_by_one)
+            return replace(survey, clock=best(await clocks_of(survey))), login_s
         except NoShellError:
             if one_by_one or spec.become:
                 raise

@@ -173,6 +173,7 @@ class Rounds:
             follow=self._spec.follow_links,
             pattern=profiler_pattern(self._spec),
             book=book,
+            tell_clock=self._findings.hear_clock,
         )
 
     async def _by_tar(

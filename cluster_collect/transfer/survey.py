@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from cluster_collect.entries import Link, RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoShellError
-from cluster_collect.remote.clock import ClockOffset, ask_clock, best, offset_of
+from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
@@ -152,29 +152,29 @@ async def _survey_by_shell(
             await cancelled(ended)
         return shell
 
-    async def probed_and_asked() -> tuple[RunningCommand, list[ClockOffset]]:
-        shell = await probed()
-        return shell, await ask_clock(shell) if listing.complete else []
-
-    shell, offsets = await watchdog.guard(probed_and_asked(), "listing its profiler data")
+    shell = await watchdog.guard(probed(), "listing its profiler data")
     if not noise.found:
         raise NoShellError("the host runs no commands for us")
     tools = _require_listing(listing, spec)
     if listing.find_status and not shell.errors:
         await asyncio.sleep(_ERRORS_FOLLOW_S)
-    if listing.clock_s is not None:
-        offsets.append(offset_of(listing.clock_s, sent_s, arrived_s[0]))
     return Survey(
         entries=listing.entries,
         codec=tools.codec(options.compression),
         tools=tools,
-        clock=best(offsets),
+        clock=None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0]),
         free_bytes=listing.free_bytes,
         problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,
     )
+
+
+async def clocks_of(survey: Survey) -> list[ClockOffset]:
+    """Return what the listing told of the host's clock, and what its shell tells when it is asked again."""
+    told = [] if survey.clock is None else [survey.clock]
+    return told if survey.shell is None else told + await ask_clock(survey.shell)
 
 
 def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:

@@ -1,7 +1,7 @@
 """Steps of Slurm in the place of connections: for clusters whose nodes let nobody in by SSH.
 
 A node of the job that we are in ourselves is reached by a step beside that job's own; any other one by a
-small job on it, which is ended with the connection. salloc reads SALLOC_PARTITION, SALLOC_ACCOUNT and more.
+small job on it, which ends with the connection. salloc reads SALLOC_PARTITION, SALLOC_ACCOUNT and more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cluster_collect.transports.protocol import Receive, RemoteFiles, Transport
 
 #: cluster-hook follows no job that is called so.
 _JOB_NAME = "cluster-collect"
-_GRANTED = re.compile(rb"job allocation (\d+)")
+_GRANTED = re.compile(rb"Granted job allocation (\d+)")
 _CLOSE_DEADLINE_S = 5.0
 #: All that steps need, and all that they get: our environment may hold secrets, and options of our own job.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF")
@@ -51,13 +51,14 @@ class SrunDialer:
         if self._own_nodes is None:
             self._own_nodes = asyncio.ensure_future(_nodes_of_this_job())
         if spec.address in await asyncio.shield(self._own_nodes):
-            return SrunConnection(_Place(spec.address, os.environ["SLURM_JOB_ID"], is_ours=False))
+            return SrunConnection(spec.address, os.environ["SLURM_JOB_ID"], None)
         with queueing():
             await self._turns.acquire()
         try:
-            return SrunConnection(_Place(spec.address, await self._allocated(spec.address), is_ours=True))
+            place = await _place_on(spec.address, self._deadline_s)
         finally:
             self._turns.release()
+        return SrunConnection(spec.address, place.job, place)
 
     def names(self, spec: HostSpec) -> Mapping[str, str]:
         """No other server is on the way."""
@@ -66,64 +67,65 @@ class SrunDialer:
     async def close(self) -> None:
         """Nothing is shared."""
 
-    async def _allocated(self, node: str) -> str:
-        """Return the number of a new job on one node; it holds nothing but its place."""
-        process = await _started(
-            "salloc", "--no-shell", f"--nodelist={node}", "--nodes=1", "--ntasks=1", f"--job-name={_JOB_NAME}"
-        )
-        said = bytearray()
-        code: int | None = None
-
-        async def ended() -> int:
-            assert process.stderr is not None
-            while line := await process.stderr.readline():
-                said.extend(line)
-            return await process.wait()
-
-        try:
-            code = await asyncio.wait_for(ended(), self._deadline_s)
-        except asyncio.TimeoutError:
-            raise UnreachableError(
-                f"Slurm gave us no place on it within {self._deadline_s:g} s",
-                "is it busy with another job? --connect-deadline SECONDS waits longer",
-            ) from None
-        finally:
-            granted = _GRANTED.search(said)
-            if code != 0:
-                with contextlib.suppress(ProcessLookupError):
-                    process.terminate()
-                await process.wait()
-                if granted is not None:
-                    await _cancel(granted[1].decode())
-        if code != 0 or granted is None:
-            last = bytes(said).decode(errors="replace").strip().rpartition("\n")[2] or "it said nothing"
-            raise RemoteFailureError(
-                f"salloc gave us no place on it: {last}",
-                "what jobs here must say goes into SALLOC_PARTITION, SALLOC_ACCOUNT and the like",
-            )
-        return granted[1].decode()
-
 
 @dataclass(frozen=True)
 class _Place:
-    """A node in a job of Slurm, which ends with the connection if it `is_ours`."""
+    """A job of one task. salloc holds it as long as we hold its input: however we end, it ends with us."""
 
-    node: str
     job: str
-    is_ours: bool
+    salloc: asyncio.subprocess.Process
+
+    async def leave(self) -> None:
+        """End the job, and all that still runs in it."""
+        if self.salloc.stdin is not None:
+            self.salloc.stdin.close()
+        await _ended(self.salloc)
+
+
+async def _place_on(node: str, deadline_s: float) -> _Place:
+    """Wait for a place on a node until the deadline; raise what `dial` says."""
+    where = (f"--nodelist={node}", "--nodes=1", "--ntasks=1", f"--job-name={_JOB_NAME}")
+    process = await _started("salloc", *where, "cat")
+    said = b""
+
+    async def granted() -> str:
+        nonlocal said
+        assert process.stderr is not None
+        while line := await process.stderr.readline():
+            said = line
+            if found := _GRANTED.search(line):
+                return found[1].decode()
+        last = said.decode(errors="replace").strip() or "it said nothing"
+        raise RemoteFailureError(
+            f"salloc gave us no place on it: {last}",
+            "what jobs here must say goes into SALLOC_PARTITION, SALLOC_ACCOUNT and the like",
+        )
+
+    try:
+        return _Place(await asyncio.wait_for(granted(), deadline_s), process)
+    except BaseException as error:
+        await _ended(process, asked=True)
+        if isinstance(error, asyncio.TimeoutError):
+            raise UnreachableError(
+                f"Slurm gave us no place on it within {deadline_s:g} s",
+                "is it busy with another job? --connect-deadline SECONDS waits longer",
+            ) from None
+        raise
 
 
 class SrunConnection:
-    """Runs commands on one node, each as a step."""
+    """Runs commands on one node, each as a step of a job; it leaves the `place` that was made for it."""
 
-    def __init__(self, place: _Place) -> None:
+    def __init__(self, node: str, job: str, place: _Place | None) -> None:
+        self._node = node
+        self._job = job
         self._place = place
 
     async def start(self, command: str, receive: Receive) -> LocalCommand:
         """Start a command as a step."""
         process = await _started(
             "srun",
-            *(f"--jobid={self._place.job}", f"--nodelist={self._place.node}", "--nodes=1", "--ntasks=1"),
+            *(f"--jobid={self._job}", f"--nodelist={self._node}", "--nodes=1", "--ntasks=1"),
             *("--overlap", "--quiet", "--unbuffered", "--chdir=/"),
             *("/bin/sh", "-c", _BEHIND_A_PIPE.format(command=command)),
         )
@@ -134,20 +136,27 @@ class SrunConnection:
         raise NoShellError("it runs no commands for us, and srun has no other way to its files")
 
     async def close(self) -> None:
-        """End the job that was made for it, and all that still runs in it."""
-        if self._place.is_ours:
-            await _cancel(self._place.job)
+        """Leave the node."""
+        if self._place is not None:
+            await self._place.leave()
 
 
 class _Step(LocalCommand):
     async def close(self) -> None:
         """End the step if it still runs: srun ends it on the node, too, if it is asked."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _CLOSE_DEADLINE_S)
+        await _ended(self._process, asked=True)
         await super().close()
+
+
+async def _ended(process: asyncio.subprocess.Process, *, asked: bool = False) -> None:
+    """Wait for a process to end, for a while, and then make it; `asked` to end at once."""
+    with contextlib.suppress(ProcessLookupError):
+        if asked and process.returncode is None:
+            process.terminate()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(process.wait(), _CLOSE_DEADLINE_S)
+        if process.returncode is None:
+            process.kill()
 
 
 async def _started(*argv: str) -> asyncio.subprocess.Process:
@@ -174,13 +183,6 @@ async def _nodes_of_this_job() -> frozenset[str]:
     process = await _started("scontrol", "show", "hostnames", nodes)
     printed, _ = await process.communicate()
     return frozenset(printed.decode(errors="replace").split())
-
-
-async def _cancel(job: str) -> None:
-    """End a job; never raises, never hangs."""
-    with contextlib.suppress(RemoteFailureError, asyncio.TimeoutError):
-        process = await _started("scancel", job)
-        await asyncio.wait_for(process.communicate(), _CLOSE_DEADLINE_S)
 
 
 SRUN = Transport(SRUN_NAME, lambda options, _bounds, _watch: SrunDialer(options))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,12 +46,15 @@ def said_of(run: Path) -> dict[str, object]:
     return {"findings": json.dumps(findings), **tables}
 
 
-@pytest.mark.parametrize("form", ["text", "db"])
+@pytest.mark.parametrize("form", ["text", "db", "r1"])
 def test_columns_files_and_both_mixed_give_the_same(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = write_small_run(tmp_path / "source", form=form, steps=2)
-    damaged = file_of(source, 2, "communication.json" if form == "text" else "analysis.db")
+    if form == "r1":
+        damaged = next(source.rglob("hccl_raw_2.csv"))
+    else:
+        damaged = file_of(source, 2, "communication.json" if form == "text" else "analysis.db")
     damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
     collected(source, "12", tmp_path / "raw", RAW)
     collected(source, "12", tmp_path / "columns", COLUMNS)
@@ -60,6 +65,9 @@ def test_columns_files_and_both_mixed_give_the_same(
         for run in ("raw", "columns", "mixed")
     }
     assert hosts_with_columns == {"raw": set(), "columns": {"1", "2"}, "mixed": {"1"}}
+    for run, name in product(hosts_with_columns, ("hccl.json", "host_ips_mapping.txt")):
+        # Nothing else says of r1.x files which rank a device is.
+        shutil.copy(source / name, tmp_path / run)
     wanted = said_of(tmp_path / "raw")
     assert '"problems": [{' in str(wanted["findings"])
     assert said_of(tmp_path / "columns") == wanted

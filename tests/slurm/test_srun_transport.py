@@ -60,6 +60,21 @@ def test_a_node_is_read_in_a_small_job_that_ends_with_it(
     lab.wait_until(lambda: is_idle(lab), "a job of the collector is left")
 
 
+def test_a_collector_that_is_killed_leaves_no_job_behind(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    root = simulated.run / "cluster_profiler" / "1" / "profiler"
+    where = ("--hosts=node3", f"--profiler-root={root}", "--output=run", "--host-bandwidth=2k")
+    with subprocess.Popen(
+        [sys.executable, "-m", "cluster_collect", *where, *_OPTIONS, "--what=full"],
+        cwd=tmp_path, env=dict(lab.environment), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as collector:  # fmt: skip
+        lab.wait_until(lambda: not is_idle(lab), "its job does not appear")
+        time.sleep(1.0)
+        collector.kill()
+    lab.wait_until(lambda: is_idle(lab), "its job is still there")
+
+
 def test_a_node_that_slurm_does_not_know_and_one_that_it_does_not_give_are_failures_of_their_own(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""`make fuzz`: hostile texts for the compiled reader, made of files of the simulator and of real ones.
+"""`make fuzz`: hostile files for the compiled reader, made of files of the simulator and of real ones.
 
 python -m tools.fuzz SECONDS [FILE…]
 """
@@ -27,21 +27,24 @@ _JOB = (
     "1",
     "--quiet",
 )
+#: Forms of the job, and the files of each that are spoiled.
+_FORMS = (("text", "communication*.json"), ("db", "*.db"))
 
 
 def main(argv: Sequence[str]) -> int:
     """Run for so many seconds and return the exit code of the fuzzer."""
     seconds, *files = argv
     with tempfile.TemporaryDirectory() as folder:
-        job = Path(folder) / "job"
-        command = [sys.executable, "-m", "cluster_simulate", str(job), *_JOB]
-        subprocess.run(command, check=True)  # noqa: S603
         texts = [*files]
-        for number, path in enumerate(sorted(job.rglob("communication*.json"))):
-            # One folder takes them all, so each needs a name of its own.
-            copy = Path(folder) / f"{number}.json"
-            copy.write_bytes(path.read_bytes())
-            texts.append(str(copy))
+        for form, pattern in _FORMS:
+            job = Path(folder) / form
+            command = [sys.executable, "-m", "cluster_simulate", str(job), *_JOB, "--form", form]
+            subprocess.run(command, check=True)  # noqa: S603
+            for number, path in enumerate(sorted(job.rglob(pattern))):
+                # One folder takes them all, so each needs a name of its own.
+                copy = Path(folder) / f"{form}-{number}"
+                copy.write_bytes(path.read_bytes())
+                texts.append(str(copy))
         return subprocess.run(["bash", str(_SCRIPT), seconds, *texts], check=False).returncode  # noqa: S603, S607
 
 

@@ -1,13 +1,50 @@
-/* Hostile texts for the compiled reader of communication files, under sanitizers: see tools/fuzz/fuzz.sh.
+/* Hostile texts and databases for the compiled reader, under sanitizers: see tools/fuzz/fuzz.sh.
  *
  * With libFuzzer (clang) the fuzzer makes the texts. Without it, `main` spoils the given files:
  *     fuzz SECONDS FILE…
  */
+#define _GNU_SOURCE
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "communication.h"
 #include "matrix.h"
+#include "table.h"
+
+#define N_ROOTS 12
+#define N_COLUMNS 12
+
+/* Read a text as a database, with a table at each of its first pages. */
+static void read_tables(const uint8_t *given, size_t length) {
+    static const char MAGIC[] = "SQLite format 3";
+    static int file = -1;
+    uint8_t wishes[N_COLUMNS];
+    struct cells cells[N_COLUMNS];
+    struct table table;
+    int root, column;
+    if (length < sizeof MAGIC || memcmp(given, MAGIC, sizeof MAGIC))
+        return;
+    if (file < 0)
+        file = memfd_create("database", 0);
+    if (file < 0 || ftruncate(file, 0) || pwrite(file, given, length, 0) != (ssize_t)length)
+        return;
+    for (root = 0; root < N_ROOTS; root++) {
+        for (column = 0; column < N_COLUMNS; column++)
+            wishes[column] = (uint8_t)((root + column) % 3);
+        memset(cells, 0, sizeof cells);
+        memset(&table, 0, sizeof table);
+        table.file = file;
+        table.root = (uint32_t)root;
+        table.n_columns = root % 2 ? N_COLUMNS : 2;
+        table.row_number = root % 3 - 1;
+        table.wishes = wishes;
+        table.found = cells;
+        (void)table_read(&table);
+        table_free(&table);
+    }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     struct operators operators;
@@ -25,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     operators_free(&operators);
     links_free(&links);
     free(text);
+    read_tables(given, length);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hostile texts for the compiled reader of communication files, under the address and undefined-behaviour sanitizers.
+# Hostile texts and databases for the compiled reader, under the address and undefined-behaviour sanitizers.
 #   fuzz.sh SECONDS FILE…      the files are what the texts are made of
 # Takes clang's libFuzzer where it is, else gcc or clang and a loop of our own. Exit code 77: neither can do it.
 set -euo pipefail
@@ -9,7 +9,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 compiled=$root/cluster_analysis/sources/compiled
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-sources=("$root/tools/fuzz/fuzz.c" "$compiled"/{communication,matrix,steps,columns,json}.c)
+sources=("$root/tools/fuzz/fuzz.c" "$compiled"/{communication,matrix,steps,columns,json,table}.c)
 flags=(-std=gnu11 -g -O1 -fno-omit-frame-pointer -Wall -Wextra -I "$compiled")
 
 if command -v clang >/dev/null && clang "${flags[@]}" -DWITH_LIBFUZZER -fsanitize=fuzzer,address,undefined \

@@ -1,9 +1,9 @@
-"""Who waits for whom: the waiting that one culprit causes, directly and down the line.
+"""Who waits for whom: the waiting that one suspect causes, directly and down the line.
 
-The job is replayed as it was and with the culprit repaired; a call's waiting is what it lasts beyond its
-transfer. What disappears was caused by the culprit: directly in operators of its own groups, indirectly
-in others, where somebody who had waited for it came late in turn. Victims cause nothing by themselves
-and are never blamed, however long others waited for them.
+The job is replayed as it was and with the suspect repaired; a call's waiting is what it lasts beyond its
+transfer. What disappears was caused by the suspect: directly in operators of its own groups, indirectly
+in others, where somebody who had waited for it came late in turn. Those cause nothing by themselves
+and are never named, however long others waited for them.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from cluster_run.findings import Wait
 from cluster_run.ids import Rank
 
 
-def blame(
-    graph: Graph, repair: Repair, culprits: IntArray, role_of: Callable[[str], GroupRole]
+def waits_for(
+    graph: Graph, repair: Repair, late: IntArray, role_of: Callable[[str], GroupRole]
 ) -> tuple[Wait, ...]:
-    """Return the waiting that a repair takes away by role, from the culprit's own groups outwards.
+    """Return the waiting that a repair takes away by role, from the suspect's own groups outwards.
 
     Args:
         graph: the job.
-        repair: what is different once the culprit is fixed.
-        culprits: positions of the culprit's ranks in the graph.
+        repair: what is different once the suspect is fixed.
+        late: positions of the suspect's ranks in the graph.
         role_of: the role of a group by its name.
     """
     saved = graph.waiting_us(Repair()) - graph.waiting_us(repair)
-    is_culprit = np.zeros(len(graph.ranks), bool)
-    is_culprit[culprits] = True
+    is_late = np.zeros(len(graph.ranks), bool)
+    is_late[late] = True
     touched = np.zeros(len(graph.groups), bool)
-    touched[graph.operator_group[graph.operator[is_culprit[graph.rank]]]] = True
+    touched[graph.operator_group[graph.operator[is_late[graph.rank]]]] = True
     roles = [role_of(name) for name in graph.groups]
     names = sorted(set(roles))
-    # One row a role, for groups of the culprit and for others.
+    # One row a role, for groups of the suspect and for others.
     row = 2 * np.array([names.index(role) for role in roles]) + ~touched
     cell = (row * len(graph.ranks))[graph.operator_group][graph.operator] + graph.rank
     total = np.bincount(cell, saved, 2 * len(names) * len(graph.ranks)) / graph.n_steps
     by_rank = total.reshape(-1, len(graph.ranks))
-    by_rank[:, is_culprit] = 0.0
-    found: list[tuple[str, float, Wait]] = []
+    by_rank[:, is_late] = 0.0
+    found: list[tuple[bool, float, Wait]] = []
     for number, own in enumerate(by_rank):
         waiting = own > LEAST_WAITING_US
         if waiting.any():
             worst = int(np.argmax(own))
             one = Wait(
                 group=names[number // 2],
-                waits_for="culprit" if number % 2 == 0 else "held_up",
+                waits_for="late" if number % 2 == 0 else "held_up",
                 n_ranks=int(waiting.sum()),
                 rank=Rank(int(graph.ranks[worst])),
                 ms_per_step=round(float(own[worst]) / 1e3, 3),
             )
-            found.append((one.waits_for, -float(own[waiting].sum()), one))
+            found.append((one.waits_for == "held_up", -float(own[waiting].sum()), one))
     found.sort(key=lambda one_found: one_found[:2])
     return tuple(one for _, _, one in found)

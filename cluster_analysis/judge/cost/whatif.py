@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cluster_analysis.judge.cost.attribution import blame
+from cluster_analysis.judge.cost.attribution import waits_for
+from cluster_analysis.judge.cost.copied import copied_waiting_share
 from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
 from cluster_analysis.judge.cost.placement import repair_of
 from cluster_analysis.judge.suspects import Suspect
@@ -108,17 +109,27 @@ class WhatIf:
         saved = self._saved(self._graph, [[one] for one in suspects])
         return max(0.0, float(np.nan_to_num(saved).max()))
 
+    def copied_waiting_share(self) -> float:
+        """Return the share of all waiting that no repair can shorten, as the replay takes it as it was."""
+        return 0.0 if self._graph is None else copied_waiting_share(self._view, self._graph)
+
+    def mean_error_share(self) -> float:
+        """Return how far the mean replayed step is from the mean measured one, as a share of that."""
+        if self.replay is None or not self._view.mean_step_us > 0:
+            return 0.0
+        return abs(float(self.replay.step_us.mean()) / self._view.mean_step_us - 1.0)
+
     def chain(self, suspect: Suspect) -> tuple[Wait, ...]:
         """Return who waits because of a suspect, directly and down the line."""
         graph, view = self._graph, self._view
         if graph is None or self.replay is None:
             return ()
         groups = view.topology.groups
-        culprits = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
-        found = blame(
+        late = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
+        found = waits_for(
             graph,
             repair_of(view, graph, [suspect]),
-            culprits,
+            late,
             lambda name: groups[name].role if name in groups else "unknown",
         )
         return found[:N_LINKS_OF_CHAIN]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.form import HEAD_WORDS, QUARTERS_NS, SCHEMA
@@ -24,6 +22,9 @@ _MAX_HEAD_BYTES = 16 << 20
 _MAX_DECIMALS, _MAX_HALVES = 18, 60
 _MAX_INT = (1 << 63) - 1
 _NS_PER_US = 1000
+_NOTHING = np.zeros(0, np.int64)
+#: What each byte was before it was folded.
+_UNFOLDED = np.array([(value >> 1) ^ -(value & 1) for value in range(256)], np.int64)
 _QUARTERS_NS = np.array(QUARTERS_NS, np.int64)
 
 
@@ -117,16 +118,24 @@ class ColumnsFile:
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
         """Return numbers, NaN for a missing one."""
-        column, content = self._column(name, "decimals", "halves", "doubles", "difference")
+        column, content = self._column(name, "decimals", "halves", "near", "doubles", "difference")
         if column.form == "doubles":
             return self._unsigned(column, content, N_BYTES).view(np.float64)
         if column.form == "difference":
             return self._difference(column)
         if column.form == "halves" and 0 <= column.n_halves <= _MAX_HALVES:
             return self._whole(column, content) / np.float64(1 << column.n_halves)
+        if column.form == "near":
+            return self._near(column, content)
         n_decimals, whole = self._whole_decimals(name)
         numbers: npt.NDArray[np.float64] = whole / np.float64(10**n_decimals)
         return numbers
+
+    def _near(self, column: Column, content: bytes) -> npt.NDArray[np.float64]:
+        whole, ulps = self._whole(column, content), self.ints(f"{column.name}.ulps")
+        if len(whole) != len(ulps) or not 0 <= column.n_decimals <= _MAX_DECIMALS:
+            raise _damaged(f"column {column.name[:40]!r}")
+        return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
 
     def _difference(self, column: Column) -> npt.NDArray[np.float64]:
         parts = [self.floats(one) for one in self._bases(column)]
@@ -137,44 +146,31 @@ class ColumnsFile:
             values = values - part
         return values
 
-    def texts(self, name: str) -> pa.Array:
-        """Return texts, null for a missing one."""
-        return self._distinct(name).take(self._places(name))
+    def texts(self, name: str) -> pa.DictionaryArray:
+        """Return texts (dictionary, in the order of their first rows), null for a missing one."""
+        known = self._distinct(name)
+        texts = pa.DictionaryArray.from_arrays(pa.array(self._places(name).astype(np.int32)), known)
+        return texts.dictionary_decode().dictionary_encode() if known.null_count else texts
 
     def names(self, name: str) -> pa.Array:
         """Return texts whose numbers are columns of their own."""
-        places = self.ints(f"{name}.places")
-        forms = self._distinct(name)
-        parts = [(text or "").split("\0") for text in forms.to_pylist()]
-        if all(len(one) == 1 for one in parts):
-            return self.texts(name)
-        given = [self.ints(f"{name}.{at}") for at in range(max(map(len, parts)) - 1)]
+        places = self._places(name)
+        parts = [(text or "").split("\0") for text in self._distinct(name).to_pylist()]
         lengths = np.array([len(one) - 1 for one in parts], np.int64)
-        self._places(name)
+        if not lengths.any():
+            return self.texts(name).dictionary_decode()
         n_numbers = lengths[places]
-        rows_of = [np.flatnonzero(n_numbers > at) for at in range(len(given))]
-        if any(len(rows) != len(values) for rows, values in zip(rows_of, given, strict=True)):
-            raise _damaged(f"column {name!r}")
         columns = []
-        for rows, values in zip(rows_of, given, strict=True):
+        for at in range(int(lengths.max())):
+            given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
+            if len(given) != np.count_nonzero(has_one):
+                raise _damaged(f"column {name!r}")
             whole = np.zeros(len(places), np.int64)
-            whole[rows] = values
-            columns.append(whole)
-        order = np.argsort(places, kind="stable")
-        bounds = np.searchsorted(places[order], np.arange(len(parts) + 1))
-        made = []
-        for form, texts in enumerate(parts):
-            rows = order[bounds[form] : bounds[form + 1]]
-            pieces: list[Any] = [pa.scalar(texts[0])]
-            for text, column in zip(texts[1:], columns, strict=False):
-                pieces += [pc.cast(pa.array(column[rows]), pa.string()), pa.scalar(text)]
-            one = (
-                pc.binary_join_element_wise(*pieces, "") if len(texts) > 1 else pa.repeat(texts[0], len(rows))
-            )
-            made.append(one)
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return pa.concat_arrays(made).take(pa.array(back))
+            whole[has_one] = given
+            columns.append(whole.tolist())
+        forms = ["%d".join(text.replace("%", "%%") for text in one) for one in parts]
+        rows = zip(places.tolist(), n_numbers.tolist(), zip(*columns, strict=True), strict=True)
+        return pa.array([forms[place] % numbers[:n] for place, n, numbers in rows], pa.string())
 
     def _distinct(self, name: str) -> pa.Array:
         column, content = self._column(name, "bytes")
@@ -194,11 +190,11 @@ class ColumnsFile:
         except UnicodeDecodeError as error:
             raise _damaged(f"column {name!r}") from error
 
-    def _places(self, name: str) -> pa.Array:
+    def _places(self, name: str) -> npt.NDArray[np.int64]:
         places, n_texts = self.ints(f"{name}.places"), len(self.ints(f"{name}.lengths"))
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_texts:
             raise _damaged(f"column {name!r}")
-        return pa.array(places)
+        return places
 
     def _whole_decimals(self, name: str) -> tuple[int, npt.NDArray[np.int64]]:
         """Return how many decimals, and the whole numbers."""
@@ -223,6 +219,8 @@ class ColumnsFile:
 
     def _bases(self, column: Column) -> tuple[str, ...]:
         """Return the columns that this one is told by. They stand before it: a circle would never end."""
+        if not column.base:
+            return ()
         order = list(self._columns)
         place = order.index(column.name)
         if any(one not in order[:place] for one in column.base):
@@ -230,10 +228,15 @@ class ColumnsFile:
         return column.base
 
     def _whole(self, column: Column, content: bytes) -> npt.NDArray[np.int64]:
-        folded = self._unsigned(column, content, column.n_planes)
-        values = (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
+        if not (column.n or content):
+            return _NOTHING
+        if column.n_planes == 1 and not column.cuts:
+            values = _UNFOLDED[np.frombuffer(_unpacked(content, column.n), np.uint8)]
+        else:
+            folded = self._unsigned(column, content, column.n_planes)
+            values = (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
         if column.is_delta:
-            values = np.cumsum(values)
+            values = values.cumsum()
         if column.step == 1:
             return values
         if not (1 < column.step <= _MAX_INT and -_MAX_INT <= column.begin <= _MAX_INT):

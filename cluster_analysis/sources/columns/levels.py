@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
@@ -43,10 +44,16 @@ class Levels:
         self._check(len(values))
         return values if self.n_rows == self.n_all else values.filter(pa.array(self.is_kept))
 
+    def kept_texts(self, values: pa.DictionaryArray) -> pa.DictionaryArray:
+        """Return the values of selected steps; their dictionary holds no other."""
+        if self.n_rows == self.n_all:
+            return self.kept(values)
+        return pc.dictionary_encode(self.kept(values).dictionary_decode())
+
     def kept_numbers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the values of selected steps."""
         self._check(len(values))
-        return values[self.is_kept]
+        return values if self.n_rows == self.n_all else values[self.is_kept]
 
     def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
         """Return whether all these are numbers of rows."""

@@ -44,7 +44,7 @@ def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remar
         "dst_local": pc.cast(levels.kept(pa.array(file.ints("dst_local"))), pa.int32()),
         "src_rank": pa.nulls(levels.n_rows, pa.int32()),
         "dst_rank": pa.nulls(levels.n_rows, pa.int32()),
-        "transport": numbers.encoded(levels.kept(file.texts("transport")).to_pylist()),
+        "transport": levels.kept_texts(file.texts("transport")).cast(schema.LINKS.field("transport").type),
         "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
         "time_us": pc.multiply(times, numbers.US_PER_MS),
     }

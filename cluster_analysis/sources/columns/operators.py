@@ -37,19 +37,20 @@ def read_operator_columns(
         BadFileError: the columns are damaged.
     """
     file = ColumnsFile(path, "communication")
-    levels = Levels(file, "n_operators", "key.places", steps)
+    levels = Levels(file, "n_operators", "name.places", steps)
     collectives = _collectives(file, levels, rank, remark)
     return CommunicationTables(collectives, _packets(file, levels, collectives, rank, remark))
 
 
 def _collectives(file: ColumnsFile, levels: Levels, rank: int, remark: Remark) -> pa.Table:
-    op_names, groups = names.split_keys(levels.kept(file.names("key")))
+    op_names = levels.kept(file.names("name"))
+    groups = levels.kept_texts(file.texts("group"))
     op_types = names.operations(op_names)
     starts = levels.kept(pa.array(file.ints("start_ns")))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, levels.n_rows, pa.int32()),
         "step": pa.array(levels.steps),
-        "group": groups,
+        "group": groups.cast(schema.COLLECTIVES.field("group").type),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),
@@ -92,7 +93,7 @@ def _of_transports(file: ColumnsFile, name: str, levels: Levels) -> npt.NDArray[
 
 
 def _packets(file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int, remark: Remark) -> pa.Table:
-    places, sizes = file.ints("packet.entry"), file.names("packet.size_mb")
+    places, sizes = file.ints("packet.entry"), file.texts("packet.size_mb")
     figures = np.stack([file.floats("packet.count"), file.floats("packet.time_ms")], axis=1)
     entries = file.ints("entry")
     if (
@@ -108,7 +109,7 @@ def _packets(file: ColumnsFile, levels: Levels, collectives: pa.Table, rank: int
         levels.steps[kept_rows],
         collectives["group"].combine_chunks().take(pa.array(kept_rows)),
         transports[is_kept],
-        pc.dictionary_encode(sizes.filter(pa.array(is_kept))),
+        sizes.filter(pa.array(is_kept)),
         figures[is_kept],
     )
     return packet_sums(rank, packets, remark)

@@ -68,49 +68,78 @@ static bool page_read(struct pages *pages, uint32_t number, uint8_t *into) {
 /* The bytes of a cell of a serial type; types 8 and 9 are the numbers 0 and 1 themselves. */
 static const uint8_t FIXED[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
-static bool add_number(struct cells *cells, uint64_t type, const uint8_t *at) {
+static bool add_other_kind(struct cells *cells, uint8_t kind, size_t n) {
+    if (cells->seen == 1u << cells->kind) {
+        if (!column_grow(&cells->kinds, n + 1))
+            return false;
+        memset(cells->kinds.at, cells->kind, n);
+        cells->kinds.used = n;
+    }
+    cells->seen |= 1u << kind;
+    return column_add(&cells->kinds, &kind, 1);
+}
+
+static inline bool add(struct cells *cells, uint8_t kind, uint64_t bits) {
+    if (!cells->seen) {
+        cells->kind = kind;
+        cells->seen = 1u << kind;
+    } else if (cells->seen != 1u << kind && !add_other_kind(cells, kind, cells->values.used / sizeof bits)) {
+        return false;
+    }
+    return column_add(&cells->values, &bits, sizeof bits);
+}
+
+static inline bool add_whole(struct cells *cells, int64_t value) {
+    double number = (double)value;
+    uint64_t bits = (uint64_t)value;
+    if (!cells->is_real)
+        return add(cells, KIND_INTEGER, bits);
+    memcpy(&bits, &number, sizeof bits);
+    return add(cells, KIND_FLOAT, bits);
+}
+
+static inline bool add_number(struct cells *cells, uint64_t type, const uint8_t *at) {
     uint64_t bits = 0;
     int64_t value;
     double number;
-    uint8_t kind = KIND_INTEGER;
-    size_t n;
-    for (n = 0; n < FIXED[type]; n++)
-        bits = bits << 8 | at[n];
+    unsigned n_bits = 8 * FIXED[type];
+    switch (type) {
+    case 1:
+        bits = at[0];
+        break;
+    case 2:
+        bits = big2(at);
+        break;
+    case 3:
+        bits = (uint64_t)at[0] << 16 | big2(at + 1);
+        break;
+    case 4:
+        bits = big4(at);
+        break;
+    case 5:
+        bits = (uint64_t)big2(at) << 32 | big4(at + 2);
+        break;
+    case 6:
+    case 7:
+        bits = (uint64_t)big4(at) << 32 | big4(at + 4);
+        break;
+    default:
+        bits = type - 8;
+        n_bits = 64;
+    }
     if (type == 7) {
         memcpy(&number, &bits, sizeof number);
-        kind = KIND_FLOAT;
-        if (number != number) { /* SQLite has no NaN */
-            kind = KIND_NULL;
-            bits = cells->letters.used;
-        }
-    } else {
-        n = 64 - 8 * n;
-        bits = type > 7 ? type - 8 : (bits << n);
-        memcpy(&value, &bits, sizeof value);
-        if (type < 7)
-            value >>= n;
-        bits = (uint64_t)value;
-        if (cells->is_real) {
-            number = (double)value;
-            memcpy(&bits, &number, sizeof bits);
-            kind = KIND_FLOAT;
-        }
+        /* SQLite has no NaN. */
+        return number != number ? add(cells, KIND_NULL, cells->letters.used) : add(cells, KIND_FLOAT, bits);
     }
-    cells->seen |= 1u << kind;
-    return column_add(&cells->kinds, &kind, 1) && column_add(&cells->values, &bits, sizeof bits);
+    bits <<= 64 - n_bits;
+    memcpy(&value, &bits, sizeof value);
+    value >>= 64 - n_bits;
+    return add_whole(cells, value);
 }
 
 static bool add_other(struct cells *cells, uint64_t type, const uint8_t *at, uint64_t length) {
-    uint8_t kind = type ? KIND_TEXT : KIND_NULL;
-    cells->seen |= 1u << kind;
-    return column_add(&cells->letters, at, length) && column_add(&cells->kinds, &kind, 1) &&
-           column_add_int64(&cells->values, (int64_t)cells->letters.used);
-}
-
-static bool add_row_number(struct cells *cells, int64_t row) {
-    uint8_t kind = KIND_INTEGER;
-    cells->seen |= 1u << kind;
-    return column_add(&cells->kinds, &kind, 1) && column_add_int64(&cells->values, row);
+    return column_add(&cells->letters, at, length) && add(cells, type ? KIND_TEXT : KIND_NULL, cells->letters.used);
 }
 
 static bool add_row(struct table *table, const uint8_t *payload, uint64_t length, int64_t row) {
@@ -136,7 +165,7 @@ static bool add_row(struct table *table, const uint8_t *payload, uint64_t length
             return false;
         cells = &table->found[column];
         if (column == table->row_number) {
-            if (type || !add_row_number(cells, row))
+            if (type || (table->wishes[column] != WISH_NONE && !add_whole(cells, row)))
                 return false;
         } else if (table->wishes[column] != WISH_NONE) {
             if (type && type < 10 ? !add_number(cells, type, body)

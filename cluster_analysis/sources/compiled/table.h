@@ -18,10 +18,11 @@ enum kind { KIND_INTEGER = 1, KIND_FLOAT = 2, KIND_TEXT = 3, KIND_NULL = 5 };
 enum wish { WISH_NONE = 0, WISH_CELLS = 1, WISH_REAL = 2 };
 
 struct cells {
-    struct column kinds;   /* a byte a cell */
+    struct column kinds;   /* a byte a cell; empty where all are of one kind */
     struct column values;  /* 8 bytes a cell: whole number, float, or where a text ends among the letters */
     struct column letters; /* all texts, one behind the other */
     unsigned seen;         /* a bit for each kind */
+    uint8_t kind;          /* that of the first cell */
     bool is_real;
 };
 

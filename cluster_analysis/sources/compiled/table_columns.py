@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.sources.cells import Cells, cells_of
+from cluster_analysis.sources.compiled.cells import Cells, cells_of
 from cluster_analysis.sources.compiled.reader import compiled
 
 #: What is wanted of a column, as table.h has it.
@@ -35,7 +35,7 @@ def table_columns(file: int, root: int, row_number: int, wishes: Sequence[int]) 
 
 
 def _cells(seen: int, kinds: bytes, values: bytes, letters: bytes) -> Cells:
-    n = len(kinds)
+    n = len(values) // 8
     given = seen & ~(1 << _NULL)
     if not given:
         return pa.nulls(n)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, names, numbers
-from cluster_analysis.sources.cells import Cells, as_list, chosen, codes_of
+from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen, codes_of
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
 from cluster_analysis.sources.db.packets_db import StepOf, read_packets, with_steps
@@ -49,6 +49,7 @@ _TIME_COLUMNS = {
     "synchronization_us": "synchronization_time",
     "idle_us": "idle_time",
 }
+_START = "start_timestamp"
 _TIME, _MATRIX, _STEPS = "CommAnalyzerTime", "CommAnalyzerMatrix", "StepTraceTime"
 
 
@@ -127,16 +128,16 @@ class _Operators:
 
 
 def _operators(database: Database) -> _Operators:
-    plain = ("hccl_op_name", "group_name", "step", "type", "start_timestamp")
+    plain = ("hccl_op_name", "group_name", "step", "type")
     cells = _present(database, _TIME, plain)
-    times = _present(database, _TIME, tuple(_TIME_COLUMNS.values()), are_floats=True)
+    times = _present(database, _TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
     n = len(cells["hccl_op_name"])
-    carried = read_carried(database, {name: cells[name] for name in plain[:4] if name in cells}, n)
-    name, group, step, kind, start = (cells.get(one, pa.nulls(n)) for one in plain)
+    carried = read_carried(database, cells, n)
+    name, group, step, kind = (cells.get(one, pa.nulls(n)) for one in plain)
     return _Operators(
         (name, group, step),
         kind,
-        start,
+        times.get(_START, pa.nulls(n)),
         tuple(times.get(one, pa.nulls(n)) for one in _TIME_COLUMNS.values()),
         tuple(carried),
     )
@@ -175,10 +176,13 @@ def _steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | N
 
     An operator whose name is there more than once is in none: only its own row has a start.
     """
-    if not times or database.has(_TIME, "step") or not database.has(_TIME, "start_timestamp"):
+    if not times or database.has(_TIME, "step") or not database.has(_TIME, _START):
         return None
     found: dict[tuple[str, str], int | None] = {}
-    columns = database.cells(_TIME, "hccl_op_name", "group_name", "start_timestamp")
+    columns = [
+        *database.cells(_TIME, "hccl_op_name", "group_name"),
+        *database.cells(_TIME, _START, are_floats=True),
+    ]
     for name, group, start in zip(*map(as_list, columns), strict=True):
         is_new = (name, group) not in found
         found[name, group] = (
@@ -208,7 +212,8 @@ def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Re
 
 
 def _ns(start_us: float) -> int:
-    return round(start_us * numbers.NS_PER_US)
+    whole = int(start_us)
+    return whole * numbers.NS_PER_US if whole == start_us else round(start_us * numbers.NS_PER_US)
 
 
 def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
@@ -217,15 +222,12 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     name, group, step = operators.keys
     op_names = database_columns.texts(name)
     op_types = names.operations(op_names)
-    given = as_list(operators.start)
-    # The shortest text that names this float is what the text export writes; it is turned to ns exactly.
-    starts = [repr(value) if isinstance(value, float) else str(value) for value in given]
-    start_ns, n_bad = numbers.to_ns(pa.array(starts, pa.string()))
-    n_bad += given.count(None)
+    n = len(operators.start)
+    start_ns, n_bad = _starts(operators.start)
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "rank": numbers.constant(rank, len(given), pa.int32()),
+        "rank": numbers.constant(rank, n, pa.int32()),
         "step": database_columns.steps(step, remark),
         "group": numbers.encoded(database_columns.texts(group)),
         "op_name": op_names,
@@ -243,9 +245,19 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
         )
         columns[f"{transport.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
         columns[f"{transport.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
-    columns["payload_bytes"] = pa.nulls(len(given), pa.float64())
+    columns["payload_bytes"] = pa.nulls(n, pa.float64())
     table = pa.table(columns, schema=schema.COLLECTIVES)
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
+
+
+def _starts(cells: Cells) -> tuple[pa.Array, int]:
+    """Return when operators began, ns, and how many cells are bad."""
+    if database_columns.are_plain(cells):
+        return numbers.floats_to_ns(cells)
+    given = as_list(cells)
+    texts = [repr(value) if isinstance(value, float) else str(value) for value in given]
+    starts, n_bad = numbers.to_ns(pa.array(texts, pa.string()))
+    return starts, n_bad + given.count(None)
 
 
 def _is_p2p(kinds: Cells) -> pa.Array:
@@ -292,9 +304,11 @@ def read_db_matrix(
     if not n:
         return schema.empty(schema.LINKS)
     op_keys, group_keys, sources, destinations, transports, steps, kinds, op_names, *figures = cells
-    pairs = zip(as_list(op_keys), as_list(group_keys), strict=True)
-    keys = pa.array([f"{name}@{group}" for name, group in pairs], pa.string())
-    named = pa.array([str(name) if name else None for name in as_list(op_names)], pa.string())
+    keys = pc.binary_join_element_wise(
+        *(database_columns.texts(one, "None") for one in (op_keys, group_keys)), "@"
+    )
+    named = database_columns.texts(op_names)
+    named = pc.if_else(pc.equal(named, ""), None, named)
     groups, op_types, variants, op_names = describe_links(keys, named)
     sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
@@ -309,7 +323,7 @@ def read_db_matrix(
         "dst_local": database_columns.link_ends(destinations, remark),
         "src_rank": pa.nulls(n, pa.int32()),
         "dst_rank": pa.nulls(n, pa.int32()),
-        "transport": numbers.encoded([None if one is None else str(one) for one in as_list(transports)]),
+        "transport": numbers.encoded(database_columns.texts(transports, None)),
         "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
         "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }

@@ -13,12 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.cells import Cells, as_list, codes_of, joined
+from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of, joined
 from cluster_analysis.sources.db.database_columns import are_plain
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.packets import TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
+#: What CommAnalyzerBandwidth says of each packet size.
+PACKET_FIGURES = ("package_size", "count", "total_duration")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
 _TRANSPORTS = pa.array(TRANSPORTS)
 
@@ -31,16 +33,18 @@ def read_carried(database: Database, keys: dict[str, Cells], n: int) -> list[Cel
     if not database.has(BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
         return [pa.nulls(n)] * 2 * len(TRANSPORTS)
     shared = [name for name in keys if database.has(BANDWIDTH, name)]
-    (transports,) = database.cells(BANDWIDTH, "transport_type")
-    theirs = database.cells(BANDWIDTH, *shared)
+    # At once with what packet sizes need, so that the table is gone through twice at most.
+    *theirs, _ = database.cells(BANDWIDTH, *shared, "transport_type")
     codes = codes_of([joined(keys[name], own) for name, own in zip(shared, theirs, strict=True)])
-    figures = database.cells(BANDWIDTH, *_SIZE_AND_TIME, are_floats=True)
+    more = [name for name in PACKET_FIGURES if database.has(BANDWIDTH, name)]
+    figures = database.cells(BANDWIDTH, *_SIZE_AND_TIME, *more, are_floats=True)[:2]
     largest = _largest if all(map(are_plain, figures)) else _largest_of_any
-    return largest(codes[:n], codes[n:], transport_places(transports), figures)
+    return largest(codes[:n], codes[n:], database.once(transport_places), figures)
 
 
-def transport_places(transports: Cells) -> npt.NDArray[np.int64]:
-    """Return the place of each transport in TRANSPORTS (N,), -1 for another one."""
+def transport_places(database: Database) -> npt.NDArray[np.int64]:
+    """Return the place of each row's transport in TRANSPORTS (N,), -1 for another one."""
+    (transports,) = database.cells(BANDWIDTH, "transport_type")
     if isinstance(transports, list) or not pa.types.is_string(transports.type):
         known = {name: at for at, name in enumerate(TRANSPORTS)}
         return np.array([known.get(one, -1) for one in as_list(transports)], np.int64)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.cells import Cells, as_list
+from cluster_analysis.sources.compiled.cells import Cells, as_list
 from cluster_analysis.sources.errors import Remark, left_out
 
 
@@ -71,19 +71,20 @@ def floats(values: Cells, remark: Remark, *, are_needed: bool = False) -> pa.Arr
     return pa.array(numeric, pa.float64())
 
 
-def texts(values: Cells) -> pa.Array:
-    """Return texts, "" for an empty cell."""
-    if not isinstance(values, list) and pa.types.is_string(values.type):
-        return pc.fill_null(values, "") if values.null_count else values
-    return pa.array(["" if value is None else str(value) for value in as_list(values)], pa.string())
+def texts(values: Cells, empty: str | None = "") -> pa.Array:
+    """Return texts, `empty` for an empty cell."""
+    if isinstance(values, list) or not pa.types.is_string(values.type):
+        values = pa.array([None if value is None else str(value) for value in as_list(values)], pa.string())
+    return pc.fill_null(values, empty) if values.null_count and empty is not None else values
 
 
 def link_ends(values: Cells, remark: Remark) -> pa.Array:
     """Return ranks in their group; null for what no job has."""
-    cells = [None if value is None else str(value) for value in as_list(values)]
-    known = {text: numbers.local_rank(text) for text in set(cells)}
-    ranks = [known[text] for text in cells]
-    n_bad = ranks.count(None) - cells.count(None)
+    cells = texts(values, None)
+    encoded = pc.dictionary_encode(cells)
+    known = pa.array([numbers.local_rank(text) for text in encoded.dictionary.to_pylist()], pa.int32())
+    ranks = known.take(encoded.indices)
+    n_bad = ranks.null_count - cells.null_count
     if n_bad:
         remark(left_out(n_bad, "link_end", "no_rank"))
-    return pa.array(ranks, pa.int32())
+    return ranks

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.cells import Cells, as_list, chosen
+from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen
 from cluster_analysis.sources.db import database_columns
-from cluster_analysis.sources.db.carried_db import BANDWIDTH, transport_places
+from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.packets import PacketEntries, packet_sums
@@ -20,7 +20,6 @@ from cluster_analysis.tables import schema
 
 #: Step of each operator, by its name and group.
 StepOf = dict[tuple[str, str], int]
-_FIGURES = ("package_size", "count", "total_duration")
 
 
 def with_steps(
@@ -41,13 +40,12 @@ def read_packets(
     database: Database, rank: int, known: tuple[frozenset[tuple[Any, ...]], StepOf | None], remark: Remark
 ) -> pa.Table:
     """Return PACKETS; `known` are the names of several operators, and the steps of the others."""
-    if not database.has(BANDWIDTH, *_FIGURES, "transport_type", "group_name"):
+    if not database.has(BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
         return schema.empty(schema.PACKETS)
     names = ("hccl_op_name", "group_name", "step")
     present = [name for name in names if database.has(BANDWIDTH, name)]
-    (transports,) = database.cells(BANDWIDTH, "transport_type")
-    figures = database.cells(BANDWIDTH, *_FIGURES, are_floats=True)
-    places = transport_places(transports)
+    figures = database.cells(BANDWIDTH, *PACKET_FIGURES, are_floats=True)
+    places = database.once(transport_places)
     cells = dict(zip(present, database.cells(BANDWIDTH, *present), strict=True))
     keys = [cells.get(name, pa.nulls(len(places))) for name in names]
     repeated, step_of = known

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from cluster_analysis.sources.cells import Cells, cells_of
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.compiled.cells import Cells, cells_of
 from cluster_analysis.sources.compiled.table_columns import CELLS, FLOATS, NOTHING, table_columns
-from cluster_analysis.sources.db.declared import Declared, declared
+from cluster_analysis.sources.db.declared import Declared, Schema
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
@@ -55,7 +55,7 @@ class Database:
         self._connection.text_factory = _decoded
         self._wanted = wanted
         self._path = path
-        self._tables: dict[str, Declared] = {}
+        self._schema: Schema | None = None
         self._cells: dict[tuple[str, str, bool], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
 
@@ -158,9 +158,9 @@ class Database:
         self._connection.close()
 
     def _table(self, table: str) -> Declared:
-        if table not in self._tables:
-            self._tables[table] = declared(self.rows, table)
-        return self._tables[table]
+        if self._schema is None:
+            self._schema = Schema(self.rows)
+        return self._schema.table(table)
 
 
 class _KeptOpen(threading.local):

@@ -10,15 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.cells import as_list, codes_of, whole_numbers
+from cluster_analysis.sources.compiled.cells import as_list, codes_of, whole_numbers
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
+from cluster_analysis.sources.host_times import Spans
 from cluster_run.facts import fact
 
 _Ints = npt.NDArray[np.int64]
-Spans = npt.NDArray[np.int64]
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 _STRINGS = "STRING_IDS"
+_FEW = 1 << 16
+#: Ids fill at least one place in so many of those between the least and the largest.
+_DENSE = 16
 #: What is read of the tasks, where they have it; together, so that they are gone through once.
 _OF_TASKS = ("startNs", "endNs", "globalTaskId", "taskType", "connectionId")
 _OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
@@ -95,7 +98,7 @@ def kernel_sums(database: Database) -> pa.Table:
     """
     found = database.once(kernels)
     names = [name for name in _OF_KERNELS[1:] if database.has(KERNEL, name)]
-    ids = [pa.array(*_masked(database, name)).take(pa.array(found.rows)) for name in names]
+    ids = [_ids(database, name, found.rows) for name in names]
     spans = found.spans[:, 1] - found.spans[:, 0]
     if (spans < 0).any() or spans.sum(dtype=np.float64) > np.iinfo(np.int64).max:
         # Times of a damaged file; sums of them would be any number.
@@ -108,9 +111,10 @@ def kernel_sums(database: Database) -> pa.Table:
     return pa.table({**columns, **dict(zip(("n", "all_ns", "min_ns", "max_ns"), sums, strict=True))})
 
 
-def _masked(database: Database, name: str) -> tuple[_Ints, pa.DataType, npt.NDArray[np.bool_]]:
+def _ids(database: Database, name: str, rows: npt.NDArray[np.intp]) -> pa.Array:
+    """Return a column of the kernels at some rows; null for what is no id."""
     values, is_whole = whole_numbers(database.cells(KERNEL, name)[0])
-    return values, pa.int64(), ~is_whole
+    return pa.array(values[rows], mask=None if is_whole.all() else ~is_whole[rows])
 
 
 def _summed(
@@ -120,7 +124,8 @@ def _summed(
     if not len(values[0]):
         return np.zeros(0, np.intp), values
     codes = codes_of(keys)
-    order = np.argsort(codes, kind="stable")
+    # Few groups are sorted by their digits.
+    order = np.argsort(codes.astype(np.uint16) if codes.max() < _FEW else codes, kind="stable")
     begins = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0])
     n, total, least, most = (one[order] for one in values)
     return order[begins], (
@@ -157,11 +162,22 @@ def _strings(database: Database) -> tuple[_Ints, pa.Array]:
 
 def pairs(left: _Ints, right: _Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the places of all pairs of equal numbers, in the order of `left`."""
-    order = None if bool(np.all(right[1:] >= right[:-1])) else np.argsort(right, kind="stable")
-    ordered = right if order is None else right[order]
+    if not len(left) or not len(right):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    least, most = int(right.min()), int(right.max())
+    if most - least < _DENSE * len(right):
+        # The usual case: ids that count up, each once.
+        places = np.full(most - least + 1, -1, np.intp)
+        places[right - least] = np.arange(len(right))
+        if np.count_nonzero(places >= 0) == len(right):
+            near = np.flatnonzero((left >= least) & (left <= most))
+            at = places[left[near] - least]
+            return near[at >= 0], at[at >= 0]
+    order = np.argsort(right, kind="stable")
+    ordered = right[order]
     begin = np.searchsorted(ordered, left, "left")
     n_found = np.searchsorted(ordered, left, "right") - begin
     at_left = np.repeat(np.arange(len(left)), n_found)
     # Places count up within each run of equal numbers.
     at_right = np.arange(len(at_left)) + np.repeat(begin - np.cumsum(n_found) + n_found, n_found)
-    return at_left, at_right if order is None else order[at_right]
+    return at_left, order[at_right]

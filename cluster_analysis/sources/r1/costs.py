@@ -17,7 +17,6 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.r1.hccl import LINK_COLUMN, lines_of, links_of, literal
 from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW
-from cluster_analysis.sources.text.csv_text import read_lines
 from cluster_analysis.tables import schema
 
 #: Communication is the time on links (of the main plane): it cannot be this many times as long as all.
@@ -31,7 +30,7 @@ def read_r1_costs(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: nothing of the file can be used.
     """
     rows = []
-    for line in lines_of(read_lines(path, remark)):
+    for line in lines_of(path, remark):
         step = numbers.parse_step(line.get("step_num") or "")
         links = literal(line.get(LINK_COLUMN))
         if step is None or (line.get("step_num") or "").strip() == AVERAGE_ROW or not isinstance(links, dict):

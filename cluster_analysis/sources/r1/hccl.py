@@ -24,6 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.columns.r1_hccl import hccl_lines
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
 from cluster_analysis.sources.text.csv_text import read_lines
@@ -43,7 +45,7 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     rows: list[tuple[int, str, str, str, float, float]] = []
     n_bad = 0
-    for line in lines_of(read_lines(path, remark)):
+    for line in lines_of(path, remark):
         step = numbers.parse_step(line.get("step_num") or "")
         if line.get("step_num", "").strip() == AVERAGE_ROW:
             continue
@@ -64,12 +66,17 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
     return _table(rows, rank)
 
 
-def lines_of(content: bytes) -> Iterator[dict[str, str]]:
-    """Yield the rows of a file by column.
+def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file by column: cells as text, or read already where they came as columns.
 
     Raises:
         BadFileError: it has another header, or is no CSV.
     """
+    columns = columns_of(path)
+    if columns is not None:
+        yield from hccl_lines(columns)
+        return
+    content = read_lines(path, remark)
     previous = csv.field_size_limit(_FIELD_LIMIT)
     try:
         reader = csv.DictReader(io.StringIO(content.decode()), strict=True)
@@ -82,8 +89,10 @@ def lines_of(content: bytes) -> Iterator[dict[str, str]]:
         csv.field_size_limit(previous)
 
 
-def literal(text: str | None) -> Any:
-    """Return a cell of JSON, or of a Python literal; None where it is neither."""
+def literal(text: Any) -> Any:
+    """Return a cell of JSON, or of a Python literal; None where it is neither. What is read already stays."""
+    if not isinstance(text, str):
+        return text
     if not text:
         return None
     try:

@@ -21,6 +21,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.csv_text import REPEAT_MARK, read_all_columns
+from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -56,7 +57,7 @@ def _read_text(path: Path, remark: Remark) -> pa.Table:
     Only where it ends with one of these parts: of a column behind them nobody knows whether it was cut.
     """
     text = read_all_columns(path, remark, keep_last=True)
-    if path.read_bytes().endswith((b"\n", b"\r")):
+    if read_bytes(path).endswith((b"\n", b"\r")):
         return text
     row = text.slice(text.num_rows - 1).to_pylist()[0] if text.num_rows else {}
     cells = [row.get(name) or "" for name in ("total", "iteration_interval", "fp_and_bp", "tail")]

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
+from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.columns.r1_trace import trace_of
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import Fact, fact
 
@@ -25,9 +27,14 @@ def read_bytes(path: Path) -> bytes:
 def read_with_offset(path: Path) -> tuple[bytes, int]:
     """Return a file's content, and where in the file it begins: behind the mark of its encoding.
 
+    A file that is here as columns from which it can be made again is made again.
+
     Raises:
         BadFileError: it is missing, unreadable or empty.
     """
+    columns = columns_of(path)
+    if columns is not None:
+        return trace_of(columns), 0
     try:
         content = path.read_bytes()
     except OSError as error:

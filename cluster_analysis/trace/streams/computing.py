@@ -99,8 +99,8 @@ def beside(laid: Laid) -> Beside | None:
     told, left = _told(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
         # More than the totals have room for: gaps hold something else, so that they tell nothing here.
-        nothing = np.zeros(laid.start_us.shape)
-        return Beside(np.zeros(nothing.shape[1], bool), nothing, nothing)
+        nothing = np.zeros_like(laid.start_us)
+        return Beside(np.zeros_like(laid.gathers), nothing, nothing)
     return told
 
 
@@ -114,23 +114,31 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
     weights = Weights(laid.gathers)
     issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
     left = laid.chain_us
+    tolerance = COVERED_TOLERANCE * float(np.median(left))
     for place in range(1, n):
         start, before = laid.start_us[:, place], laid.end_us[:, place - 1]
         if place > 1 and laid.gathers[place - 2]:
             issued = np.maximum(issued, laid.end_us[:, place - 2])
         knows = laid.is_recorded[:, place] & laid.is_recorded[:, place - 1]
         shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
+        has_weights = weights.are_there(place)
         if not shows.any():  # issued in one go, as far as anybody can tell
             runs_on[place] = True
-            if laid.gathers[place - 1] and weights.are_there(place):
-                hidden.add_possible(place, room, np.zeros(n_rows))
+            if laid.gathers[place - 1] and has_weights:
+                hidden.add_possible(place, room, np.zeros(n_rows), knows)
                 weights.use(place)
             continue
         few_show = shows.sum() < HALFWAY * knows.sum()
-        has_weights = weights.are_there(place)
-        if not (has_weights and _runs_on(laid, start - before, start - issued, shows, ~shows & knows)):
+        usual = _usual_us(laid, (start - issued) / pace, shows)
+        now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
+        by_gaps = np.maximum(now - issued, 0.0)
+        # Where few show it they took longer than the others: for those it is at most so much.
+        is_told = shows if few_show else np.ones_like(shows)
+        covered = np.where(is_told, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
+        has_room = float(np.median(left - covered)) >= -tolerance
+        if not (has_weights and has_room and _runs_on(laid, start - before, start - issued, shows, knows)):
             if has_weights:
-                hidden.add_possible(place, room, np.where(shows, start - before, 0.0))
+                hidden.add_possible(place, room, np.where(shows, start - before, 0.0), knows)
                 weights.use(place)
             if not few_show:
                 weights.use(place + 1)
@@ -138,15 +146,9 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
             continue
         runs_on[place] = True
         weights.use(place)
-        usual = _usual_us(laid, (start - issued) / pace, shows)
-        now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
-        by_gaps = np.maximum(now - issued, 0.0)
-        covered = np.clip(np.minimum(now, before) - issued, 0.0, None)
         if few_show:
-            # Few show it, and they took longer than the others: for those it is at most so much.
             hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
-            by_gaps, covered = np.where(shows, by_gaps, 0.0), np.where(shows, covered, 0.0)
-        worked[:, place] = by_gaps
+        worked[:, place] = np.where(is_told, by_gaps, 0.0)
         left = left - covered
         issued = now
     beyond = hidden.fill(worked, left)
@@ -154,20 +156,21 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
 
 
 def _runs_on(
-    laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, hides: BoolArray
+    laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray
 ) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
-    Where hardly a rank shows its gap, the others had issued their calls before that one ended: if the time
-    that it shows had room in theirs.
+    Counted from its issue there is no gap where that call takes longer. Where hardly a rank shows one, the
+    others had issued their calls before that one ended: if the time that it shows had room in theirs.
     """
     pace = laid.pace
     if len(np.unique(laid.rank[shows])) < ENOUGH_PEERS:
-        usual = _usual_us(laid, from_issue / pace, shows)
+        usual, hides = _usual_us(laid, from_issue / pace, shows), knows & ~shows
         fits = usual * pace[hides] <= from_issue[hides] + QUEUE_US
         return bool(fits.mean() > HALFWAY) if len(fits) else False
-    by_end, by_issue = (scatter((gap / pace)[shows]) for gap in (from_end, from_issue))
-    return by_issue < by_end
+    behind, since = (from_end / pace)[knows], (from_issue / pace)[knows]
+    at_least = np.maximum(np.median((from_issue / pace)[shows]), since - behind)
+    return float(np.abs(since - at_least).mean()) < scatter(behind)
 
 
 def _usual_us(laid: Laid, taken: FloatArray, shows: BoolArray) -> float:

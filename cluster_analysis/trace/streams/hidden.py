@@ -9,9 +9,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import LEAST_COVERED_US
-
-_N_HALVINGS = 40
+from cluster_analysis.thresholds.streams import LEAST_COVERED_US, SHARE_HALVINGS
 
 
 class Weights:
@@ -57,13 +55,17 @@ class Hidden:
         nothing = np.zeros(len(room_us))
         self._shown.append(_Place(place, room_us, nothing, usual_us * self._pace))
 
-    def add_possible(self, place: int, room_us: FloatArray, behind_us: FloatArray) -> None:
+    def add_possible(self, place: int, room_us: FloatArray, behind_us: FloatArray, knows: BoolArray) -> None:
         """Note that something may be hidden beside calls, of which only their length is known.
 
         Who has little room and shows more `behind` the calls than is usual did that beside those of others.
+        Only rows that know (`knows`) tell.
         """
-        more = np.maximum(behind_us - float(np.median(behind_us / self._pace)) * self._pace, 0.0)
-        most = float(((room_us + more) / self._pace).min())
+        if not knows.any():
+            return
+        usual = float(np.median((behind_us / self._pace)[knows]))
+        more = np.maximum(behind_us - usual * self._pace, 0.0)
+        most = float(((room_us + more) / self._pace)[knows].min())
         self._possible.append(_Place(place, room_us, more, most * self._pace))
 
     def fill(self, worked_us: FloatArray, left_us: FloatArray) -> FloatArray:
@@ -99,7 +101,7 @@ def _share(places: Sequence[_Place], left_us: FloatArray) -> float:
     if not is_too_much(1.0):
         return 1.0
     low, high = 0.0, 1.0
-    for _ in range(_N_HALVINGS):
+    for _ in range(SHARE_HALVINGS):
         half = (low + high) / 2.0
         low, high = (low, half) if is_too_much(half) else (half, high)
     return high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
+from cluster_reduce.reduction import reducer_of
 from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.sources.twins import as_columns, assert_same
 
@@ -20,6 +22,7 @@ CAPTURES = {
     "resnet-2of8-pt-text": 4,
     "resnet-2of8-pt-db": 4,
     "bytedance-ST/mixed": 16,
+    "mindspore-r1-4ranks": 8,
 }
 
 
@@ -29,8 +32,8 @@ def test_columns_of_a_real_capture_give_the_same(tmp_path: Path, name: str) -> N
     shutil.copytree(DATA / name, run)
     raw = discover(run)
     before = {source.rank: read_rank(source) for source in raw.sources}
-    files = [path for path in run.rglob("*") if path.suffix == ".db" or path.stem.startswith("communication")]
-    n_columns = sum(as_columns(path) for path in files if path.parent.name == "ASCEND_PROFILER_OUTPUT")
+    files = [path for path in run.rglob("*") if reducer_of(os.fsencode(path)) and path.is_file()]
+    n_columns = sum(map(as_columns, files))
     assert n_columns == CAPTURES[name]
     reduced = discover(run)
     assert (reduced.problems, reduced.notes) == (raw.problems, raw.notes)

@@ -197,8 +197,8 @@ def _slow_rank(job: Job, step_ms: float) -> Finding:
             ),
         ),
         chain=(
-            Wait("tp", "culprit", 7, Rank(3), 36.0),
-            Wait("pp", "culprit", 1, Rank(21), 12.3),
+            Wait("tp", "late", 7, Rank(3), 36.0),
+            Wait("pp", "late", 1, Rank(21), 12.3),
             Wait("dp", "held_up", 12, Rank(29), 12.1),
         ),
     )

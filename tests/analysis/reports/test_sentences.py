@@ -50,7 +50,7 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "patterns": (terms.PATTERNS, get_args(Pattern)),
     "confidences": (terms.CONFIDENCES, get_args(Confidence)),
     "lost": (terms.LOST, get_args(LostTo)),
-    "chains": (chains.WAITS, ("culprit", "held_up")),
+    "chains": (chains.WAITS, ("late", "held_up")),
 }
 PAIRS = [
     *((name, key, pair) for name, (table, _) in TABLES.items() for key, pair in table.items()),
@@ -105,7 +105,7 @@ def test_a_finding_of_some_steps_says_which_and_never_every_step() -> None:
 
 
 @pytest.mark.parametrize("role", get_args(GroupPurpose))
-@pytest.mark.parametrize("waits_for", ["culprit", "held_up"])
+@pytest.mark.parametrize("waits_for", ["late", "held_up"])
 @pytest.mark.parametrize("n_ranks", [1, 7])
 @pytest.mark.parametrize("kind", ["slow_rank", "slow_host", "slow_link"])
 def test_a_chain_is_told_in_both_languages_with_its_numbers(role, waits_for, n_ranks, kind) -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import terminal
+from cluster_analysis.reports import html, terminal
+from cluster_analysis.result import Reported, Shown
 from cluster_run.facts import fact
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
@@ -98,3 +99,15 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
 
     assert f"host {host} is node-17.cluster" in terminal.render(named, 100, colour=False)
     assert "--show-addresses names the hosts" in terminal.render(result, 100, colour=False)
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "of all waiting is taken as it was"), ("zh", "的等待按原值计")]
+)
+def test_verbose_says_how_well_the_replay_fits(language, said):
+    document = replace(builder.degraded().document, replay={"copied_waiting_share": 0.25})
+    given = Reported(replace(builder.degraded(), document=document))
+
+    assert f"25.0 % {said}" in terminal.text(given, Shown(language, 100, is_verbose=True))
+    assert said not in terminal.text(given, Shown(language, 100))
+    assert said in html.render(given.result).decode()

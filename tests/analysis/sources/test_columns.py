@@ -117,7 +117,7 @@ ODD: dict[str, tuple[Change, bool]] = {
     "packets are null": (hccs(**{"Size Distribution": None}), False),
     "packets of three": (hccs(**{"Size Distribution": {"1": [1, 2, 3]}}), False),
     "packets of null": (hccs(**{"Size Distribution": {"1": [1, None]}}), False),
-    "packets of no number": (hccs(**{"Size Distribution": {"x\u0000": [1, 2]}}), False),
+    "packets of no number": (hccs(**{"Size Distribution": {"x\u0000": [1, 2]}}), True),
     "packets of a word": (hccs(**{"Size Distribution": {"many": [1, 2]}}), True),
     "packets where nothing is carried": (
         hccs(**{"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Size Distribution": {"01.50": [0, 0]}}),

@@ -11,19 +11,17 @@ import pyarrow as pa
 
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankSource, RankTables, Selection
-from cluster_reduce.communication import reduce_communication
-from cluster_reduce.database import reduce_database
 from cluster_reduce.form import SUFFIX, UnfitError
-from cluster_reduce.matrix import reduce_matrix
+from cluster_reduce.reduction import reducer_of
+from tests.analysis.sources.builders import OUTPUT
 
 
 def columns_of_file(path: Path) -> bytes | None:
     """What a host makes of a file, None where it has to travel as it is."""
+    reduce = reducer_of(os.fsencode(f"{OUTPUT}/{path.name}")) or reducer_of(os.fsencode(path.name))
+    assert reduce is not None, path
     try:
-        if path.suffix == ".db":
-            return reduce_database(os.fsencode(path), path.stat().st_size)
-        reduce = reduce_matrix if "matrix" in path.name else reduce_communication
-        return reduce(path.read_bytes())
+        return reduce(os.fsencode(path))
     except UnfitError:
         return None
 

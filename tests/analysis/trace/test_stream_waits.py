@@ -14,7 +14,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import STEPS
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.reduction import reduce_step
-from cluster_analysis.trace.streams.points import POINT
+from cluster_analysis.trace.streams.points import POINT, with_points
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import (
@@ -103,7 +103,7 @@ def test_gradients_that_queued_were_issued_where_in_their_computing_peers_issue_
 
 
 def test_computing_beside_a_single_queue_of_calls_is_counted_from_issue_to_issue() -> None:
-    found = reduced(with_tensors=False)
+    (found,) = with_points([reduced(with_tensors=False)])
     for rank in range(N_RANKS):
         own = found.instance_rank == rank
         by_type = [found.types[kind] for kind in found.operator_type[found.instance_operator[own]]]

@@ -96,7 +96,8 @@ def test_every_key_reaches_the_spec() -> None:
         "passphrase_env": "passphrase",
         "bandwidth": "bandwidth_bytes_per_s",
     }
-    assert {renamed.get(name, name) for name in HOST_KEYS} | {"host"} == {
+    by_the_call = {"host", "captures"}
+    assert {renamed.get(name, name) for name in HOST_KEYS} | by_the_call == {
         field.name for field in fields(HostSpec)
     }
 
@@ -116,7 +117,10 @@ MISTAKES = [
     ("- address: a\n  user: ''", r"hosts.yaml:5: 'user' is empty"),
     ("- address: a\n  user: [b]", r"hosts.yaml:5: 'user' is a list"),
     ("- address: a\n  user: 2020-01-01", r"hosts.yaml:5: 'user' is a timestamp, text is wanted"),
-    ("- address: a\n  transport: ssh", r"hosts.yaml:5: 'transport' is 'ssh' \(asyncssh or paramiko\)"),
+    (
+        "- address: a\n  transport: ssh",
+        r"hosts.yaml:5: 'transport' is 'ssh' \(asyncssh or paramiko or srun\)",
+    ),
     ("- address: a\n  become: su", r"hosts.yaml:5: 'become' is 'su' \(sudo is the one way there is\)"),
     ("- address: a\n  become_user: b", r"hosts.yaml:5: 'become_user' without 'become' \(add become: sudo\)"),
     ("- address: a\n  become: sudo\n  become_user: a b", r"hosts.yaml:6: not the name of a user: 'a b'"),

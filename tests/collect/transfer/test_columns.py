@@ -113,7 +113,7 @@ def test_a_file_that_changed_comes_again_as_columns(
     assert (again.n_planned, outcome.raw_because) == ([1], "")
 
 
-def test_a_damaged_file_and_an_r1_file_travel_as_they_are(
+def test_a_damaged_file_travels_as_it_is(
     lab: SshLab, server: SshServer, host_root: Path, tmp_path: Path
 ) -> None:
     root = tmp_path / "host"
@@ -126,6 +126,19 @@ def test_a_damaged_file_and_an_r1_file_travel_as_they_are(
     assert file.reduced_from_bytes is None
     assert (tmp_path / "run" / file.path).read_bytes() == damaged.read_bytes()
     assert sum(one.reduced_from_bytes is not None for one in outcome.files) == 7
+
+
+def test_files_of_r1_come_as_columns(lab: SshLab, server: SshServer, tmp_path: Path) -> None:
+    run = write_small_run(tmp_path / "source", form="r1", steps=12)
+    root = run / "cluster_profiler" / "1" / "profiler"
+    outcome = only_host(collected(spec_for(lab, server, root), tmp_path / "run", COLUMNS))
+    assert (outcome.state, outcome.raw_because) == ("complete", "")
+    reduced = {Path(file.source).name for file in outcome.files if file.reduced_from_bytes is not None}
+    assert reduced == {
+        name.format(rank)
+        for name in ("step_trace_raw_{}_detail_time.csv", "hccl_raw_{}.csv")
+        for rank in range(4)
+    }
 
 
 def real_python() -> str:

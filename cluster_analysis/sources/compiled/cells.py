@@ -16,6 +16,9 @@ import pyarrow.compute as pc
 
 Cells: TypeAlias = "pa.Array | list[Any]"
 
+#: Numbers below this are codes themselves; and how large products of codes may become.
+_MOST_OWN, _MOST_CODES = 1 << 24, 1 << 60
+
 _ARROW: dict[frozenset[type], pa.DataType] = {
     frozenset(): pa.null(),
     frozenset({int}): pa.int64(),
@@ -68,15 +71,27 @@ def joined(first: Cells, second: Cells) -> Cells:
 
 def codes_of(keys: Sequence[Cells]) -> npt.NDArray[np.int64]:
     """Return a number for each row (N,), from 0, the same where all keys are the same; null is a key too."""
-    codes = np.zeros(len(keys[0]), np.int64)
+    codes, n_codes = np.zeros(len(keys[0]), np.int64), 1
     for key in keys:
-        if isinstance(key, list):
-            numbers: dict[Any, int] = {}
-            own = np.array([numbers.setdefault(cell, len(numbers)) for cell in key], np.int64)
-            n_own = len(numbers)
-        else:
-            encoded = pc.dictionary_encode(key, null_encoding="encode")
-            own, n_own = encoded.indices.to_numpy(), len(encoded.dictionary)
-        # Dense again, so that no number of keys makes them too large.
-        codes = pc.dictionary_encode(pa.array(codes * n_own + own)).indices.to_numpy().astype(np.int64)
-    return codes
+        own, n_own = _own_codes(key)
+        if n_codes * n_own > _MOST_CODES:
+            codes, n_codes = _dense(codes)
+        codes, n_codes = codes * n_own + own, n_codes * n_own
+    return _dense(codes)[0] if len(keys) > 1 else codes
+
+
+def _own_codes(key: Cells) -> tuple[npt.NDArray[np.integer], int]:
+    if isinstance(key, list):
+        known: dict[Any, int] = {}
+        return np.array([known.setdefault(cell, len(known)) for cell in key], np.int64), len(known)
+    if pa.types.is_int64(key.type) and not key.null_count and len(key):
+        values = key.to_numpy()
+        if values.min() >= 0 and values.max() < _MOST_OWN:
+            return values, int(values.max()) + 1
+    encoded = pc.dictionary_encode(key, null_encoding="encode")
+    return encoded.indices.to_numpy(), len(encoded.dictionary)
+
+
+def _dense(codes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+    encoded = pc.dictionary_encode(pa.array(codes))
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

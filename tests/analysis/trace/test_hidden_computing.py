@@ -1,0 +1,125 @@
+"""Computing beside calls that no gap shows: told from other steps, other ranks, and the step totals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.trace.streams.computing import Beside, Laid, beside
+
+N_RANKS = 6
+N_STEPS = 4
+#: A block of computing, and a call that is quick or slow against it.
+BLOCK_US = 8_000.0
+QUICK_US = 3_000.0
+SLOW_US = 9_000.0
+
+
+def sums_beside(call_us: FloatArray) -> Laid:
+    """Three sums of gradients, each issued after a block; then a call that waits. A row's calls last alike.
+
+    Args:
+        call_us: how long the calls of each row last.
+    """
+    rows = len(call_us)
+    start, end, issued = np.zeros((rows, 4)), np.zeros((rows, 4)), np.full(rows, BLOCK_US)
+    for place in range(3):
+        before = end[:, place - 1] if place else issued
+        start[:, place] = np.maximum(issued, before)
+        end[:, place] = start[:, place] + call_us
+        issued = issued + BLOCK_US
+    start[:, 3], end[:, 3] = end[:, 2], end[:, 2] + 100.0
+    # Two blocks come after the first call is issued, and end before the last one does.
+    covered = np.minimum(2 * BLOCK_US, end[:, 2] - start[:, 0])
+    covered = np.minimum(covered, 2 * call_us)
+    return Laid(
+        np.tile(np.arange(N_RANKS), rows // N_RANKS), start, end, np.ones(start.shape, bool),
+        np.zeros(4, bool), covered, np.full(rows, 3 * BLOCK_US), np.zeros(rows),
+    )  # fmt: skip
+
+
+def told(laid: Laid) -> Beside:
+    found = beside(laid)
+    assert found is not None
+    return found
+
+
+def by_step(quick: list[bool]) -> FloatArray:
+    return np.repeat(np.where(quick, QUICK_US, SLOW_US), N_RANKS)
+
+
+def test_what_slow_calls_hide_in_one_step_quick_ones_show_in_another() -> None:
+    found = told(sums_beside(by_step([True, True, False, True])))
+    assert found.worked_us[:, 1:3] == pytest.approx(BLOCK_US, abs=1.0)
+    assert found.runs_on[1:3].all()
+
+
+def test_gaps_around_calls_that_were_filled_in_show_nothing() -> None:
+    laid = sums_beside(by_step([True, True, False, True]))
+    wrong = laid.start_us.copy()
+    wrong[3, 1:] += 2_500.0
+    recorded = laid.is_recorded.copy()
+    recorded[3, 1:3] = False
+    found = told(replace(laid, start_us=wrong, is_recorded=recorded))
+    assert found.worked_us[:, 1:3] == pytest.approx(BLOCK_US, abs=1.0)
+
+
+def test_the_pace_of_a_step_with_lost_records_is_that_of_the_ranks_other_steps() -> None:
+    laid = sums_beside(by_step([True, True, True, True]))
+    computing, idle, recorded = laid.computing_us.copy(), laid.idle_us.copy(), laid.is_recorded.copy()
+    computing[laid.rank == 2] *= 1.5
+    idle[2] = 50_000.0
+    recorded[2, 1] = False
+    pace = replace(laid, computing_us=computing, idle_us=idle, is_recorded=recorded).pace
+    assert pace[laid.rank == 2] == pytest.approx(1.5)
+    assert pace[laid.rank != 2] == pytest.approx(1.0)
+
+
+def gathered() -> tuple[Laid, float]:
+    """Weights of four blocks are gathered one after the other, and each is computed with once it is there.
+
+    Gathering takes longer than computing, so that only the last block, behind all calls, shows.
+    """
+    n_blocks, rows = 4, N_RANKS * N_STEPS
+    end = np.cumsum(np.full((rows, n_blocks), SLOW_US), axis=1)
+    start = end - SLOW_US
+    last = end[:, -1:] + BLOCK_US
+    start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
+    covered = np.full(rows, (n_blocks - 1) * BLOCK_US)
+    laid = Laid(
+        np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool),
+        np.array([True] * n_blocks + [False]), covered, covered + BLOCK_US, np.zeros(rows),
+    )  # fmt: skip
+    return laid, BLOCK_US
+
+
+def test_nothing_is_computed_beside_a_gathering_before_other_weights_are_there() -> None:
+    laid, block_us = gathered()
+    found = told(laid)
+    assert found.worked_us[:, 1] == pytest.approx(0.0)
+    assert found.worked_us[:, 2:] == pytest.approx(block_us, abs=1.0)
+
+
+def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_compute() -> None:
+    """All wait for a call, and go on; only the last one, whose call is short, shows what is beside it."""
+    rows = N_RANKS * N_STEPS
+    rank = np.tile(np.arange(N_RANKS), N_STEPS)
+    is_last = rank == 0
+    lasts = np.where(is_last, 1_000.0, SLOW_US)
+    beside_us, behind_us = 6_000.0, 4_000.0
+    end = np.stack([lasts, np.zeros(rows)], axis=1)
+    start = np.stack([np.zeros(rows), np.maximum(lasts, beside_us) + behind_us], axis=1)
+    end[:, 1] = start[:, 1] + 100.0
+    covered = np.minimum(lasts, beside_us)
+    laid = Laid(
+        rank, start, end, np.ones(start.shape, bool), np.zeros(2, bool), covered,
+        np.full(rows, beside_us + behind_us), np.zeros(rows),
+    )  # fmt: skip
+    found = told(laid)
+    assert not found.runs_on.any()
+    assert found.worked_us[:, 1] == pytest.approx(beside_us, abs=1.0)
+    assert found.beyond_us[is_last, 1] == pytest.approx(beside_us - 1_000.0, abs=1.0)
+    assert found.beyond_us[~is_last, 1] == pytest.approx(0.0)
