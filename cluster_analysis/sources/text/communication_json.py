@@ -243,5 +243,7 @@ def _packed(values: Sequence[float | None]) -> bytes:
 
 
 def _scaled(values: npt.NDArray[np.float64], factor: float) -> pa.Array:
-    """Return values times factor; NaN becomes null."""
-    return pa.array(values * factor, from_pandas=True)
+    """Return values times factor; NaN, and what no float64 holds then, becomes null."""
+    with np.errstate(over="ignore"):
+        scaled = values * factor
+    return pa.array(np.where(np.isinf(scaled), np.nan, scaled), from_pandas=True)
