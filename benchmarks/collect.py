@@ -180,6 +180,9 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=200, help="hosts of 1000 files that send at once")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument(
+        "--rivals", nargs="+", help="only these, and cluster-collect, by parts of their names"
+    )
+    parser.add_argument(
         "--bare-login", action="store_true", help="without what this login's ~/.bashrc starts"
     )
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
@@ -222,14 +225,17 @@ def _specs(lab: SshLab, servers: Sequence[SshServer], root: Path) -> list[HostSp
     return [spec_of(lab, server, root / str(number), number) for number, server in enumerate(servers, 1)]
 
 
-def _rivals() -> list[Rival]:
-    return [rival for rival in RIVALS if "rsync" not in rival.name or shutil.which("rsync")]
+def _rivals(arguments: argparse.Namespace) -> list[Rival]:
+    here = [rival for rival in RIVALS if "rsync" not in rival.name or shutil.which("rsync")]
+    wanted = arguments.rivals
+    asked = (OURS, SSH_TAR, SCP)
+    return [r for r in here if not wanted or r.name in asked or any(part in r.name for part in wanted)]
 
 
 def _big(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     specs = _specs(lab, servers, place / "big")
     n_bytes = tree_bytes(place / "big" / "1") * len(specs)
-    costs = compare(_rivals(), specs, place, servers, arguments.runs)
+    costs = compare(_rivals(arguments), specs, place, servers, arguments.runs)
     show(f"{len(specs)} hosts, {arguments.ranks} ranks each, {n_bytes / 1e6:.0f} MB in all", costs, n_bytes)
     verdict("throughput over ssh tar's", costs[SSH_TAR].wall_s / costs[OURS].wall_s, 0.9)
     ratio = costs[OURS].client_cpu_s / costs[SSH_TAR].client_cpu_s
@@ -238,14 +244,16 @@ def _big(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer
 
 def _one(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     n_bytes = tree_bytes(place / "big" / "1")
-    costs = compare(_rivals(), _specs(lab, servers[:1], place / "big"), place, servers, arguments.runs)
+    costs = compare(
+        _rivals(arguments), _specs(lab, servers[:1], place / "big"), place, servers, arguments.runs
+    )
     show(f"1 host, {n_bytes / 1e6:.0f} MB", costs, n_bytes)
     verdict("throughput over ssh tar's", costs[SSH_TAR].wall_s / costs[OURS].wall_s, 0.9)
 
 
 def _small(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     specs = _specs(lab, servers, place / "small")
-    costs = compare(_rivals(), specs, place, servers, arguments.runs)
+    costs = compare(_rivals(arguments), specs, place, servers, arguments.runs)
     title = f"{len(specs)} hosts, {arguments.small_files} files of 10 KB each"
     show(title, costs, tree_bytes(place / "small" / "1") * len(specs))
     _against_scp(costs, 5, place)
@@ -255,7 +263,7 @@ def _slow(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServe
     with delayed(servers[0], arguments.delay_ms / 2) as port:
         lab.trust("127.0.0.1", port, servers[0].host_key)
         far = replace(spec_of(lab, servers[0], place / "few" / "1", 1), address="127.0.0.1", port=port)
-        costs = compare(_rivals(), [far], place, servers, 1)
+        costs = compare(_rivals(arguments), [far], place, servers, 1)
     title = f"1 host at {arguments.delay_ms:g} ms round trip, {arguments.delayed_files} files of 10 KB"
     show(title, costs, tree_bytes(place / "few" / "1"))
     _against_scp(costs, 10, place)
@@ -269,7 +277,7 @@ def _against_scp(costs: dict[str, Cost], target: float, place: Path) -> None:
 
 
 def _wire(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
-    chosen = [rival for rival in _rivals() if rival.name in (OURS, SSH_TAR, "rsync -az", SCP)]
+    chosen = [rival for rival in _rivals(arguments) if rival.name in (OURS, SSH_TAR, "rsync -az", SCP)]
     bytes_on_the_wire(chosen, lab, servers[0], place / "big" / "1", place)
 
 

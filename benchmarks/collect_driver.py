@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import json
 import resource
+import shlex
 import stat
 import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import IO, Any
 
 from cluster_collect.spec import CollectOptions, HostSpec
 
@@ -58,6 +60,53 @@ def paramiko_sftp(specs: list[HostSpec], target: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def bare(specs: list[HostSpec], target: Path) -> None:
+    """The least that a client in Python can do: asyncssh, zstandard, and `tar -x`; nothing is checked."""
+    import subprocess  # noqa: PLC0415 - counted as start-up, as all that follows
+
+    import zstandard  # noqa: PLC0415
+
+    from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh  # noqa: PLC0415
+
+    class Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
+        def __init__(self, sink: IO[bytes]) -> None:
+            self._unpack = zstandard.ZstdDecompressor().stream_writer(sink, closefd=False)
+
+        def data_received(self, data: Any, datatype: int | None) -> None:
+            if datatype is None:
+                self._unpack.write(data)
+
+    async def host(spec: HostSpec) -> None:
+        place = target / spec.host
+        place.mkdir(parents=True)
+        unpack = ["tar", "-C", str(place), "-xf", "-"]
+        tar = subprocess.Popen(unpack, stdin=subprocess.PIPE)  # noqa: ASYNC220 - as simple as can be
+        assert tar.stdin is not None
+        async with asyncssh.connect(
+            spec.address,
+            spec.port or 22,
+            username=spec.user or "",
+            client_keys=[spec.identity_file or ""],
+            known_hosts=spec.known_hosts,
+            config=None,
+            encryption_algs=["aes128-gcm@openssh.com"],
+        ) as connection:
+            command = f"tar -C {shlex.quote(spec.profiler_root)} -cf - . | zstd -1 -q -c"
+            sink = tar.stdin
+            channel, _ = await connection.create_session(
+                lambda: Session(sink), command, encoding=None, window=8 << 20
+            )
+            await channel.wait_closed()
+        tar.stdin.close()
+        if tar.wait() != 0:
+            raise SystemExit("tar -x failed")
+
+    async def work() -> None:
+        await asyncio.gather(*map(host, specs))
+
+    asyncio.run(work())
 
 
 def hold(specs: list[HostSpec], n_hosts: int) -> None:
@@ -111,7 +160,9 @@ def main() -> None:
         hold(specs, int(sys.argv[3]))
         return
     target = Path(sys.argv[3])
-    if mode == "paramiko-sftp":
+    if mode == "bare":
+        bare(specs, target)
+    elif mode == "paramiko-sftp":
         paramiko_sftp(specs, target)
     elif mode == "paramiko":
         collect([replace(spec, transport="paramiko") for spec in specs], target, options)

@@ -113,12 +113,14 @@ OURS = "cluster-collect"
 SSH_TAR = "ssh tar | tar, aes128-gcm"
 SSH_TAR_ZSTD = "ssh tar | zstd | tar"
 SCP = "scp -r"
+BARE = "  bare asyncssh, nothing checked"
 PARAMIKO = "  same, transport: paramiko"
 RIVALS = (
     Rival(OURS, _ours),
     Rival("  same, hosts not niced", _driver("plain-priority")),
     Rival("  same, no compression", _driver("uncompressed")),
     Rival(PARAMIKO, _driver("paramiko")),
+    Rival(BARE, _driver("bare")),
     Rival(SSH_TAR, _tar()),
     Rival(SSH_TAR_ZSTD, _tar(" | zstd -1 -q -c", " | zstd -d -q -c")),
     Rival("rsync -a", _rsync("-a")),

@@ -25,6 +25,7 @@ examples:
   cluster-collect --inventory hosts.yaml --check
   cluster-collect --inventory hosts.yaml --output run1
   cluster-collect --hosts 'node[01-16]' --profiler-root /data/prof --rank-table hccl.json
+  cluster-collect --like run1 --ranks suspects --what full
 
 """
 _EXIT_CODES = {

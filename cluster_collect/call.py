@@ -125,8 +125,8 @@ def _with_suspects(arguments: Arguments, like: Like) -> Arguments:
     suspects = read_suspects(findings)
     if not suspects.ranks:
         raise _NoSuspectsError(f"{findings} names no rank to look at: nothing was fetched")
-    peers = f", and their peers {format_number_ranges(suspects.peers)}" if suspects.peers else ""
-    print(f"suspects: ranks {format_number_ranges(suspects.named)}{peers}", file=sys.stderr)
+    peers = f"; peers to compare with: {format_number_ranges(suspects.peers)}" if suspects.peers else ""
+    print(f"suspects: {format_number_ranges(suspects.named)}{peers}", file=sys.stderr)
     return replace(arguments, options=replace(arguments.options, ranks=suspects.ranks))
 
 

@@ -97,7 +97,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources.text": (
             "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
-        "cluster_analysis.sources.db": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.db": (
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.iterations": (
             "cluster_analysis.sources cluster_analysis.tables cluster_run"

@@ -218,7 +218,7 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
     if not file_stem:
         return summary, BatchBulk(by_step, spans)
     stem = f"{file_stem}{batch.number}"
-    return summary, BatchBulk(_filed(by_step, stem), _filed_spans(spans, stem))
+    return summary, BatchBulk(filed(by_step, stem), _filed_spans(spans, stem))
 
 
 def reduce_parts(
@@ -278,7 +278,8 @@ def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def _filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFiles]:
+def filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFiles]:
+    """Write the tables of all steps to files whose paths begin with `stem`."""
     for name, schema, tables in (
         (_COLLECTIVES_SUFFIX, COLLECTIVES, [one.collectives for one in by_step.values()]),
         (_LINKS_SUFFIX, LINKS, [one.links for one in by_step.values()]),

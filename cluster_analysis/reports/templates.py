@@ -7,6 +7,7 @@ modules, if that may be written, and is only taken for the very text that it was
 from __future__ import annotations
 
 import contextlib
+import pickle
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -20,7 +21,7 @@ def templates() -> jinja2.Environment:
     source = Path(__file__).with_name("assets") / "report.html"
     return jinja2.Environment(
         loader=jinja2.PackageLoader("cluster_analysis.reports", "assets"),
-        bytecode_cache=_Compiled(Path(cache_from_source(str(source))).parent),
+        bytecode_cache=KeptTemplates(Path(cache_from_source(str(source))).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -35,13 +36,21 @@ def compile_all() -> None:
         environment.get_template(name)
 
 
-class _Compiled(jinja2.FileSystemBytecodeCache):
+class KeptTemplates(jinja2.FileSystemBytecodeCache):
     """Compiled templates in a folder of Python's compiled modules."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder), f"%s.{sys.implementation.cache_tag}.jinja")
 
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Take what was kept, if it is whole."""
+        try:
+            super().load_bytecode(bucket)
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            bucket.reset()
+
     def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it, if Python may keep its own modules."""
         if sys.dont_write_bytecode:
             return
         with contextlib.suppress(OSError):  # where we may not write, each run compiles

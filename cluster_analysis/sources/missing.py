@@ -76,12 +76,13 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
     name = next(read, None)
     if name is None or name in told:
         return
-    busy = steps.filter(pc.greater(steps["communication_us"], 0))
-    silent = busy.filter(pc.invert(pc.is_in(busy["step"], value_set=collectives["step"].combine_chunks())))
-    if silent.num_rows:
+    there = set(pc.unique(collectives["step"]).to_pylist())
+    rows = zip(steps["step"].to_pylist(), steps["communication_us"].to_pylist(), strict=True)
+    silent = [(step, time_us) for step, time_us in rows if time_us and time_us > 0 and step not in there]
+    if silent:
         why = fact(
             "silent_steps",
-            steps=tuple(silent["step"].to_pylist()),
-            communication_us=pc.sum(silent["communication_us"]).as_py(),
+            steps=tuple(step for step, _ in silent),
+            communication_us=pc.sum(pa.array([time_us for _, time_us in silent])).as_py(),
         )
         reading.problem(why, name, "parse_again")

@@ -79,7 +79,8 @@ def point_to_point(op_types: pa.Array) -> pa.Array:
 
     MindSpore files `hcom_send__` under `collective`, because it looks for a capital `Send`.
     """
-    return pc.is_in(op_types.dictionary_decode(), value_set=_POINT_TO_POINT)
+    is_one = pc.is_in(op_types.dictionary, value_set=_POINT_TO_POINT)
+    return pc.fill_null(is_one.take(op_types.indices), False)
 
 
 def group_hash(group_id: str) -> str:

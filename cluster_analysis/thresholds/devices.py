@@ -43,15 +43,10 @@ MOST_SIGMAS = 2.0
 ONE_GAP_SHARE = 0.6
 #: Two pauses as alike as this have one cause; the chance of two different ones rarely agrees so well.
 ALIKE_SHARE = 0.15
-#: Share of pairs of accidents that are; of those that are more alike, so much less, down to this.
-ALIKE_BY_CHANCE = 0.2
-LEAST_ALIKE_BY_CHANCE = 0.03
-#: Of so many pauses one may be longer: an accident came on top.
-ENOUGH_PAUSES = 4
+#: Accidents are as alike by chance as their lengths differ (as a share of them), and no less often than this.
+LEAST_ALIKE_SHARE = 0.03
 #: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
 USUAL_RATE = 0.004
 USUAL_CELLS = 100
-#: Or all are this many times as long as any pause of another rank, and not more unequal than that.
-BEYOND_OTHERS_FACTOR = 1.5
 #: All ranks pause where a step idles longer than usual by so many of the smallest effects of one rank.
 JOB_PAUSE_FACTOR = 4

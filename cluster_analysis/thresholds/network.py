@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from cluster_analysis.thresholds.common import FEWEST_PEERS
 
 # Links.
@@ -30,16 +28,6 @@ LEAST_DF = 4
 ENOUGH_OTHERS = 2
 
 # Cover.
-#: What a hypothesis costs, as a share of what it explains: of two that explain the same, the smaller part.
-PRICE_OF_PART: Mapping[str, float] = {
-    "link": 0.0,
-    "port": 0.0,
-    "nic": 0.0,
-    "nic_tx": 0.1,
-    "nic_rx": 0.1,
-    "host_pair": 0.2,
-    "uplink": 0.4,
-}
 #: A hypothesis about more than one link must be seen on at least this many, or it is not separable.
 MIN_LINKS = FEWEST_PEERS
 

@@ -13,8 +13,6 @@ LEAST_RECORDS = 3
 RECORD_SIGMAS = 4.0
 #: With fewer steps, what lasts and what varies cannot be told apart.
 ENOUGH_STEPS = FEWEST_PEERS
-#: Deviations are cut here before the replica's share is fitted to them: a fault must not bend the fit.
-OUTLIER_SIGMAS = 4.0
 #: Up to so many peers a role's own scale is shrunk to that of all roles, which is worth so many degrees of
 #: freedom more.
 FEW_PEERS = 16

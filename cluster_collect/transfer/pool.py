@@ -24,6 +24,7 @@ from cluster_collect.transfer.host import HostCollection, Shared, in_time
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.preview import check_host, plan_host
 from cluster_collect.transfer.same_files import SameFiles
+from cluster_collect.transfer.some_ranks import with_all_ranks
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_collect.transports.registry import Dialers
@@ -48,8 +49,8 @@ async def collect(
     """Collect from every host into `run`, write the manifest there last, and return it.
 
     The one that is returned names addresses in reasons and advices, unless `hide_addresses` is set; the one
-    in the directory does not. `origin` goes into both. What was asked for some ranks only does not count as
-    what the directory holds.
+    in the directory does not. `origin` goes into both. Where some ranks only were asked for, the one in the
+    directory still says what all of it holds, and how whole that is.
 
     Hosts that an earlier call collected and this one does not name stay in the manifest. Cancelling
     leaves a directory from which the next call goes on.
@@ -97,8 +98,10 @@ async def collect(
             else outcome
             for outcome in manifest.hosts
         )
-        discreet = replace(manifest, hosts=hosts)
-        await asyncio.to_thread(finish_run, writer, discreet)
+        discreet = written = replace(manifest, hosts=hosts)
+        if options.ranks is not None:
+            written = replace(discreet, hosts=tuple(with_all_ranks(outcome, journal) for outcome in hosts))
+        await asyncio.to_thread(finish_run, writer, written)
         journal.finished()
         return discreet if options.hide_addresses else manifest
 

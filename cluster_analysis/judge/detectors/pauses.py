@@ -23,12 +23,9 @@ from cluster_analysis.numeric.stats import binomial_tail, group_medians, median
 from cluster_analysis.replay.role_gaps import concentration
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.devices import (
-    ALIKE_BY_CHANCE,
     ALIKE_SHARE,
-    BEYOND_OTHERS_FACTOR,
-    ENOUGH_PAUSES,
     JOB_PAUSE_FACTOR,
-    LEAST_ALIKE_BY_CHANCE,
+    LEAST_ALIKE_SHARE,
     ONE_GAP_SHARE,
     USUAL_CELLS,
     USUAL_RATE,
@@ -54,7 +51,6 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
     """
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
     events = events_of(series, deviation.event_scale, 2 * metric.effect) & is_idle_altogether(view, series)
-    farthest = _farthest_of_others(series)
     found = []
     for rank in np.flatnonzero(events.sum(1) >= 2):
         mine = events[rank]
@@ -62,8 +58,7 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
             continue
         if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
-        lengths = series[rank][mine]
-        alike = _unlikeness(lengths) <= ALIKE_SHARE or _is_like_no_other(lengths, float(farthest[rank]))
+        alike = _unlikeness(series[rank][mine]) <= ALIKE_SHARE
         regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         if not (alike and regular) and mine.sum() < limits.min_pauses:
             continue
@@ -93,10 +88,8 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
         rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         chance *= n_regular / comb(n_steps, n_mine)
-    unlike = _unlikeness(series[rank][mine]) / ALIKE_SHARE
-    return float(
-        min(1.0, chance * (max(ALIKE_BY_CHANCE * unlike, LEAST_ALIKE_BY_CHANCE) if unlike <= 1.0 else 1.0))
-    )
+    unlike = _unlikeness(series[rank][mine])
+    return float(min(1.0, chance * (max(unlike, LEAST_ALIKE_SHARE) if unlike <= ALIKE_SHARE else 1.0)))
 
 
 def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
@@ -110,25 +103,9 @@ def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
         return np.asarray(more >= HALFWAY * series)
 
 
-def _farthest_of_others(series: FloatArray) -> FloatArray:
-    """The largest deviation that any other rank has in any step (R,)."""
-    largest = np.nan_to_num(np.nanmax(series, axis=1, initial=0.0))
-    order = np.argsort(-largest, kind="stable")
-    farthest = np.full(len(largest), largest[order[0]])
-    farthest[order[0]] = largest[order[1]] if len(order) > 1 else 0.0
-    return farthest
-
-
 def _unlikeness(lengths_us: FloatArray) -> float:
     """How far pauses are from one length, as a share of it."""
-    kept = np.sort(lengths_us)[: -1 if len(lengths_us) >= ENOUGH_PAUSES else None]
-    return float(np.ptp(kept) / kept.mean())
-
-
-def _is_like_no_other(lengths_us: FloatArray, farthest_us: float) -> bool:
-    """Whether pauses are longer than any other rank's; then an accident may have lengthened one of them."""
-    shortest, longest = float(lengths_us.min()), float(lengths_us.max())
-    return shortest >= max(BEYOND_OTHERS_FACTOR * farthest_us, longest / BEYOND_OTHERS_FACTOR)
+    return float(np.ptp(lengths_us) / lengths_us.mean())
 
 
 def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:

@@ -2,7 +2,8 @@
 
 Every hypothesis - a link, a rank's port (all its links inside the host), its NIC (all its RDMA links, or
 one direction), a pair of hosts, the uplink of a host - claims a set of links. It is worth the slow
-links it explains, less two for each link it claims that is healthy, less its own price.
+links it explains, less two for each link it claims that is healthy. Of two that explain as much, it is the
+smaller part.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cluster_analysis.thresholds.network import MIN_LINKS, PRICE_OF_PART
+from cluster_analysis.thresholds.network import MIN_LINKS
 from cluster_run.findings import FaultKind
 
 Part = Literal["link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"]
 Pair = tuple[int, int]
 
+#: From the smallest to the largest.
+_SIZES: tuple[Part, ...] = ("link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink")
 KIND_OF_PART: Mapping[Part, FaultKind] = {
     "link": "slow_link",
     "port": "slow_nic",
@@ -55,7 +58,7 @@ def cover(
     while left:
         best = max(
             _hypotheses(left, seen, slow, host_of, is_remote=is_remote),
-            key=lambda one: (one[0], -PRICE_OF_PART[one[1].part], one[1].ranks, one[1].hosts),
+            key=lambda one: (one[0], -_SIZES.index(one[1].part), one[1].ranks, one[1].hosts),
         )[1]
         left -= set(best.links)
         found.append(best)
@@ -100,7 +103,7 @@ def _hypotheses(
             continue
         # A link is charged once for both directions.
         worth = len(covered) if part != "link" else 1
-        score = worth - 1.0 - 2.0 * good - PRICE_OF_PART[part]
+        score = worth - 1.0 - 2.0 * good
         separable = part == "link" or len(claimed) >= MIN_LINKS
         options.append((score, Cover(part, ranks, hosts_named, tuple(sorted(covered)), separable)))
     return options

@@ -30,7 +30,6 @@ from cluster_analysis.thresholds.peers import (
     LEAST_RECORDS,
     LIKE_AN_EVENT_SHARE,
     MANY_ROWS,
-    OUTLIER_SIGMAS,
     RECORD_SIGMAS,
     THEIL_SEN_ERROR,
 )
@@ -72,14 +71,12 @@ def deviations(
     by_hosts = values - middle_of_hosts(values, view)
     if not use_replicas:
         none = np.zeros(values.shape)
-        return _tested(raw, raw, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=none, beta=0.0)
+        return _tested(raw, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=none, beta=0.0)
     effect, beta = _data_effect(raw, view, elsewhere=False)
-    host_shared = _shared(by_hosts, _data_effect(by_hosts, view, elsewhere=True)[0])
-    series = raw - _shared(raw, effect)
+    host_shared, _ = _data_effect(by_hosts, view, elsewhere=True)
     return _tested(
-        series, raw - effect, view, floor, limits,
-        raw=raw, by_hosts=by_hosts, host_shared=host_shared, beta=beta,
-    )  # fmt: skip
+        raw - effect, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=host_shared, beta=beta
+    )
 
 
 def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
@@ -114,35 +111,27 @@ def tp_cp_deviations(values: FloatArray, view: JobView, floor: float, limits: Th
     if not np.isfinite(series).any():
         return None
     none = np.zeros(values.shape)
-    return _tested(
-        series, series, view, floor, limits, raw=series, by_hosts=series, host_shared=none, beta=0.0
-    )
+    return _tested(series, view, floor, limits, raw=series, by_hosts=series, host_shared=none, beta=0.0)
 
 
 def _tested(
-    series: FloatArray, whole: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
+    series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
     raw: FloatArray, by_hosts: FloatArray, host_shared: FloatArray, beta: float,
 ) -> Deviation:  # fmt: skip
-    """Test the level and the slope of each rank's series against those of its role.
-
-    `whole` is the series with all of the replica's share taken out. Healthy ranks scatter as it does: what
-    `_shared` leaves in pulls half of the levels to zero, and a scale taken from them would be too small.
-    """
+    """Test the level and the slope of each rank's series against those of its role."""
     own = median(series, 1)
-    own_whole = median(whole, 1)
     n_ranks, n_steps = series.shape
     centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
     step_sigma, trend = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
     scatter = np.full(series.shape, np.nan)
     n_peers = np.zeros(n_ranks, np.int32)
     slopes = theil_sen(series) if n_steps >= limits.min_steps_trend else np.zeros(n_ranks)
-    pooled = float(np.nan_to_num(sigma(own_whole - group_medians(own_whole[:, None], view.role)[:, 0])))
+    pooled = float(np.nan_to_num(sigma(own - group_medians(own[:, None], view.role)[:, 0])))
     pooled = max(pooled, floor)
     for role in np.unique(view.role[view.role >= 0]):
         inside = np.flatnonzero(view.role == role)
         n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
         centre[inside], spread[inside] = leave_one_out(own[inside])
-        spread[inside] = np.fmax(spread[inside], leave_one_out(own_whole[inside])[1])
         noise = series[inside] - own[inside][:, None]
         step_sigma[inside] = median(sigma(noise, 1))
         scatter[inside] = sigma(noise, 0)
@@ -205,33 +194,16 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
 def _regression(raw: FloatArray, effect: FloatArray) -> float:
     """How far ranks follow their replica, between 0 and 1: the slope of what varies from step to step.
 
-    What lasts is left out, as silicon lasts too; outliers are cut at four sigma.
+    What lasts is left out, as silicon lasts too.
     """
     if raw.shape[1] >= ENOUGH_STEPS:
         raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
     known = np.isfinite(raw) & np.isfinite(effect)
     if not known.any():
         return 0.0
-    own, shared = (_cut(values[known]) for values in (raw, effect))
+    own, shared = raw[known], effect[known]
     total = float((shared**2).sum())
     return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
-
-
-def _cut(values: FloatArray) -> FloatArray:
-    most = OUTLIER_SIGMAS * float(np.nan_to_num(sigma(values)))
-    return np.clip(values, -most, most)
-
-
-def _shared(raw: FloatArray, effect: FloatArray) -> FloatArray:
-    """Return the effect without the lasting part that a rank itself does not show.
-
-    Data that are always longer lengthen all stages. What lasts in other stages only is a slow device
-    there; taken out here, it would make the same replica's healthy ranks look fast, and others slow.
-    """
-    lasting = median(effect, 1)
-    own = np.nan_to_num(median(raw, 1))
-    kept: FloatArray = np.clip(lasting, np.minimum(own, 0.0), np.maximum(own, 0.0))
-    return effect - (lasting - kept)[:, None]
 
 
 def others_median(values: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.sources.cells import Cells, cells_of
+from cluster_analysis.sources.compiled.cells import Cells, cells_of
 from cluster_analysis.sources.compiled.reader import compiled
 
 #: What is wanted of a column, as table.h has it.

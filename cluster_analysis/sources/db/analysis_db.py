@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, names, numbers
-from cluster_analysis.sources.cells import Cells, as_list, chosen, codes_of
+from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen, codes_of
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
 from cluster_analysis.sources.db.packets_db import StepOf, read_packets, with_steps

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.cells import Cells, as_list, codes_of, joined
+from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of, joined
 from cluster_analysis.sources.db.database_columns import are_plain
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.packets import TRANSPORTS

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.cells import Cells, whole_numbers
+from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
 from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database

@@ -21,13 +21,13 @@ from cluster_analysis.sources.db.tasks import (
     KERNEL,
     OPERATOR,
     TASK,
-    Spans,
     kernels,
     operator_times,
     task_times,
     tell_untimed,
 )
 from cluster_analysis.sources.errors import BadFileError, Remark, unheard
+from cluster_analysis.sources.host_times import Spans
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata

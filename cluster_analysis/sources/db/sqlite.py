@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from cluster_analysis.sources.cells import Cells, cells_of
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.compiled.cells import Cells, cells_of
 from cluster_analysis.sources.compiled.table_columns import CELLS, FLOATS, NOTHING, table_columns
 from cluster_analysis.sources.db.declared import Declared, Schema
 from cluster_analysis.sources.errors import BadFileError, Remark

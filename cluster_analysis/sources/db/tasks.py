@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.cells import as_list, codes_of, whole_numbers
+from cluster_analysis.sources.compiled.cells import as_list, codes_of, whole_numbers
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
+from cluster_analysis.sources.host_times import Spans
 from cluster_run.facts import fact
 
 _Ints = npt.NDArray[np.int64]
-Spans = npt.NDArray[np.int64]
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 _STRINGS = "STRING_IDS"
 _FEW = 1 << 16

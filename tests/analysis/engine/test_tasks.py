@@ -16,12 +16,14 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.joined import canonical, cut_by_step
 from cluster_analysis.engine.tasks import (
     Batch,
+    StepTables,
     batches_by_bytes,
+    filed,
     read_batch,
     reduce_parts,
 )
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
-from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 from cluster_analysis.topology.build import build_topology
 from cluster_run.ids import Rank, Step
 from tests.analysis.runs import write_small_run
@@ -105,6 +107,18 @@ def test_a_step_that_a_batch_lacks_is_empty(capture: Capture) -> None:
     _, bulk = read_batch(Batch(0, capture.sources[:1]), Selection(steps=frozenset({Step(11)})))
     assert bulk.part(11).load().collectives.num_rows > 0
     assert bulk.part(12).load().collectives.num_rows == 0
+
+
+def test_each_of_many_steps_is_read_from_files_that_stay_open(tmp_path: Path) -> None:
+    tables = {
+        step: StepTables(
+            COLLECTIVES.empty_table(),
+            pa.Table.from_pylist([{**dict.fromkeys(LINKS.names), "step": step, "rank": 7}], schema=LINKS),
+        )
+        for step in range(100)
+    }
+    files = filed(tables, f"{tmp_path}/batch-0")
+    assert [files[step].load().links["step"].to_pylist() for step in files] == [[step] for step in tables]
 
 
 def test_steps_that_alternate_are_cut_as_those_in_long_runs() -> None:

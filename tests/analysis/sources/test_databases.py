@@ -234,6 +234,7 @@ def test_steps_are_selected_in_databases_too(tmp_path: Path) -> None:
     [
         "UPDATE TASK SET startNs = 'soon'",
         "UPDATE TASK SET endNs = NULL",
+        "UPDATE TASK SET startNs = -9223372036854775808",
         "UPDATE COMMUNICATION_OP SET startNs = 'soon'",
         "UPDATE COMMUNICATION_OP SET endNs = 1e300",
         "UPDATE COMMUNICATION_OP SET opName = NULL, groupName = 'x'",

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.sources.cells import as_list
 from cluster_analysis.sources.compiled import reader
+from cluster_analysis.sources.compiled.cells import as_list
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.errors import BadFileError, unheard
 from tests.analysis.sources.test_compiled_reader import CAPTURES, ROOT, by_python

@@ -88,11 +88,17 @@ def test_suspects_of_a_run_come_whole_from_the_hosts_that_hold_them_and_change_n
     elsewhere.mkdir()
     result = run_collect(["--like", str(run), "--ranks", "suspects", "--what", "full"], elsewhere)
     assert result.returncode == 0, result.stderr + result.stdout
-    assert "suspects: ranks 3, and their peers " in result.stderr
+    assert "suspects: 3; peers to compare with: " in result.stderr
     assert whole_ranks(run) == suspects.ranks
     assert sorted(files_of(run)) == list(range(N_RANKS)), "the lines of all others stay in the manifest"
     assert read_manifest(run / "manifest.json").what == ("columns",)
     assert analysed(run) == before
+    two_hosts.lab.stop(two_hosts.servers["alpha"])
+    failed = run_collect(["--like", str(run), "--ranks", "0-7", "--what", "full", "--attempts=1"], elsewhere)
+    assert failed.returncode == 3
+    assert whole_ranks(run) == suspects.ranks, "nothing that was there is lost"
+    assert {host.state for host in read_manifest(run / "manifest.json").hosts} == {"complete"}
+    assert analysed(run) == before, "and the data are as whole as they were"
 
 
 def test_ranks_that_stay_whole_come_so_beside_columns_and_a_second_call_fetches_nothing(
