@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.model in (real_trace.NAME, "all"):
         real_trace.print_trace()
     seconds = time.monotonic() - begun
-    print(f"\n{len(work)} jobs in {seconds:.0f} s, {options.seeds} seeds from {FIRST_SEED[options.seeds]}")
+    first = FIRST_SEED[options.seeds] + options.skip
+    print(f"\n{len(work)} jobs in {seconds:.0f} s, {options.seeds} seeds from {first}")
     return 0
 
 
@@ -56,6 +57,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", choices=sorted(FIRST_SEED), default="report")
     parser.add_argument("--faults", type=int, default=108, help="faulty jobs of each source and mode")
     parser.add_argument("--healthy", type=int, default=60, help="healthy jobs of each source and mode")
+    parser.add_argument("--skip", type=int, default=0, help="leave out seeds that were looked at before")
     parser.add_argument("--class", dest="fault_class", help="only faulty jobs of this class")
     parser.add_argument("--mode", choices=("plain", "hard", "both"), default="both")
     parser.add_argument("--processes", type=int, default=2)
@@ -65,13 +67,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def work_of(source: str, options: argparse.Namespace) -> list[Work]:
     """Return the jobs of one source: classes of faults in turn, then healthy jobs, each with its own seed."""
     classes = simulated.FAULTS if source == simulated.NAME else modelled.MODELS[source].FAULT_CLASSES
-    first = FIRST_SEED[options.seeds]
+    first, skip = FIRST_SEED[options.seeds], options.skip
     work: list[Work] = []
     for base, mode in ((0, "plain"), (100_000, "hard")):
         if options.mode in (mode, "both"):
-            faulty = [(first + base + n, classes[n % len(classes)]) for n in range(options.faults)]
+            faulty = [
+                (first + base + n, classes[n % len(classes)]) for n in range(skip, skip + options.faults)
+            ]
             work += [(source, mode, seed, one) for seed, one in faulty if options.fault_class in (None, one)]
-            work += [(source, mode, first + base + n, None) for n in range(options.healthy)]
+            work += [(source, mode, first + base + n, None) for n in range(skip, skip + options.healthy)]
     return work
 
 
