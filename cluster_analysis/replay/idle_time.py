@@ -27,12 +27,9 @@ def whole_idle_us(
     """
     if POINT not in graph.types or idle_us.shape[1] != graph.n_steps:
         return idle_us
-    n_cells = len(graph.ranks) * graph.n_steps
-    cell = graph.rank.astype(np.int64) * graph.n_steps + graph.step
     is_point = (graph.operator_type == graph.types.index(POINT))[graph.operator]
-    shape = len(graph.ranks), graph.n_steps
-    chain = np.bincount(cell, np.where(graph.is_side, 0.0, graph.gap_us), n_cells).reshape(shape)
-    has_points = np.bincount(cell, is_point, n_cells).reshape(shape) > 0
+    chain = graph.main_gaps_us
+    has_points = np.bincount(graph.cell, is_point, chain.size).reshape(chain.shape) > 0
     whole = np.full(idle_us.shape, np.nan)
     known = np.isin(ranks, graph.ranks)
     at = np.searchsorted(graph.ranks, ranks[known])

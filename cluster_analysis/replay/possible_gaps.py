@@ -36,12 +36,8 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
     """
     if POINT in graph.types:  # computing was told from the totals, and idle time beside calls is not in them
         return graph
-    n_steps = graph.n_steps
-    cell = graph.rank.astype(np.int64) * n_steps + graph.step
-    main = ~graph.is_side
-    in_cell = np.bincount(cell[main], graph.gap_us[main], local_us.size)
-    total = np.asarray(in_cell, np.float64).reshape(local_us.shape)
-    over = _over(total, local_us, role, has_one_stream=bool(main.all()))
+    cell, main = graph.cell, ~graph.is_side
+    over = _over(graph.main_gaps_us, local_us, role, has_one_stream=bool(main.all()))
     if not main.all():
         over[_idles_while(idle_us, over, role)] = 0.0
     # What a second stream is said to have waited for may not outlast all that the rank did either.

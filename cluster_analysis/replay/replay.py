@@ -80,6 +80,18 @@ class Graph:
         counts = np.bincount(self.step * np.int32(len(self.ranks)) + self.rank, minlength=n_cells)
         return np.concatenate([[0], np.cumsum(counts)])
 
+    @property
+    def cell(self) -> IntArray:
+        """Rank and step of each instance as one number: rank * n_steps + step."""
+        return self.rank.astype(np.int64) * self.n_steps + self.step
+
+    @cached_property
+    def main_gaps_us(self) -> FloatArray:
+        """What each rank does outside of operators of its main stream, by step (R, S)."""
+        shape = len(self.ranks), self.n_steps
+        gaps = np.bincount(self.cell, np.where(self.is_side, 0.0, self.gap_us), shape[0] * shape[1])
+        return np.asarray(gaps, np.float64).reshape(shape)
+
     def instances_of(self, is_chosen: BoolArray) -> IntArray:
         """Return the instances of ranks that are chosen (R,), sorted."""
         cells = np.flatnonzero(np.tile(is_chosen, self.n_steps))

@@ -45,9 +45,7 @@ def _of_gaps(view: JobView, graph: Graph) -> float:
     local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
     if local.shape[1] != graph.n_steps:
         return 0.0
-    shape = len(graph.ranks), graph.n_steps
-    cell = graph.rank.astype(np.int64) * graph.n_steps + graph.step
-    gaps = np.bincount(cell, np.where(graph.is_side, 0.0, graph.gap_us), shape[0] * shape[1]).reshape(shape)
+    gaps = graph.main_gaps_us
     known = np.isin(graph.ranks, view.ranks)
     own = local[np.searchsorted(view.ranks, graph.ranks[known])]
     with np.errstate(invalid="ignore"):

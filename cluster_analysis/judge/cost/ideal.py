@@ -38,9 +38,8 @@ def evened(graph: Graph, view: JobView) -> Graph:
     Peers are ranks of one role that make as many calls in the step; a rank without any keeps its own.
     """
     role = _roles(graph, view)
-    cell = graph.rank.astype(np.int64) * graph.n_steps + graph.step
-    order = stable_order(cell)
-    count = np.bincount(cell, minlength=len(graph.ranks) * graph.n_steps)
+    order = stable_order(graph.cell)
+    count = np.bincount(graph.cell, minlength=len(graph.ranks) * graph.n_steps)
     begin = np.cumsum(count) - count
     cells = np.arange(len(count))
     gap: FloatArray = graph.gap_us.copy()

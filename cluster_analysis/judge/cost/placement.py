@@ -66,7 +66,7 @@ def _taken(
         weight = graph.begins[instances].astype(np.float64)
     elif suspect.kind in _LOCAL_KINDS:
         _weigh_by_place(view, graph, suspect, instances, weight)
-    cell = graph.rank[instances] * graph.n_steps + graph.step[instances]
+    cell = graph.cell[instances]
     total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
     taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
     taken = np.minimum(taken, gap)

@@ -288,7 +288,7 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
     if suspect.link_factor is not None and view.graph is not None:
         graph = view.graph
         saved = (graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator]
-        cells = np.bincount(graph.rank * graph.n_steps + graph.step, saved, len(graph.ranks) * graph.n_steps)
+        cells = np.bincount(graph.cell, saved, len(graph.ranks) * graph.n_steps)
         return float(cells.reshape(len(graph.ranks), graph.n_steps).max(axis=0).mean())
     if suspect.excess_us is None:
         return None

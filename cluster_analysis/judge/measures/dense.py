@@ -54,7 +54,7 @@ def dense_part(
         preparing_us: idle time before the first one (R, S).
     """
     main = np.flatnonzero(~graph.is_side)
-    cell = graph.rank[main].astype(np.int64) * graph.n_steps + graph.step[main]
+    cell = graph.cell[main]
     order = stable_order(cell)
     instances, cell = main[order], cell[order]
     is_exchange = _exchanges(graph, expert_groups)[instances]
