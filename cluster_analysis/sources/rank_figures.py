@@ -28,7 +28,7 @@ from cluster_analysis.sources.text.trace_view_json import read_trace_view
 from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
-_MOST_TIMELINE_BYTES = 256 << 20
+_MOST_TIMELINE_BYTES = 256_000_000
 _Reader = Callable[[Path, int, Remark], pa.Table | None]
 #: For each table of FIGURES the files that hold it, the best first.
 _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {

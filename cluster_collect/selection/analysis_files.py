@@ -1,7 +1,8 @@
 """The files that the analysis reads: what `--what analysis` takes, and nothing else.
 
-`trace_view.json` and the raw data of the profiler make up nearly all bytes of a capture and are not
-read. An r1.x directory is taken as the r1.x script took it, so that its viewers open it too.
+`trace_view.json` and the raw data of the profiler make up nearly all bytes of a capture. The raw data are
+not read; a timeline is read where it is there, and not fetched for that alone. An r1.x directory is taken as
+the r1.x script took it, so that its viewers open it too.
 """
 
 from __future__ import annotations

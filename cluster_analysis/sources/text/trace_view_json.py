@@ -31,16 +31,18 @@ from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.host_times import HostTimes, as_spans
 from cluster_analysis.sources.text.json_text import decode
-from cluster_run.facts import fact
+from cluster_run.facts import Fact, fact
 
 _BLOCK_BYTES = 8 << 20
 #: Where one event ends and the next begins; inside a text it may stand too, and then the piece is not JSON.
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _KERNEL_TASKS = frozenset({"AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV"})
+#: What says where in a file something is.
+_PLACES = ("byte", "n_bytes")
 _BUSY = frozenset({"Computing", "Communication"})
 _SYNCHRONISE, _COPY = "AscendCL@aclrtSynchronize", "MEMCPY"
 _CONNECTED = frozenset({"kernel", "call", "synchronise"})
-_MOST_NS = 1 << 62
+_MOST_NS, _MOST_INT = 1 << 62, 1 << 63
 #: What a call of PyTorch is, by the begin of its name.
 _CALLS = (("ProfilerStep#", "step"), ("aten::copy_", "copy"), (DATA_LOADER, "loader"))
 
@@ -48,7 +50,7 @@ _CALLS = (("ProfilerStep#", "step"), ("aten::copy_", "copy"), (DATA_LOADER, "loa
 class _Arguments(msgspec.Struct, gc=False):
     task: str | None = msgspec.field(name="Task Type", default=None)
     level: str | None = None
-    connection: int | None = msgspec.field(name="connection_id", default=None)
+    connection: object = msgspec.field(name="connection_id", default=None)
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -87,7 +89,7 @@ def _pieces(stream: BinaryIO) -> Iterator[list[_Event]]:
     A piece that is cut within a text, at what only looks like the end of an event, is no JSON: it
     goes on with the next block. So does what is damaged, to the end, where it is told.
     """
-    kept = b""
+    kept, n_before = b"", 0
     while block := stream.read(_BLOCK_BYTES):
         kept += block
         ends = list(_BETWEEN.finditer(kept, max(0, len(kept) - len(block) // 2)))
@@ -99,8 +101,21 @@ def _pieces(stream: BinaryIO) -> Iterator[list[_Event]]:
         except msgspec.DecodeError:
             continue
         yield events
-        kept = b"[" + kept[ends[-1].end() - 1 :]
-    yield decode(kept, _EVENTS)
+        n_read = ends[-1].end() - 1
+        kept, n_before = b"[" + kept[n_read:], n_before + n_read - 1
+    try:
+        yield decode(kept, _EVENTS)
+    except BadFileError as error:
+        raise BadFileError(_of_file(error.why, n_before), error.advice_kind, *error.also) from error
+
+
+def _of_file(why: Fact, n_before: int) -> Fact:
+    """Return where in the file something is, of what says where in its last piece it is."""
+    values = (
+        (name, value + n_before if name in _PLACES and isinstance(value, int) else value)
+        for name, value in why.values
+    )
+    return Fact(why.kind, tuple(values))
 
 
 class _Spans:
@@ -124,7 +139,7 @@ class _Spans:
                 continue
             self._spans[kind].extend((begin, begin + length))
             connection = event.arguments.connection
-            if connection is not None and kind in _CONNECTED:
+            if kind in _CONNECTED and isinstance(connection, int) and abs(connection) < _MOST_INT:
                 (self._starts if kind == "kernel" else self._launches).extend((connection, begin))
 
     def counters(self) -> list[Counter]:

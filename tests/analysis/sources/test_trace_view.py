@@ -85,11 +85,37 @@ def test_a_timeline_without_steps_says_nothing(tmp_path: Path) -> None:
     assert read(tmp_path / "trace_view.json", []) == {}
 
 
-def test_a_timeline_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_bytes", [333, 1 << 20])
+def test_a_timeline_that_is_cut_off_is_refused_with_the_byte_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int
+) -> None:
+    monkeypatch.setattr(trace_view_json, "_BLOCK_BYTES", n_bytes)
     path = tmp_path / "trace_view.json"
-    path.write_text(json.dumps(EVENTS)[:-40])
-    with pytest.raises(BadFileError):
+    text = json.dumps(EVENTS)
+    path.write_text(text[:-40])
+    with pytest.raises(BadFileError) as refused:
         read_trace_view(path, unheard)
+    assert (refused.value.why.kind, refused.value.why["byte"]) == ("truncated", len(text) - 40)
+
+
+def test_damage_in_a_timeline_is_told_with_its_place_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_view_json, "_BLOCK_BYTES", 333)
+    path = tmp_path / "trace_view.json"
+    text = json.dumps(EVENTS)
+    at_byte = text.index('"Node@launch"')
+    path.write_text(text[:at_byte] + "?" + text[at_byte + 1 :])
+    with pytest.raises(BadFileError) as refused:
+        read_trace_view(path, unheard)
+    assert (refused.value.why["byte"], refused.value.why["n_bytes"]) == (at_byte, len(text))
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), "936", 4.5, None])
+def test_a_call_with_an_odd_number_costs_its_own_launch_only(tmp_path: Path, number: object) -> None:
+    odd = event("Node@launch", 35, 36, args={"level": "node", "connection_id": number})
+    found = read(tmp_path / "trace_view.json", [*EVENTS, odd])
+    assert found == read(tmp_path / "trace_view.json")
 
 
 def test_events_without_a_time_are_counted_and_cost_nothing_else(tmp_path: Path) -> None:
