@@ -20,6 +20,7 @@ from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
+from cluster_analysis.engine.tasks import let_files_go
 from cluster_analysis.judge import detection
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.replay.graph import laid_out
@@ -102,6 +103,7 @@ def examined(
             yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
         finally:
             engine.close()
+            let_files_go()
 
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:

@@ -118,6 +118,11 @@ def _kept_open(path: str, _inode: int) -> pa.RecordBatchFileReader:
     return _opened(path)
 
 
+def let_files_go() -> None:
+    """Close what this process kept open: files that were removed take their space until then."""
+    _kept_open.cache_clear()
+
+
 @dataclass(frozen=True)
 class SpanTable:
     """Where the operators of a batch lie in the ranks' files: OPERATOR_SPANS."""

@@ -19,6 +19,7 @@ from cluster_analysis.engine.tasks import (
     StepTables,
     batches_by_bytes,
     filed,
+    let_files_go,
     read_batch,
     reduce_parts,
 )
@@ -119,6 +120,10 @@ def test_each_of_many_steps_is_read_from_files_that_stay_open(tmp_path: Path) ->
     }
     files = filed(tables, f"{tmp_path}/batch-0")
     assert [files[step].load().links["step"].to_pylist() for step in files] == [[step] for step in tables]
+    maps = Path("/proc/self/maps")
+    assert f"{tmp_path}/batch-0" in maps.read_text()
+    let_files_go()
+    assert f"{tmp_path}/batch-0" not in maps.read_text()
 
 
 def test_steps_that_alternate_are_cut_as_those_in_long_runs() -> None:
