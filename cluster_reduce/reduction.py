@@ -11,6 +11,7 @@ from cluster_reduce.form import UnfitError
 from cluster_reduce.matrix import reduce_matrix
 from cluster_reduce.r1_hccl import reduce_r1_hccl
 from cluster_reduce.r1_trace import reduce_r1_trace
+from cluster_reduce.sums.kernel_details import reduce_kernel_details
 
 #: What is smaller travels as it is: there is nothing to gain.
 LEAST_BYTES = 4096
@@ -25,6 +26,10 @@ def _communication(path: bytes) -> bytes:
 
 def _matrix(path: bytes) -> bytes:
     return reduce_matrix(_content(path))
+
+
+def _kernel_details(path: bytes) -> bytes:
+    return reduce_kernel_details(path, os.stat(path).st_size)
 
 
 def _database(path: bytes) -> bytes:
@@ -47,6 +52,7 @@ def _r1_hccl(path: bytes) -> bytes:
 _REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
     (re.compile(rb"communication\.json"), _communication),
     (re.compile(rb"communication_matrix\.json"), _matrix),
+    (re.compile(rb"kernel_details\.csv"), _kernel_details),
     (re.compile(rb"(analysis|communication_analyzer)\.db"), _database),
     (re.compile(rb"ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?\.db"), _database),
 ]
