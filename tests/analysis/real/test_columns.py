@@ -19,7 +19,7 @@ pytestmark = needs_captures
 CAPTURES = {
     "gpt3-16ranks-pt": 5,
     "qwen3-4ranks-pt": 14,
-    "resnet-2of8-pt-text": 6,
+    "resnet-2of8-pt-text": 8,
     "resnet-2of8-pt-db": 4,
     "bytedance-ST/mixed": 16,
     "mindspore-r1-4ranks": 8,
