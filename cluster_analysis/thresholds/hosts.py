@@ -14,6 +14,8 @@ PRIOR_DF = 14
 TAIL_DF = 30
 #: Of few units the median deviation says little: the largest, divided by this, counts too.
 FEW_UNITS_FACTOR = 1.5
+#: How healthy hosts' idle time scatters is an assumption, not a measurement of this job's.
+IDLE_CAUTION_FACTOR = 5.0
 #: Peer hosts that it takes to say how a healthy one scatters: among fewer, the median of all that is taken
 #: out of each step is mostly one of them, which then seems steady.
 ENOUGH_HOSTS = 5

@@ -34,6 +34,7 @@ from cluster_analysis.thresholds.hosts import (
     ENOUGH_UNITS_DF,
     FEW_UNITS_FACTOR,
     HOST_IDLE_SIGMA,
+    IDLE_CAUTION_FACTOR,
     PRIOR_DF,
     TAIL_DF,
 )
@@ -84,7 +85,9 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             return found
         worst = max(slow, key=lambda one: (one.level, -one.host))
         one = _suspect(view, metric, values, worst, out)
-        one = replace(one, p_value=min(1.0, worst.tail * len(hosts)))
+        one = replace(
+            one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else IDLE_CAUTION_FACTOR))
+        )
         if len(view.steps) < limits.min_steps_confident:
             one = _doubted(one, metric, limits)
         found.append(one)
