@@ -1,8 +1,9 @@
 """The form of a columns file: what a large file of a capture holds, as far as the analysis reads it.
 
 `SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib with
-`HEAD_WORDS`, with the kind of the file, the CRC-32 of what follows, and each column's name, form and length;
-then the columns. How whole numbers are written, `packing` says.
+`HEAD_WORDS`, with the kind of the file, the CRC-32 of what follows, the bytes of the pool, and each column's
+name, form and length; then the pool, and the planes that are no part of it. How whole numbers are written,
+and what the pool is, `packing` says.
 
 | form | holds |
 | --- | --- |
@@ -28,9 +29,9 @@ import zlib
 from array import array
 from collections.abc import Sequence
 
-from cluster_reduce.packing import deflated, packed, packed_doubles
+from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
-SCHEMA = "cluster-columns/2"
+SCHEMA = "cluster-columns/3"
 #: What a file's name ends in when its columns lie in its place.
 SUFFIX = ".columns"
 
@@ -62,7 +63,8 @@ _NS_PER_US = 1000
 QUARTERS_NS = (0, 200, 500, 800)
 #: A number in a name: one that is spelled in one way only, and that fits 64 bits.
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,17})(?![0-9])")
-_MOST_NUMBERS = 8
+#: So many numbers of one name have columns.
+MOST_NUMBERS = 8
 #: Whole numbers up to this are float64 exactly.
 _MAX_EXACT = 1 << 53
 
@@ -77,21 +79,23 @@ class Writer:
     def __init__(self, kind: str, source_bytes: int) -> None:
         self._head: dict[str, object] = {"kind": kind, "source_bytes": source_bytes}
         self._columns: list[dict[str, object]] = []
-        self._parts: list[bytes] = []
+        self._pool: list[bytes] = []
+        self._alone: list[bytes] = []
         self._ints: dict[str, Sequence[int]] = {}
         self._decimals: dict[str, tuple[int, list[int]]] = {}
 
     def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
         """Add whole numbers, which may be near to the sums of the columns `base`."""
         self._ints[name] = values
-        content, about = _packed(values)
+        best = _packed(values)
         if base:
             rest = [value - sum(parts) for value, *parts in zip(values, *(self._ints[one] for one in base))]
             if rest and min(rest) >= _MIN_INT and max(rest) <= _MAX_INT:
-                less, about_less = _packed(rest)
-                if len(less) < len(content):
-                    content, about = less, dict(about_less, base=base)
-        self._add(name, content, dict(about, form="ints"))
+                less = _packed(rest)
+                if less.cost_bytes < best.cost_bytes:
+                    best = less
+                    best.about.update(base=base)
+        self._add(name, best, form="ints")
 
     def stamps(self, name: str, values: Sequence[int]) -> None:
         """Add points in time, ns."""
@@ -103,8 +107,7 @@ class Writer:
         except ValueError:
             self.ints(name, values)
             return
-        content, about = _packed(quarters)
-        self._add(name, content, dict(about, form="stamps"))
+        self._add(name, _packed(quarters), form="stamps")
 
     def floats(
         self,
@@ -119,22 +122,23 @@ class Writer:
             self._add_others(name, values)
             return
         self._decimals[name] = decimals
-        content, about = _packed(decimals[1])
-        about.update(n_decimals=decimals[0])
+        best = _packed(decimals[1])
+        best.about.update(n_decimals=decimals[0])
         for base in bases:
             rest = self._rest(decimals, base, at)
             if rest is None:
                 continue
-            less, about_less = _packed(rest[1])
-            if len(less) < len(content):
-                content, about = less, dict(about_less, n_decimals=rest[0], base=base)
+            less = _packed(rest[1])
+            if less.cost_bytes < best.cost_bytes:
+                best = less
+                best.about.update(n_decimals=rest[0], base=base)
                 if at:
-                    about["at"] = at
-        self._add(name, content, dict(about, form="decimals"))
+                    best.about.update(at=at)
+        self._add(name, best, form="decimals")
 
     def difference(self, name: str, n: int, base: Sequence[str]) -> None:
         """Add `n` numbers that are, bit for bit, the first column of `base` less the others in order."""
-        self._add(name, b"", {"form": "difference", "n": n, "base": base})
+        self._add(name, Packed([], {"n": n, "base": base}), form="difference")
 
     def texts(self, name: str, values: Sequence[str | None]) -> None:
         """Add texts, each distinct one once; None is missing."""
@@ -148,7 +152,7 @@ class Writer:
             name + ".lengths", [-1 if value is None else len(text) for value, text in zip(places, distinct)]
         )
         joined = b"".join(distinct)
-        self._add(name, deflated(joined), {"form": "bytes", "n": len(joined)})
+        self._add(name, Packed([joined], {"n": len(joined), "n_planes": 1}), form="bytes")
 
     def names(self, name: str, values: Sequence[str]) -> None:
         """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
@@ -156,7 +160,7 @@ class Writer:
             raise UnfitError("a name with a NUL in it")
         split = [_NUMBER.split(value) for value in values]
         split = [
-            parts if len(parts) <= 2 * _MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
+            parts if len(parts) <= 2 * MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
         ]
         self.texts(name, ["\0".join(parts[::2]) for parts in split])
         for at in range(max(map(len, split), default=1) // 2):
@@ -165,32 +169,35 @@ class Writer:
 
     def content(self, **said: object) -> bytes:
         """Return the file; `said` is added to its head."""
-        body = b"".join(self._parts)
-        self._head.update(said, columns=self._columns, crc32=zlib.crc32(body))
+        pool = deflated(b"".join(self._pool))
+        body = b"".join([pool, *self._alone])
+        self._head.update(said, columns=self._columns, pool=len(pool), crc32=zlib.crc32(body))
         packer = zlib.compressobj(_LEVEL, zdict=HEAD_WORDS)
         head = packer.compress(json.dumps(self._head, separators=(",", ":")).encode()) + packer.flush()
         return b"%s\n%d\n" % (SCHEMA.encode(), len(head)) + head + body
 
-    def _add(self, name: str, content: bytes, about: dict[str, object]) -> None:
-        self._columns.append(dict(about, name=name, n_bytes=len(content)))
-        self._parts.append(content)
+    def _add(self, name: str, column: Packed, **about: object) -> None:
+        self._columns.append(dict(column.about, name=name, **about))
+        for plane, stream in zip(column.planes, column.streams):
+            if stream:
+                self._alone.append(stream)
+            else:
+                self._pool.append(plane)
 
     def _add_others(self, name: str, values: Sequence[float | None]) -> None:
         """Add numbers that are no decimals, or not all of them."""
         halves = _as_whole(values, [2**n for n in range(_MOST_HALVES + 1)])
         if halves is not None:
-            content, about = _packed(halves[1])
-            self._add(name, content, dict(about, form="halves", n_halves=halves[0]))
+            self._add(name, _packed(halves[1]), form="halves", n_halves=halves[0])
             return
         near = _near_decimals(values)
         if near is not None:
             n_decimals, whole, ulps = near
-            content, about = _packed(whole)
-            self._add(name, content, dict(about, form="near", n_decimals=n_decimals))
+            self._add(name, _packed(whole), form="near", n_decimals=n_decimals)
             self.ints(name + ".ulps", ulps)
             return
-        content, about = packed_doubles([math.nan if value is None else value for value in values])
-        self._add(name, content, dict(about, form="doubles"))
+        doubles = packed_doubles([math.nan if value is None else value for value in values])
+        self._add(name, doubles, form="doubles")
 
     def _rest(
         self, decimals: tuple[int, list[int]], base: Sequence[str], at: str
@@ -209,7 +216,7 @@ class Writer:
         return most, [value - guess for value, guess in zip(own, known)]
 
 
-def _packed(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
+def _packed(values: Sequence[int]) -> Packed:
     try:
         return packed(values)
     except OverflowError:

@@ -19,8 +19,8 @@ class Levels:
         n_all: rows in the file.
         n_rows: those of selected steps.
         is_kept: (n_all,); which these are.
-        new_rows: (n_all,); the number of each among them.
         steps: (n_rows,).
+        steps_of_all: (n_all,).
         is_p2p: (n_rows,); whether a row was filed under `p2p`.
     """
 
@@ -34,8 +34,8 @@ class Levels:
             raise BadFileError(fact("not_of_form", detail="columns: levels"))
         wanted = np.ones(len(counts), bool) if steps is None else np.isin(numbers, sorted(steps))
         self.is_kept = np.repeat(wanted, counts)
-        self.new_rows = np.cumsum(self.is_kept) - 1
-        self.steps = np.repeat(numbers[wanted], counts[wanted])
+        self.steps_of_all = np.repeat(numbers, counts)
+        self.steps = self.steps_of_all if wanted.all() else self.steps_of_all[self.is_kept]
         self.is_p2p = np.repeat(are_p2p[wanted] != 0, counts[wanted])
         self.n_rows = len(self.steps)
 
