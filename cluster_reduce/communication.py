@@ -73,8 +73,8 @@ class _Rows:
         for packet_size, figures in packets.items():
             if type(figures) is not list or len(figures) != 2 or not _SIZE.fullmatch(packet_size):
                 raise UnfitError("packets of an unusual form")
-            one = row, TRANSPORTS[transport], float(packet_size), *map(number_of, figures)
-            self.packets.append(one)
+            count, time_ms = map(number_of, figures)
+            self.packets.append((row, TRANSPORTS[transport], float(packet_size), count, time_ms))
         self.entries.append(place)
         self.sizes.append(size)
         self.carrying.append(time)
@@ -112,9 +112,8 @@ def reduce_communication(content: bytes) -> bytes:
     writer.floats("elapse", rows.times["elapse"])
     writer.ints("absent", rows.absent)
     writer.ints("entry", rows.entries)
-    writer.ints("entry.operator", [place // len(TRANSPORTS) for place in rows.entries])
     writer.floats("size_mb", rows.sizes)
-    writer.floats("time_ms", rows.carrying, [("elapse",)], "entry.operator")
+    writer.floats("time_ms", rows.carrying)
     steps_of_rows = [step for step, count in zip(steps, counts) for _ in range(count)]
     _write_packets(writer, rows.packets, steps_of_rows, groups)
     for name in SUMMED:
@@ -125,7 +124,7 @@ def reduce_communication(content: bytes) -> bytes:
 def _write_packets(
     writer: Writer, packets: list[tuple[int, str, float, float, float]], steps: list[int], groups: list[str]
 ) -> None:
-    """Write the sums of each step, group, transport and size, in the order of the analysis; they are exact."""
+    """Write the sums of each step, group, transport and size, in the order of the analysis: exact ones."""
     found: dict[tuple[int, str, str, float], tuple[list[float], list[float]]] = {}
     for row, transport, size, count, time in packets:
         counts, times = found.setdefault((steps[row], groups[row], transport, size), ([], []))
@@ -144,9 +143,7 @@ def _write_packets(
     writer.floats("packet.time_ms", [time for _, time in sums])
 
 
-def _sums_us(
-    steps: list[int], groups: list[str], times_ms: list[float | None]
-) -> list[float | None]:
+def _sums_us(steps: list[int], groups: list[str], times_ms: list[float | None]) -> list[float | None]:
     """Return the sum of each step and group, in the order of their first rows; None where no row has a time.
 
     The order of a sum decides its last digit: it is that of the rows.

@@ -13,11 +13,9 @@ and what the pool is, `packing` says.
 | halves | whole numbers, to be divided by 2 to the power `n_halves`: exactly the float64 of the file |
 | near | decimals; the column of that name and `.ulps` says how many float64 lie between each and the number |
 | doubles | float64, 8 planes; NaN for what is missing |
-| difference | float64: the first column of `base` less the others, one after the other; no bytes |
 | bytes | UTF-8 of all texts, one behind the other |
 
-Numbers with `base` are what is left without the sum of those columns, at the places that the column `at`
-names.
+Whole numbers with `base` are what is left without the sum of those columns.
 """
 
 from __future__ import annotations
@@ -43,16 +41,26 @@ HEAD_WORDS = (
     b'"kind":"database","tables":[{"name":"TASK","columns":[{"name":"startNs","type":"INTEGER","is_key":false},'
     b'{"name":"id","type":"INTEGER","is_key":true},{"name":"value","type":"TEXT","is_key":false}],"indexes":[]}]'
     b',{"name":"t0.rowid","t1.0.kinds","t1.1.ints","t2.10.floats","t3.2.texts","t4.3.blobs","t5.0.texts.lengths",'
-    b'"columns":[{"n":1,"n_planes":1,"form":"ints","name":"name.places","n_bytes":8},{"n":1,"n_planes":1,'
-    b'"form":"ints","name":"group.lengths","n_bytes":20},{"form":"bytes","n":100,"name":"key","n_bytes":90},'
-    b'{"name":"op_name.0","op_name.places","op_name.lengths","src_local","dst_local","transport.places",'
-    b'"size_mb","time_ms","n_links","n_operators","is_p2p","step","packet.size_mb.places","packet.count",'
-    b'"packet.time_ms","base":["time_ms"],"at":"packet.entry","n_bytes":30},{"n":1000,"n_planes":3,"cuts":[800,'
-    b'900,30],"is_delta":true,"form":"stamps","name":"start_ns","n_bytes":2000},{"n":1000,"n_planes":3,"cuts":['
-    b'800,900,30],"form":"decimals","n_decimals":5,"name":"synchronization","base":["wait"],"at":'
-    b'"synchronization.rows","n_bytes":1000},{"n":1000,"n_planes":2,"cuts":[800,900],"form":"decimals",'
-    b'"n_decimals":5,"base":["transit","wait","idle"],"name":"elapse","form":"difference","at":"entry.operator",'
-    b'"name":"absent","n_bytes":2}],"begin":0,"step":20,"kind":"matrix","kind":"communication","crc32":'
+    b'"halves","n_halves":2,"doubles","base":["t1.1.ints"],"begin":0,"step":20,"kind":"matrix","source_bytes":'
+    b'"columns":[{"n":10,"n_planes":1,"is_delta":true,"name":"step","form":"ints"},{"n":10,"n_planes":1,"name":'
+    b'"is_p2p","form":"ints"},"n_links","key.places","key.lengths","form":"ints"},{"n":100,"n_planes":1,"name":'
+    b'"key","form":"bytes"},"key.0","key.1","src_local","begin":0,"step":2,"name":"dst_local","transport.places"'
+    b',"transport.lengths","transport","op_name.places","op_name.lengths","op_name","op_name.0","op_name.1",'
+    b'"op_name.2","size_mb","time_ms","kind":"communication","n_operators","name.places","form":"ints"},{"n":'
+    b'"n_planes":1,"name":"name.lengths","form":"ints"},{"n":100,"n_planes":1,"name":"name","form":"bytes"},'
+    b'"name.0","name.1","name.2","group.places","group.lengths","form":"ints"},{"n":4,"n_planes":1,"name":'
+    b'"group","form":"bytes"},{"n":1800,"n_planes":3,"alone":[1600,1100,0],"is_delta":true,"begin":705698750'
+    b',"name":"start_ns","form":"stamps"},"alone":[1600,1200,0,0],"name":"elapse","form":"decimals",'
+    b'"n_decimals":5},{"n":0,"n_planes":1,"name":"absent","form":"ints"},{"n":1700,"n_planes":1,"is_delta":true,'
+    b'"name":"entry","form":"ints"},{"n":1700,"n_planes":4,"begin":0,"step":16,"name":"size_mb","form":'
+    b'"decimals","n_decimals":6},"n_planes":3,"alone":[1690,890,0],"name":"time_ms","form":"decimals",'
+    b'"n_decimals":5},"packet.step","packet.group.places","packet.group.lengths","packet.group","form":"bytes"}'
+    b',"packet.transport.places","packet.transport.lengths","packet.transport","packet.size_mb","form":'
+    b'"decimals","n_decimals":6},"packet.count","packet.time_ms","form":"near","n_decimals":5},{"n":40,'
+    b'"n_planes":1,"name":"packet.time_ms.ulps","form":"ints"},{"n":20,"n_planes":3,"name":"sum.transit","form":'
+    b'"near","n_decimals":2},{"n":20,"n_planes":1,"name":"sum.transit.ulps","form":"ints"},"sum.wait",'
+    b'"sum.wait.ulps","sum.synchronization","sum.synchronization.ulps","sum.idle","form":"near","n_decimals":2},'
+    b'{"n":20,"n_planes":1,"name":"sum.idle.ulps","form":"ints"}],"pool":1800,"crc32":'
 )
 _MOST_DECIMALS, _MOST_HALVES = 9, 20
 _N_TRIED, _MOST_ULPS = 64, 1 << 10
@@ -82,7 +90,6 @@ class Writer:
         self._pool: list[bytes] = []
         self._alone: list[bytes] = []
         self._ints: dict[str, Sequence[int]] = {}
-        self._decimals: dict[str, tuple[int, list[int]]] = {}
 
     def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
         """Add whole numbers, which may be near to the sums of the columns `base`."""
@@ -109,36 +116,13 @@ class Writer:
             return
         self._add(name, _packed(quarters), form="stamps")
 
-    def floats(
-        self,
-        name: str,
-        values: Sequence[float | None],
-        bases: Sequence[tuple[str, ...]] = (),
-        at: str = "",
-    ) -> None:
-        """Add numbers, None for a missing one; one of `bases` names columns whose sum may be near to them."""
+    def floats(self, name: str, values: Sequence[float | None]) -> None:
+        """Add numbers, None for a missing one."""
         decimals = _as_whole(values, [10**n for n in range(_MOST_DECIMALS + 1)])
         if decimals is None:
             self._add_others(name, values)
-            return
-        self._decimals[name] = decimals
-        best = _packed(decimals[1])
-        best.about.update(n_decimals=decimals[0])
-        for base in bases:
-            rest = self._rest(decimals, base, at)
-            if rest is None:
-                continue
-            less = _packed(rest[1])
-            if less.cost_bytes < best.cost_bytes:
-                best = less
-                best.about.update(n_decimals=rest[0], base=base)
-                if at:
-                    best.about.update(at=at)
-        self._add(name, best, form="decimals")
-
-    def difference(self, name: str, n: int, base: Sequence[str]) -> None:
-        """Add `n` numbers that are, bit for bit, the first column of `base` less the others in order."""
-        self._add(name, Packed([], {"n": n, "base": base}), form="difference")
+        else:
+            self._add(name, _packed(decimals[1]), form="decimals", n_decimals=decimals[0])
 
     def texts(self, name: str, values: Sequence[str | None]) -> None:
         """Add texts, each distinct one once; None is missing."""
@@ -198,22 +182,6 @@ class Writer:
             return
         doubles = packed_doubles([math.nan if value is None else value for value in values])
         self._add(name, doubles, form="doubles")
-
-    def _rest(
-        self, decimals: tuple[int, list[int]], base: Sequence[str], at: str
-    ) -> tuple[int, list[int]] | None:
-        """Return decimals less the sum of the columns in `base`; None where one of these is none itself."""
-        if not all(name in self._decimals for name in base):
-            return None
-        columns = [decimals, *(self._decimals[name] for name in base)]
-        most = max(n_decimals for n_decimals, _ in columns)
-        own, *others = [[value * 10 ** (most - n) for value in whole] for n, whole in columns]
-        known = [sum(parts) for parts in zip(*others)]
-        if at:
-            known = [known[place] for place in self._ints[at]]
-        if any(value > _MAX_EXACT for values in (own, *others) for value in values):
-            return None
-        return most, [value - guess for value, guess in zip(own, known)]
 
 
 def _packed(values: Sequence[int]) -> Packed:

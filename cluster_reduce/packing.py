@@ -8,7 +8,7 @@ as noise does, and hardly in the others. With a sign numbers are folded first (0
 | n, n_planes | how many numbers, of how many bytes each |
 | is_delta | each number is the difference from the one before |
 | begin, step | the numbers were begin + step × what is written (and summed): clocks count in steps |
-| alone | bytes of each plane that is a stream of its own; 0 for one that lies with others; `n`: not compressed |
+| alone | bytes of each plane that is a stream of its own; 0: one that lies with others; `n`: not compressed |
 
 Planes of noise have codes of their own. All other planes of a file are one stream, its pool: short columns
 have much in common, and whoever reads it unpacks once. Streams are raw deflate, of `zlib`: every Python

@@ -45,7 +45,6 @@ class Column(msgspec.Struct, frozen=True):
     n_decimals: int = 0
     n_halves: int = 0
     base: tuple[str, ...] = ()
-    at: str = ""
 
 
 class TableColumn(msgspec.Struct, frozen=True):
@@ -98,7 +97,6 @@ class ColumnsFile:
             raise _damaged("two columns of one name")
         self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
-        self._decimals: dict[str, tuple[int, npt.NDArray[np.int64]]] = {}
 
     def ints(self, name: str) -> npt.NDArray[np.int64]:
         """Return whole numbers, or points in time in ns."""
@@ -118,33 +116,23 @@ class ColumnsFile:
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
         """Return numbers, NaN for a missing one."""
-        column = self._column(name, "decimals", "halves", "near", "doubles", "difference")
+        column = self._column(name, "decimals", "halves", "near", "doubles")
         if column.form == "doubles":
             return self._doubles(column)
-        if column.form == "difference":
-            return self._difference(column)
-        if column.form == "halves" and 0 <= column.n_halves <= _MAX_HALVES:
+        if not (0 <= column.n_decimals <= _MAX_DECIMALS and 0 <= column.n_halves <= _MAX_HALVES):
+            raise _damaged(f"column {name!r}")
+        if column.form == "halves":
             return self._whole(column) / np.float64(1 << column.n_halves)
         if column.form == "near":
             return self._near(column)
-        n_decimals, whole = self._whole_decimals(name)
-        numbers: npt.NDArray[np.float64] = whole / np.float64(10**n_decimals)
+        numbers: npt.NDArray[np.float64] = self._whole(column) / np.float64(10**column.n_decimals)
         return numbers
 
     def _near(self, column: Column) -> npt.NDArray[np.float64]:
         whole, ulps = self._whole(column), self.ints(f"{column.name}.ulps")
-        if len(whole) != len(ulps) or not 0 <= column.n_decimals <= _MAX_DECIMALS:
+        if len(whole) != len(ulps):
             raise _damaged(f"column {column.name[:40]!r}")
         return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
-
-    def _difference(self, column: Column) -> npt.NDArray[np.float64]:
-        parts = [self.floats(one) for one in self._bases(column)]
-        if not parts or any(len(part) != column.n for part in parts):
-            raise _damaged(f"column {column.name!r}")
-        values = parts[0]
-        for part in parts[1:]:
-            values = values - part
-        return values
 
     def texts(self, name: str) -> pa.DictionaryArray:
         """Return texts (dictionary, in the order of their first rows), null for a missing one."""
@@ -169,7 +157,7 @@ class ColumnsFile:
         return Names(stems, places, numbers)
 
     def _distinct(self, name: str) -> pa.Array:
-        column = self._column(name, "bytes")
+        self._column(name, "bytes")
         letters = bytes(self._planes[name][0])
         lengths = self.ints(f"{name}.lengths")
         offsets = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
@@ -191,27 +179,6 @@ class ColumnsFile:
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_texts:
             raise _damaged(f"column {name!r}")
         return places
-
-    def _whole_decimals(self, name: str) -> tuple[int, npt.NDArray[np.int64]]:
-        """Return how many decimals, and the whole numbers."""
-        if name in self._decimals:
-            return self._decimals[name]
-        column = self._column(name, "decimals")
-        whole = self._whole(column)
-        if not 0 <= column.n_decimals <= _MAX_DECIMALS:
-            raise _damaged(f"column {name!r}")
-        for one in self._bases(column):
-            n_decimals, base = self._whole_decimals(one)
-            if column.at:
-                at = self.ints(column.at)
-                if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(base):
-                    raise _damaged(f"column {name!r}")
-                base = base[at]
-            if len(base) != len(whole) or n_decimals > column.n_decimals:
-                raise _damaged(f"column {name!r}")
-            whole = whole + base * 10 ** (column.n_decimals - n_decimals)
-        self._decimals[name] = column.n_decimals, whole
-        return self._decimals[name]
 
     def _bases(self, column: Column) -> tuple[str, ...]:
         """Return the columns that this one is told by. They stand before it: a circle would never end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -10,6 +12,8 @@ import pyarrow.compute as pc
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
+
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 class Levels:
@@ -50,7 +54,7 @@ class Levels:
             return self.kept(values)
         return pc.dictionary_encode(self.kept(values).dictionary_decode())
 
-    def kept_numbers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def kept_numbers(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Return the values of selected steps."""
         self._check(len(values))
         return values if self.n_rows == self.n_all else values[self.is_kept]

@@ -103,7 +103,9 @@ def _operation(name: str) -> str:
 
 def _index_of(stem: list[str]) -> tuple[int | None, int]:
     # Numbers of one digit each; with others, what is no place for a number stays.
-    filled = ["".join([stem[0], *(f"{first + at}{part}" for at, part in enumerate(stem[1:]))]) for first in (0, 1)]
+    filled = [
+        "".join([stem[0], *(f"{first + at}{part}" for at, part in enumerate(stem[1:]))]) for first in (0, 1)
+    ]
     found = [_INDEX.search(text) for text in filled]
     if found[0] is None or found[1] is None:
         return None, -1

@@ -38,7 +38,7 @@ def as_columns(path: Path) -> bool:
 
 
 def assert_same(raw: RankTables, reduced: RankTables) -> None:
-    """All is the same but where operators lie in the text, and of some of their times there are sums alone."""
+    """All is the same but where operators lie in the text; of some of their times there are sums alone."""
     sums = [totals_of(tables.collectives, tables.sums) for tables in (raw, reduced)]
     assert sums[0].equals(sums[1])
     raw = replace(raw, collectives=raw.collectives.drop_columns(missing_times(reduced)))
