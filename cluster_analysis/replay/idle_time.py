@@ -6,6 +6,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.replay import CALM_SHARE
 from cluster_analysis.trace.streams.points import POINT
 
 
@@ -36,6 +37,9 @@ def whole_idle_us(
     known = np.isin(ranks, graph.ranks)
     at = np.searchsorted(graph.ranks, ranks[known])
     whole[known] = np.where(is_told[at], chain[at] - busy_us[known], np.nan)
+    if graph.is_side.any():  # gaps may hold waits for the second stream: what is so in calm steps is no wait
+        beside = np.quantile(whole - idle_us, CALM_SHARE, axis=1, keepdims=True)
+        whole = idle_us + beside
     found = idle_us.copy()
     for one in np.unique(role).tolist():
         inside = role == one
