@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -163,7 +163,7 @@ def _collect(job: _Job, shown: Display) -> Result:
         outcomes = run_interruptibly(work, shown.tick).hosts
     except InterruptedRunError as error:
         raise _interrupted(job, shown, error) from error
-    stored = [file.source for outcome in outcomes for file in outcome.files if file.state == "stored"]
+    stored = (file.source for outcome in outcomes for file in outcome.files if file.state == "stored")
     around = _surroundings(job, stored, time.monotonic() - begin_s)
     code = _code_of_outcomes(job, outcomes, around)
     next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
@@ -190,7 +190,7 @@ def _check(job: _Job, shown: Display) -> Result:
     )
 
 
-def _surroundings(job: _Job, sources: Sequence[str] | None = None, seconds: float = 0.0) -> Surroundings:
+def _surroundings(job: _Job, sources: Iterable[str] | None = None, seconds: float = 0.0) -> Surroundings:
     """Return what a summary knows; `sources` are the files that came, or would, None where nobody looked."""
     options = job.arguments.options
     asked = options.whole_ranks | (options.ranks or frozenset())
@@ -223,7 +223,7 @@ def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome], around: Surrou
     if all(outcome.state == "failed" for outcome in outcomes if outcome.host in asked):
         return ExitCode.FAILED
     whole = all(
-        outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
+        outcome.state == "complete" and all(file.state == "skipped" for file in outcome.files.not_stored)
         for outcome in outcomes
     )
     return ExitCode.DONE if whole and not around.lacks_something else ExitCode.INCOMPLETE

@@ -25,7 +25,7 @@ say() { printf '%s\0' "$1"; }
 enter() { cd -P -- "$root" 2>/dev/null && { [ -r . ] || ls . >/dev/null 2>&1; }; }
 list() {
   export follow newline
-  # All in one walk: on a file server each one takes long. GNU's find writes what it has before it runs a program.
+  # All in one walk: on a file server each one takes long. GNU find writes what it has before it starts look.
   eval "find $tops -type l -exec sh -c \"\$look\" look {} + , \
     ! -type d -printf '%y %s/%b %T@ %p\\0'" </dev/null
   say "end $?"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
@@ -138,6 +138,15 @@ class Journal:
     def knows(self, server_id: ServerId) -> bool:
         """Whether earlier calls, or this one, brought any file of a host."""
         return bool(self._claimed.get(server_id) or self._proven.get(server_id))
+
+    def sources(self, server_id: ServerId) -> Set[str]:
+        """Return the names of all files of a host that earlier calls, or this one, brought."""
+        return self._claimed[server_id].keys() | self._proven[server_id].keys()
+
+    def forget(self, server_id: ServerId) -> None:
+        """Keep no more in memory of a host of which nothing more will be asked."""
+        self._claimed.pop(server_id, None)
+        self._proven.pop(server_id, None)
 
     def paths_of(self, server_id: ServerId, source: str) -> tuple[str, ...]:
         """Return where earlier calls, or this one, put a file of a host."""

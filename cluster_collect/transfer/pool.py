@@ -81,7 +81,10 @@ async def collect(
         async with _dialers(options, shared.bounds, watch) as dialers:
 
             async def one(spec: HostSpec) -> HostOutcome:
-                return await HostCollection(spec, dialers.of(spec), shared).run()
+                outcome = await HostCollection(spec, dialers.of(spec), shared).run()
+                if options.ranks is None:  # else it is asked at the end what else is there
+                    journal.forget(spec.server_id)
+                return outcome
 
             outcomes = await _each(specs, one)
             names = {host: dialers.of(spec).names(spec) for host, spec in of_host.items()}
