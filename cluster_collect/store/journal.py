@@ -148,10 +148,11 @@ class Journal:
         self._claimed.pop(server_id, None)
         self._proven.pop(server_id, None)
 
-    def paths_of(self, server_id: ServerId, source: str) -> tuple[str, ...]:
-        """Return where earlier calls, or this one, put a file of a host."""
-        known = (self._claimed[server_id].get(source), self._proven[server_id].get(source))
-        return tuple(file.path for file in known if file is not None)
+    def lies_at(self, server_id: ServerId, source: str, path: str) -> bool:
+        """Whether earlier calls, or this one, put a file of a host at `path`."""
+        claimed = self._claimed[server_id].get(source)
+        proven = self._proven[server_id].get(source)
+        return (claimed is not None and claimed.path == path) or (proven is not None and proven.path == path)
 
     def stored(
         self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False

@@ -17,7 +17,6 @@ from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.outcome import Findings
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.verify import differing
-from cluster_collect.transfer.ways.columns_fetch import fetch_columns
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transfer.ways.rest_fetch import fetch_rest
 from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
@@ -131,6 +130,10 @@ class Rounds:
         Raises:
             HostError: the connection broke, and all else has to begin anew.
         """
+        from cluster_collect.transfer.ways.columns_fetch import (  # noqa: PLC0415 - brings what only columns need
+            fetch_columns,
+        )
+
         # While a large file is reduced, nothing comes.
         watchdog = Watchdog(self._options.columns_deadline_s, slot.patience_s, slot.give_back)
         source = self._source(self._survey.codec or "none", self._booking(watchdog))
