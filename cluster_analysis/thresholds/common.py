@@ -8,3 +8,5 @@ FEWEST_PEERS = 3
 TOLERANCE_SHARE = 0.05
 #: Halfway between as usual and as slow as the suspect: what lies above counts as slow.
 HALFWAY = 0.5
+#: What lasts so much longer than usual, µs, is an event that somebody has to look at.
+EVENT_US = 200_000.0
