@@ -17,8 +17,6 @@ CONTENTION_RATE = 0.03
 BEYOND_CONTENTION_RATE = 0.003
 #: An observation is as slow as a link's level from this share of it on (of logarithms).
 AS_SLOW_SHARE = 0.75
-#: Degrees of freedom of a class, however few its links.
-LEAST_DF = 4
 
 # Link events.
 #: Others of its kind that say how long an entry usually lasts.

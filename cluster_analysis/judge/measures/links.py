@@ -18,7 +18,7 @@ from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, si
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import (
     AS_SLOW_SHARE,
@@ -26,7 +26,6 @@ from cluster_analysis.thresholds.network import (
     CONTENTION_RATE,
     DEVICES_PER_BOARD,
     HEALTHY_QUANTILE,
-    LEAST_DF,
     SMALL_BYTES,
 )
 from cluster_analysis.trace.calls import codes, is_sum, numbers
