@@ -72,7 +72,8 @@ bench: setup     ## the whole analysis against the peer's script, at 64 and 256 
 bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
 	@$(BIN)/python -m benchmarks.scale
 
-bench-large: setup ## captures that are large another way: 3076 steps, and 100 MB of kernel_details.csv a rank
+bench-large: setup ## captures that are large another way: 3076 steps, 100 MB of kernel_details.csv a rank, files too large to move
+	@bash tools/system_packages.sh ssh bench
 	@$(BIN)/python -m benchmarks.large
 
 bench-decode: setup ## communication.json to columns: MB/s a core, and memory

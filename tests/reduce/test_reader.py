@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def started(
     root: Path, names: list[bytes], python: str = sys.executable, **changes: str | float | bool
 ) -> subprocess.Popen[bytes]:
     """The reader at work on a host, with its standard input open."""
+    asked = request(names, {**SETTINGS, **changes})
     process = subprocess.Popen(
         [python, "-I", "-S", "-B", "-c", reader().boot],
         cwd=root,
@@ -65,8 +67,10 @@ def started(
         start_new_session=True,
     )
     assert process.stdin is not None
-    process.stdin.write(request(names, {**SETTINGS, **changes}))
-    process.stdin.flush()
+    # A Python that is too old says so and reads nothing.
+    with suppress(BrokenPipeError):
+        process.stdin.write(asked)
+        process.stdin.flush()
     return process
 
 
