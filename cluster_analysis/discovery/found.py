@@ -15,8 +15,8 @@ from cluster_run.ids import DeviceId, HostId, Rank
 
 _RANK_DIGITS = 6
 _HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
-#: Columns of databases stand for 10 times their bytes, those of texts for 150 times: they take as long to read
-#: as these, and their tables as much room.
+#: Columns of databases stand for 10 times their bytes, those of texts for 150 times. They take as long to
+#: read, and their tables as much room.
 _COLUMNS_GROW = 50
 
 
