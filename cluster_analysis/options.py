@@ -9,7 +9,8 @@ from cluster_analysis.tables.model import Selection
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 #: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.
-NAMED_SCHEDULERS = ("auto", "threads", "processes", "dask", "slurm")
+LOCAL_SCHEDULERS = ("auto", "threads", "processes")
+NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 
 
