@@ -94,7 +94,7 @@ def collect_from_now_on() -> None:
 
 
 def end_without_tidying(codes: Sequence[int]) -> None:
-    """Have Python end with the exit code in `codes`, once there is one, without taking all values apart first.
+    """Have Python end with the exit code in `codes`, once there is one, without taking values apart first.
 
     To be called before anything is started: what registers itself later to be done at the end is done before.
     """

@@ -18,7 +18,7 @@ from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
-from cluster_analysis.engine.tasks import let_files_go
+from cluster_analysis.engine.tasks import Wanted, let_files_go
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
@@ -98,7 +98,8 @@ def examined(
                     remark(sentence)
             limit = options.memory_limit_bytes or default_limit_bytes()
             stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
-            read = read_all(engine, sources, options.selection, stem, tell)
+            wanted = Wanted(options.selection, spans=options.wants_insight(size_bytes))
+            read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
             evidence, problems = _evidence(engine, read, topology, tell)

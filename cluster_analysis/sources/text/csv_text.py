@@ -54,7 +54,7 @@ def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> 
     """
     content = read_lines(path, remark, keep_last=keep_last)
     header = _header(_first_line_of(content))
-    return _parse(content, header, header, remark)
+    return _parse(content, header, list(header), remark)
 
 
 @lru_cache(maxsize=64)
