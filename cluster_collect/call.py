@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cluster_collect.arguments import Arguments
 from cluster_collect.inventory.build import Inventory
-from cluster_collect.inventory.like import Like, origin_of, read_like
+from cluster_collect.inventory.like import origin_of, read_like
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts
@@ -94,8 +94,8 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
         arguments.inventory, arguments.hosts, arguments.rank_table, arguments.host_defaults
     )
     like = None if arguments.of_ranks.like is None else read_like(arguments.of_ranks.like)
+    arguments = _with_suspects(arguments)
     if like is not None:
-        arguments = _with_suspects(arguments, like)
         request = like.request(request)
     inventory = load_inventory(request, os.environ if like is None else like.environment(os.environ))
     copy = "" if inventory.rank_table is None else rank_table_name(inventory.rank_table.name)
@@ -117,11 +117,12 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
     return _Job(argv, arguments, inventory, run, warnings, missing, origin)
 
 
-def _with_suspects(arguments: Arguments, like: Like) -> Arguments:
+def _with_suspects(arguments: Arguments) -> Arguments:
     """Return the arguments with the suspects' numbers in the place of that word; they are told."""
-    if not arguments.of_ranks.suspects:
+    of_ranks = arguments.of_ranks
+    if not of_ranks.suspects:
         return arguments
-    findings = arguments.of_ranks.findings or like.run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
+    findings = of_ranks.findings or (of_ranks.like or Path()) / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
     suspects = read_suspects(findings)
     if not suspects.ranks:
         raise _NoSuspectsError(f"{findings} names no rank to look at: nothing was fetched")

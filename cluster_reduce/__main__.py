@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 from cluster_reduce.archive import Archive
 from cluster_reduce.form import READY, SUFFIX, UNFIT
 from cluster_reduce.guest import holders, n_workers
-from cluster_reduce.reduction import LEAST_BYTES, reducer_of
+from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
+from cluster_reduce.sums.trace_view import unread
 from cluster_reduce.workers import GoneError, Workers
 
 _WAIT_S = 3600.0
@@ -54,6 +55,8 @@ def _why_not(settings: dict[str, Any]) -> str:
 def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> None:
     end_s = time.monotonic() + settings["deadline_s"]
     wanted = [name for name in names if reducer_of(name) is not None and _size(name) >= LEAST_BYTES]
+    # Whatever takes long must not cost the others their time.
+    wanted.sort(key=comes_reduced_only)
     as_they_are = sorted(set(names) - set(wanted), reverse=True)
     archive = Archive(output)
     workers = Workers(wanted, n_workers(), settings["memory_bytes"], end_s)
@@ -63,10 +66,14 @@ def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> N
             if done is None:
                 if as_they_are:
                     archive.add_file(as_they_are.pop())
-            elif done[1] is None:
-                archive.add_file(done[0])
+                continue
+            name, content, why = done
+            if content is None and comes_reduced_only(name) and _size(name) >= LEAST_BYTES:
+                content = unread(_size(name), why)
+            if content is None:
+                archive.add_file(name)
             else:
-                archive.add_content(done[0] + SUFFIX.encode(), done[1])
+                archive.add_content(name + SUFFIX.encode(), content)
     finally:
         workers.close()
     archive.close()

@@ -1,9 +1,13 @@
-"""communication.json → columns: one row an operator, one a packet size."""
+"""communication.json → columns: one row an operator, one a step, group, transport and packet size.
+
+Of an operator's times only the elapsed one comes: no verdict looks at the others, and noise is what columns
+consist of. Their sums over a step and group do come, as the analysis would make them.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from array import array
 from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
@@ -20,12 +24,14 @@ TIMES = {
     "synchronization": ("Synchronization Time(ms)",),
     "idle": ("Idle Time(ms)", "Idel Time(ms)"),
 }
+#: Those of which only sums come.
+SUMMED = ("transit", "wait", "synchronization", "idle")
 _START = "Start Timestamp(us)"
 #: µs with at most three decimals, so ns are whole.
 _STAMP = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,3}))?")
 _MAX_NS = 9100000000000000000
-#: What the time of an entry often is.
-_CARRYING = [("elapse",), ("transit", "idle"), ("transit",)]
+_US_PER_MS = 1000.0
+_SIZE = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30})?(e[-+]?[0-9]{1,2})?")
 #: What stands for a start that is not told.
 NO_START = -1
 
@@ -41,38 +47,34 @@ class _Rows:
         self.entries: list[int] = []
         self.sizes: list[float | None] = []
         self.carrying: list[float | None] = []
-        # Packet sizes: which of those entries.
-        self.packet_entries: list[int] = []
-        self.packet_sizes: list[str] = []
-        self.packet_counts: list[float] = []
-        self.packet_times: list[float] = []
+        # By operator, transport and packet size: how many, and their time.
+        self.packets: list[tuple[int, str, float, float, float]] = []
 
     def add(self, key: str, times: dict[str, Any], bandwidth: dict[str, Any]) -> None:
         for at, transport in enumerate(TRANSPORTS):
             entry = object_of(bandwidth[transport]) if transport in bandwidth else {}
-            self._carry(len(self.keys) * len(TRANSPORTS) + at, entry)
+            self._carry(len(self.keys), at, entry)
         self.keys.append(key)
         self.starts.append(_start_ns(times[_START]) if _START in times else NO_START)
         for name, spellings in TIMES.items():
             given = [float_of(times[spelling]) for spelling in spellings if spelling in times]
             self.times[name].append(next((one for one in given if one is not None), None))
 
-    def _carry(self, place: int, entry: dict[str, Any]) -> None:
+    def _carry(self, row: int, transport: int, entry: dict[str, Any]) -> None:
         size = float_of(entry.get("Transit Size(MB)"))
         time = float_of(entry.get("Transit Time(ms)"))
         packets = object_of(entry.get("Size Distribution", {}))
         if size == time == 0 and not packets:
             return
+        place = row * len(TRANSPORTS) + transport
         if size is time is None and not packets:
             self.absent.append(place)
             return
         for packet_size, figures in packets.items():
-            if type(figures) is not list or len(figures) != 2:
-                raise UnfitError("no pair of figures")
-            self.packet_entries.append(len(self.entries))
-            self.packet_sizes.append(packet_size)
-            self.packet_counts.append(number_of(figures[0]))
-            self.packet_times.append(number_of(figures[1]))
+            if type(figures) is not list or len(figures) != 2 or not _SIZE.fullmatch(packet_size):
+                raise UnfitError("packets of an unusual form")
+            count, time_ms = map(number_of, figures)
+            self.packets.append((row, TRANSPORTS[transport], float(packet_size), count, time_ms))
         self.entries.append(place)
         self.sizes.append(size)
         self.carrying.append(time)
@@ -103,46 +105,56 @@ def reduce_communication(content: bytes) -> bytes:
     writer.ints("is_p2p", are_p2p)
     writer.ints("n_operators", counts)
     split = [key.rpartition("@") for key in rows.keys]
+    groups = [group if mark else "" for _, mark, group in split]
     writer.names("name", [name if mark else key for key, (name, mark, _) in zip(rows.keys, split)])
-    writer.texts("group", [group if mark else "" for _, mark, group in split])
+    writer.texts("group", groups)
     writer.stamps("start_ns", rows.starts)
-    _write_times(writer, rows.times)
+    writer.floats("elapse", rows.times["elapse"])
     writer.ints("absent", rows.absent)
     writer.ints("entry", rows.entries)
-    writer.ints("entry.operator", [place // len(TRANSPORTS) for place in rows.entries])
     writer.floats("size_mb", rows.sizes)
-    writer.floats("time_ms", rows.carrying, _CARRYING, "entry.operator")
-    writer.ints("packet.entry", rows.packet_entries)
-    writer.texts("packet.size_mb", rows.packet_sizes)
-    writer.floats("packet.count", rows.packet_counts)
-    writer.floats("packet.time_ms", rows.packet_times, [("time_ms",)], "packet.entry")
+    writer.floats("time_ms", rows.carrying)
+    steps_of_rows = [step for step, count in zip(steps, counts) for _ in range(count)]
+    _write_packets(writer, rows.packets, steps_of_rows, groups)
+    for name in SUMMED:
+        writer.floats(f"sum.{name}", _sums_us(steps_of_rows, groups, rows.times[name]))
     return writer.content()
 
 
-def _write_times(writer: Writer, times: dict[str, list[float | None]]) -> None:
-    """What is neither transit nor waiting is idle, and an operator that waits mostly synchronises."""
-    writer.floats("transit", times["transit"])
-    writer.floats("wait", times["wait"])
-    synchronization = times["synchronization"]
-    rows = [row for row, value in enumerate(synchronization) if value != 0]
-    writer.ints("synchronization.rows", rows)
-    given = [synchronization[row] for row in rows]
-    writer.floats("synchronization", given, [("wait",)], "synchronization.rows")
-    if _is_difference(times["idle"], times["elapse"], times["transit"], times["wait"]):
-        writer.floats("elapse", times["elapse"], [("transit", "wait")])
-        writer.difference("idle", len(times["idle"]), ("elapse", "transit", "wait"))
-    else:
-        writer.floats("idle", times["idle"])
-        writer.floats("elapse", times["elapse"], [("transit", "wait", "idle")])
+def _write_packets(
+    writer: Writer, packets: list[tuple[int, str, float, float, float]], steps: list[int], groups: list[str]
+) -> None:
+    """Write the sums of each step, group, transport and size, in the order of the analysis: exact ones."""
+    found: dict[tuple[int, str, str, float], tuple[list[float], list[float]]] = {}
+    for row, transport, size, count, time in packets:
+        counts, times = found.setdefault((steps[row], groups[row], transport, size), ([], []))
+        counts.append(count)
+        times.append(time)
+    keys = sorted(found)
+    try:
+        sums = [tuple(map(math.fsum, found[key])) for key in keys]
+    except OverflowError:
+        raise UnfitError("packets of an unusual form") from None
+    writer.ints("packet.step", [step for step, _, _, _ in keys])
+    writer.texts("packet.group", [group for _, group, _, _ in keys])
+    writer.texts("packet.transport", [transport for _, _, transport, _ in keys])
+    writer.floats("packet.size_mb", [size for _, _, _, size in keys])
+    writer.ints("packet.count", [round(count) for count, _ in sums])
+    writer.floats("packet.time_ms", [time for _, time in sums])
 
 
-def _is_difference(values: list[float | None], *parts: list[float | None]) -> bool:
-    """Whether values are the first parts less the others, to the last bit: so their writer made them."""
-    given = [[value for value in column if value is not None] for column in (values, *parts)]
-    if any(len(column) < len(values) for column in given):
-        return False
-    made = [total - one - other for total, one, other in zip(*given[1:])]
-    return array("d", made).tobytes() == array("d", given[0]).tobytes()
+def _sums_us(steps: list[int], groups: list[str], times_ms: list[float | None]) -> list[float | None]:
+    """Return the sum of each step and group, in the order of their first rows; None where no row has a time.
+
+    The order of a sum decides its last digit: it is that of the rows.
+    """
+    sums: dict[tuple[int, str], float | None] = {}
+    for step, group, time_ms in zip(steps, groups, times_ms):
+        before = sums.setdefault((step, group), None)
+        time_us = math.inf if time_ms is None else time_ms * _US_PER_MS
+        if time_us < math.inf:
+            sums[step, group] = time_us if before is None else before + time_us
+    return list(sums.values())
 
 
 def _start_ns(value: object) -> int:

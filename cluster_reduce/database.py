@@ -6,10 +6,12 @@ They become a database again, in memory, with the same row numbers, types and in
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from cluster_reduce.database_rows import condition_of
 from cluster_reduce.form import UnfitError, Writer
 
 #: Columns of each table, in lower case; None is all of them.
@@ -48,6 +50,7 @@ _INDEXED = "SELECT name FROM pragma_index_info(?)"
 #: A span's end is near to its begin.
 _BEGIN, _END = "startns", "endns"
 _KINDS = {int: 0, float: 1, str: 2, type(None): 3, bytes: 4}
+_BATCH_ROWS = 1 << 14
 
 
 def reduce_database(path: bytes, size_bytes: int) -> bytes:
@@ -72,18 +75,77 @@ def _reduced(connection: sqlite3.Connection, size_bytes: int) -> bytes:
         raise UnfitError("a damaged database")
     writer = Writer("database", size_bytes)
     tables: list[dict[str, Any]] = []
+    # Sorting for this must not write to the host's disk.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    columns = dict(_columns(connection))
     for name, kind in connection.execute("SELECT name, type FROM sqlite_master ORDER BY rowid").fetchall():
         wanted = WANTED.get(name.lower(), ()) if kind in ("table", "view") else ()
         if wanted == ():
             continue
         if kind == "view":
             raise UnfitError("a view in the place of a table")
-        tables.append(_table(connection, name, wanted, writer, f"t{len(tables)}"))
+        condition = condition_of(name.lower(), columns)
+        tables.append(_table(connection, name, wanted, condition, writer, f"t{len(tables)}"))
     return writer.content(tables=tables, wanted=WANTED)
 
 
+def _columns(connection: sqlite3.Connection) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the columns of each table; all in lower case."""
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        yield name.lower(), frozenset(row[0].lower() for row in connection.execute(_COLUMNS, (name,)))
+
+
+class _Cells:
+    """A column in which each cell has a type of its own, in a few bytes a cell."""
+
+    def __init__(self) -> None:
+        self.kinds = array("B")
+        self.whole, self.floats = array("q"), array("d")
+        self.texts: list[str] = []
+        self.blobs: list[str] = []
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether all are whole numbers."""
+        return len(self.whole) == len(self.kinds)
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Add cells."""
+        try:
+            # The usual case at once.
+            self.whole.extend(array("q", values))
+            self.kinds.extend(bytes(len(values)))
+        except TypeError:
+            for value in values:
+                self._add_one(value)
+
+    def _add_one(self, value: Any) -> None:
+        self.kinds.append(_KINDS[type(value)])
+        if type(value) is int:
+            self.whole.append(value)
+        elif type(value) is float:
+            self.floats.append(value)
+        elif type(value) is str:
+            self.texts.append(value)
+        elif value is not None:
+            self.blobs.append(value.hex())
+
+    def write(self, writer: Writer, name: str, base: Sequence[str] = ()) -> None:
+        """Write them; whole numbers may be near to those of `base`."""
+        writer.ints(name + ".kinds", self.kinds)
+        writer.ints(name + ".ints", self.whole, [one + ".ints" for one in base] if self.are_whole else ())
+        writer.floats(name + ".floats", self.floats)
+        writer.names(name + ".texts", self.texts)
+        writer.texts(name + ".blobs", self.blobs)
+
+
 def _table(
-    connection: sqlite3.Connection, name: str, wanted: Sequence[str] | None, writer: Writer, prefix: str
+    connection: sqlite3.Connection,
+    name: str,
+    wanted: Sequence[str] | None,
+    condition: str,
+    writer: Writer,
+    prefix: str,
 ) -> dict[str, Any]:
     columns = [
         {"name": column, "type": kind, "is_key": bool(is_key)}
@@ -95,26 +157,25 @@ def _table(
         column["is_key"] = len(keys) == 1 and column["type"].upper() == "INTEGER"
     kept = [column for column in columns if wanted is None or column["name"].lower() in wanted]
     names = ", ".join(["rowid", *(_quoted(column["name"]) for column in kept)])
-    query = f"SELECT {names} FROM {_quoted(name)} ORDER BY rowid"  # noqa: S608 - quoted
-    cells = list(zip(*connection.execute(query).fetchall())) or [()] * (1 + len(kept))
-    writer.ints(prefix + ".rowid", cells[0])
+    where = f" WHERE {condition}" if condition else ""
+    query = f"SELECT {names} FROM {_quoted(name)}{where} ORDER BY rowid"  # noqa: S608 - quoted
+    cells = [_Cells() for _ in range(1 + len(kept))]
+    cursor = connection.execute(query)
+    while True:
+        rows = cursor.fetchmany(_BATCH_ROWS)
+        if not rows:
+            break
+        for column_cells, values in zip(cells, zip(*rows)):
+            column_cells.add(values)
+    # Row numbers of SQLite are whole.
+    writer.ints(prefix + ".rowid", cells[0].whole)
     begin = ""
-    for at, values in enumerate(cells[1:]):
+    for at, column_cells in enumerate(cells[1:]):
         base = [begin] if begin and kept[at]["name"].lower() == _END else []
-        _add_cells(writer, f"{prefix}.{at}", values, base)
-        is_begin = kept[at]["name"].lower() == _BEGIN and all(type(value) is int for value in values)
+        column_cells.write(writer, f"{prefix}.{at}", base)
+        is_begin = kept[at]["name"].lower() == _BEGIN and column_cells.are_whole
         begin = f"{prefix}.{at}" if is_begin else begin
     return {"name": name, "columns": kept, "indexes": _indexes(connection, name, kept)}
-
-
-def _add_cells(writer: Writer, name: str, values: Sequence[Any], base: Sequence[str] = ()) -> None:
-    """Add a column in which each cell has a type of its own; whole numbers may be near to those of `base`."""
-    writer.ints(name + ".kinds", [_KINDS[type(value)] for value in values])
-    whole = [value for value in values if type(value) is int]
-    writer.ints(name + ".ints", whole, [one + ".ints" for one in base] if len(whole) == len(values) else ())
-    writer.floats(name + ".floats", [value for value in values if type(value) is float])
-    writer.names(name + ".texts", [value for value in values if type(value) is str])
-    writer.texts(name + ".blobs", [value.hex() for value in values if type(value) is bytes])
 
 
 def _indexes(connection: sqlite3.Connection, table: str, kept: Sequence[dict[str, Any]]) -> list[list[str]]:

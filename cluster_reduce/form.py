@@ -1,8 +1,9 @@
 """The form of a columns file: what a large file of a capture holds, as far as the analysis reads it.
 
 `SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib with
-`HEAD_WORDS`, with the kind of the file, the CRC-32 of what follows, and each column's name, form and length;
-then the columns. How whole numbers are written, `packing` says.
+`HEAD_WORDS`, with the kind of the file, the CRC-32 of what follows, the bytes of the pool, and each column's
+name, form and length; then the pool, and the planes that are no part of it. How whole numbers are written,
+and what the pool is, `packing` says.
 
 | form | holds |
 | --- | --- |
@@ -12,11 +13,9 @@ then the columns. How whole numbers are written, `packing` says.
 | halves | whole numbers, to be divided by 2 to the power `n_halves`: exactly the float64 of the file |
 | near | decimals; the column of that name and `.ulps` says how many float64 lie between each and the number |
 | doubles | float64, 8 planes; NaN for what is missing |
-| difference | float64: the first column of `base` less the others, one after the other; no bytes |
 | bytes | UTF-8 of all texts, one behind the other |
 
-Numbers with `base` are what is left without the sum of those columns, at the places that the column `at`
-names.
+Whole numbers with `base` are what is left without the sum of those columns.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ import zlib
 from array import array
 from collections.abc import Sequence
 
-from cluster_reduce.packing import deflated, packed, packed_doubles
+from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
-SCHEMA = "cluster-columns/2"
+SCHEMA = "cluster-columns/3"
 #: What a file's name ends in when its columns lie in its place.
 SUFFIX = ".columns"
 
@@ -42,16 +41,26 @@ HEAD_WORDS = (
     b'"kind":"database","tables":[{"name":"TASK","columns":[{"name":"startNs","type":"INTEGER","is_key":false},'
     b'{"name":"id","type":"INTEGER","is_key":true},{"name":"value","type":"TEXT","is_key":false}],"indexes":[]}]'
     b',{"name":"t0.rowid","t1.0.kinds","t1.1.ints","t2.10.floats","t3.2.texts","t4.3.blobs","t5.0.texts.lengths",'
-    b'"columns":[{"n":1,"n_planes":1,"form":"ints","name":"name.places","n_bytes":8},{"n":1,"n_planes":1,'
-    b'"form":"ints","name":"group.lengths","n_bytes":20},{"form":"bytes","n":100,"name":"key","n_bytes":90},'
-    b'{"name":"op_name.0","op_name.places","op_name.lengths","src_local","dst_local","transport.places",'
-    b'"size_mb","time_ms","n_links","n_operators","is_p2p","step","packet.size_mb.places","packet.count",'
-    b'"packet.time_ms","base":["time_ms"],"at":"packet.entry","n_bytes":30},{"n":1000,"n_planes":3,"cuts":[800,'
-    b'900,30],"is_delta":true,"form":"stamps","name":"start_ns","n_bytes":2000},{"n":1000,"n_planes":3,"cuts":['
-    b'800,900,30],"form":"decimals","n_decimals":5,"name":"synchronization","base":["wait"],"at":'
-    b'"synchronization.rows","n_bytes":1000},{"n":1000,"n_planes":2,"cuts":[800,900],"form":"decimals",'
-    b'"n_decimals":5,"base":["transit","wait","idle"],"name":"elapse","form":"difference","at":"entry.operator",'
-    b'"name":"absent","n_bytes":2}],"begin":0,"step":20,"kind":"matrix","kind":"communication","crc32":'
+    b'"halves","n_halves":2,"doubles","base":["t1.1.ints"],"begin":0,"step":20,"kind":"matrix","source_bytes":'
+    b'"columns":[{"n":10,"n_planes":1,"is_delta":true,"name":"step","form":"ints"},{"n":10,"n_planes":1,"name":'
+    b'"is_p2p","form":"ints"},"n_links","key.places","key.lengths","form":"ints"},{"n":100,"n_planes":1,"name":'
+    b'"key","form":"bytes"},"key.0","key.1","src_local","begin":0,"step":2,"name":"dst_local","transport.places"'
+    b',"transport.lengths","transport","op_name.places","op_name.lengths","op_name","op_name.0","op_name.1",'
+    b'"op_name.2","size_mb","time_ms","kind":"communication","n_operators","name.places","form":"ints"},{"n":'
+    b'"n_planes":1,"name":"name.lengths","form":"ints"},{"n":100,"n_planes":1,"name":"name","form":"bytes"},'
+    b'"name.0","name.1","name.2","group.places","group.lengths","form":"ints"},{"n":4,"n_planes":1,"name":'
+    b'"group","form":"bytes"},{"n":1800,"n_planes":3,"alone":[1600,1100,0],"is_delta":true,"begin":705698750'
+    b',"name":"start_ns","form":"stamps"},"alone":[1600,1200,0,0],"name":"elapse","form":"decimals",'
+    b'"n_decimals":5},{"n":0,"n_planes":1,"name":"absent","form":"ints"},{"n":1700,"n_planes":1,"is_delta":true,'
+    b'"name":"entry","form":"ints"},{"n":1700,"n_planes":4,"begin":0,"step":16,"name":"size_mb","form":'
+    b'"decimals","n_decimals":6},"n_planes":3,"alone":[1690,890,0],"name":"time_ms","form":"decimals",'
+    b'"n_decimals":5},"packet.step","packet.group.places","packet.group.lengths","packet.group","form":"bytes"}'
+    b',"packet.transport.places","packet.transport.lengths","packet.transport","packet.size_mb","form":'
+    b'"decimals","n_decimals":6},"packet.count","packet.time_ms","form":"near","n_decimals":5},{"n":40,'
+    b'"n_planes":1,"name":"packet.time_ms.ulps","form":"ints"},{"n":20,"n_planes":3,"name":"sum.transit","form":'
+    b'"near","n_decimals":2},{"n":20,"n_planes":1,"name":"sum.transit.ulps","form":"ints"},"sum.wait",'
+    b'"sum.wait.ulps","sum.synchronization","sum.synchronization.ulps","sum.idle","form":"near","n_decimals":2},'
+    b'{"n":20,"n_planes":1,"name":"sum.idle.ulps","form":"ints"}],"pool":1800,"crc32":'
 )
 _MOST_DECIMALS, _MOST_HALVES = 9, 20
 _N_TRIED, _MOST_ULPS = 64, 1 << 10
@@ -62,7 +71,8 @@ _NS_PER_US = 1000
 QUARTERS_NS = (0, 200, 500, 800)
 #: A number in a name: one that is spelled in one way only, and that fits 64 bits.
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,17})(?![0-9])")
-_MOST_NUMBERS = 8
+#: So many numbers of one name have columns.
+MOST_NUMBERS = 8
 #: Whole numbers up to this are float64 exactly.
 _MAX_EXACT = 1 << 53
 
@@ -77,21 +87,22 @@ class Writer:
     def __init__(self, kind: str, source_bytes: int) -> None:
         self._head: dict[str, object] = {"kind": kind, "source_bytes": source_bytes}
         self._columns: list[dict[str, object]] = []
-        self._parts: list[bytes] = []
+        self._pool: list[bytes] = []
+        self._alone: list[bytes] = []
         self._ints: dict[str, Sequence[int]] = {}
-        self._decimals: dict[str, tuple[int, list[int]]] = {}
 
     def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
         """Add whole numbers, which may be near to the sums of the columns `base`."""
         self._ints[name] = values
-        content, about = _packed(values)
+        best = _packed(values)
         if base:
             rest = [value - sum(parts) for value, *parts in zip(values, *(self._ints[one] for one in base))]
             if rest and min(rest) >= _MIN_INT and max(rest) <= _MAX_INT:
-                less, about_less = _packed(rest)
-                if len(less) < len(content):
-                    content, about = less, dict(about_less, base=base)
-        self._add(name, content, dict(about, form="ints"))
+                less = _packed(rest)
+                if less.cost_bytes < best.cost_bytes:
+                    best = less
+                    best.about.update(base=base)
+        self._add(name, best, form="ints")
 
     def stamps(self, name: str, values: Sequence[int]) -> None:
         """Add points in time, ns."""
@@ -103,38 +114,15 @@ class Writer:
         except ValueError:
             self.ints(name, values)
             return
-        content, about = _packed(quarters)
-        self._add(name, content, dict(about, form="stamps"))
+        self._add(name, _packed(quarters), form="stamps")
 
-    def floats(
-        self,
-        name: str,
-        values: Sequence[float | None],
-        bases: Sequence[tuple[str, ...]] = (),
-        at: str = "",
-    ) -> None:
-        """Add numbers, None for a missing one; one of `bases` names columns whose sum may be near to them."""
+    def floats(self, name: str, values: Sequence[float | None]) -> None:
+        """Add numbers, None for a missing one."""
         decimals = _as_whole(values, [10**n for n in range(_MOST_DECIMALS + 1)])
         if decimals is None:
             self._add_others(name, values)
-            return
-        self._decimals[name] = decimals
-        content, about = _packed(decimals[1])
-        about.update(n_decimals=decimals[0])
-        for base in bases:
-            rest = self._rest(decimals, base, at)
-            if rest is None:
-                continue
-            less, about_less = _packed(rest[1])
-            if len(less) < len(content):
-                content, about = less, dict(about_less, n_decimals=rest[0], base=base)
-                if at:
-                    about["at"] = at
-        self._add(name, content, dict(about, form="decimals"))
-
-    def difference(self, name: str, n: int, base: Sequence[str]) -> None:
-        """Add `n` numbers that are, bit for bit, the first column of `base` less the others in order."""
-        self._add(name, b"", {"form": "difference", "n": n, "base": base})
+        else:
+            self._add(name, _packed(decimals[1]), form="decimals", n_decimals=decimals[0])
 
     def texts(self, name: str, values: Sequence[str | None]) -> None:
         """Add texts, each distinct one once; None is missing."""
@@ -148,7 +136,7 @@ class Writer:
             name + ".lengths", [-1 if value is None else len(text) for value, text in zip(places, distinct)]
         )
         joined = b"".join(distinct)
-        self._add(name, deflated(joined), {"form": "bytes", "n": len(joined)})
+        self._add(name, Packed([joined], {"n": len(joined), "n_planes": 1}), form="bytes")
 
     def names(self, name: str, values: Sequence[str]) -> None:
         """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
@@ -156,7 +144,7 @@ class Writer:
             raise UnfitError("a name with a NUL in it")
         split = [_NUMBER.split(value) for value in values]
         split = [
-            parts if len(parts) <= 2 * _MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
+            parts if len(parts) <= 2 * MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
         ]
         self.texts(name, ["\0".join(parts[::2]) for parts in split])
         for at in range(max(map(len, split), default=1) // 2):
@@ -165,51 +153,38 @@ class Writer:
 
     def content(self, **said: object) -> bytes:
         """Return the file; `said` is added to its head."""
-        body = b"".join(self._parts)
-        self._head.update(said, columns=self._columns, crc32=zlib.crc32(body))
+        pool = deflated(b"".join(self._pool))
+        body = b"".join([pool, *self._alone])
+        self._head.update(said, columns=self._columns, pool=len(pool), crc32=zlib.crc32(body))
         packer = zlib.compressobj(_LEVEL, zdict=HEAD_WORDS)
         head = packer.compress(json.dumps(self._head, separators=(",", ":")).encode()) + packer.flush()
         return b"%s\n%d\n" % (SCHEMA.encode(), len(head)) + head + body
 
-    def _add(self, name: str, content: bytes, about: dict[str, object]) -> None:
-        self._columns.append(dict(about, name=name, n_bytes=len(content)))
-        self._parts.append(content)
+    def _add(self, name: str, column: Packed, **about: object) -> None:
+        self._columns.append(dict(column.about, name=name, **about))
+        for plane, stream in zip(column.planes, column.streams):
+            if stream:
+                self._alone.append(stream)
+            else:
+                self._pool.append(plane)
 
     def _add_others(self, name: str, values: Sequence[float | None]) -> None:
         """Add numbers that are no decimals, or not all of them."""
         halves = _as_whole(values, [2**n for n in range(_MOST_HALVES + 1)])
         if halves is not None:
-            content, about = _packed(halves[1])
-            self._add(name, content, dict(about, form="halves", n_halves=halves[0]))
+            self._add(name, _packed(halves[1]), form="halves", n_halves=halves[0])
             return
         near = _near_decimals(values)
         if near is not None:
             n_decimals, whole, ulps = near
-            content, about = _packed(whole)
-            self._add(name, content, dict(about, form="near", n_decimals=n_decimals))
+            self._add(name, _packed(whole), form="near", n_decimals=n_decimals)
             self.ints(name + ".ulps", ulps)
             return
-        content, about = packed_doubles([math.nan if value is None else value for value in values])
-        self._add(name, content, dict(about, form="doubles"))
-
-    def _rest(
-        self, decimals: tuple[int, list[int]], base: Sequence[str], at: str
-    ) -> tuple[int, list[int]] | None:
-        """Return decimals less the sum of the columns in `base`; None where one of these is none itself."""
-        if not all(name in self._decimals for name in base):
-            return None
-        columns = [decimals, *(self._decimals[name] for name in base)]
-        most = max(n_decimals for n_decimals, _ in columns)
-        own, *others = [[value * 10 ** (most - n) for value in whole] for n, whole in columns]
-        known = [sum(parts) for parts in zip(*others)]
-        if at:
-            known = [known[place] for place in self._ints[at]]
-        if any(value > _MAX_EXACT for values in (own, *others) for value in values):
-            return None
-        return most, [value - guess for value, guess in zip(own, known)]
+        doubles = packed_doubles([math.nan if value is None else value for value in values])
+        self._add(name, doubles, form="doubles")
 
 
-def _packed(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
+def _packed(values: Sequence[int]) -> Packed:
     try:
         return packed(values)
     except OverflowError:

@@ -1,17 +1,18 @@
-"""Whole numbers → as few bytes as the standard library makes of them.
+"""Whole numbers → planes of bytes, and planes → as few bytes as the standard library makes of them.
 
 A column is written byte by byte: all lowest bytes, then all second ones. Times differ in their lowest bytes
-as noise does, and hardly in the others: so each plane gets codes of its own, unless one stream is shorter.
-With a sign numbers are folded first (0, -1, 1, -2 → 0, 1, 2, 3).
+as noise does, and hardly in the others. With a sign numbers are folded first (0, -1, 1, -2 → 0, 1, 2, 3).
 
 | said of a column | means |
 | --- | --- |
 | n, n_planes | how many numbers, of how many bytes each |
-| cuts | the bytes of each plane, where each is a stream of its own; a plane of `n` bytes is not compressed |
 | is_delta | each number is the difference from the one before |
-| begin, step | the numbers were begin + step × what is written: clocks count in steps |
+| begin, step | the numbers were begin + step × what is written (and summed): clocks count in steps |
+| alone | bytes of each plane that is a stream of its own; 0: one that lies with others; `n`: not compressed |
 
-Streams are raw deflate, of `zlib`: every Python has it.
+Planes of noise have codes of their own. All other planes of a file are one stream, its pool: short columns
+have much in common, and whoever reads it unpacks once. Streams are raw deflate, of `zlib`: every Python
+has it.
 """
 
 from __future__ import annotations
@@ -27,16 +28,39 @@ N_BYTES = 8
 RAW_WINDOW = -15
 _LEVEL, _MEMORY = 9, 9
 _MASK = (1 << 64) - 1
-#: What a cut costs in the head.
-_CUT_BYTES = 4
 #: Shorter columns are on any grid.
 _LEAST_ON_GRID = 64
+#: Shorter planes are cheaper among others.
+_LEAST_ALONE = 256
 #: Of longer columns the first rows say which way is the shortest.
 _MANY, _N_TRIED = 1 << 16, 1 << 13
 
 
-def packed(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
-    """Return numbers of 64 bits as bytes, and what has to be said of them.
+class Packed:
+    """A column as planes.
+
+    Attributes:
+        planes: the bytes of each.
+        about: what has to be said of the column.
+        streams: each plane as a stream of its own; empty for one that is better among others.
+        cost_bytes: about what it takes.
+    """
+
+    def __init__(self, planes: list[bytes], about: dict[str, object]) -> None:
+        self.planes = planes
+        self.streams = []
+        self.about = about
+        self.cost_bytes = 0
+        for plane in planes:
+            stream, cost_bytes = _alone(plane)
+            self.streams.append(stream)
+            self.cost_bytes += cost_bytes
+        if any(self.streams):
+            about["alone"] = [len(stream) for stream in self.streams]
+
+
+def packed(values: Sequence[int]) -> Packed:
+    """Return numbers of 64 bits as planes.
 
     Raises:
         OverflowError: a number of more bits.
@@ -47,22 +71,23 @@ def packed(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
     ways = [_numbers, _differences]
     if len(values) > _MANY:
         tried = values[:_N_TRIED]
-        ways = [min(ways, key=lambda way: len((way(tried) or _numbers(tried))[0]))]
+        ways = [min(ways, key=lambda way: (way(tried) or _numbers(tried)).cost_bytes)]
     found = [one for way in ways for one in [way(values)] if one is not None]
-    content, about = min(found or [_numbers(values)], key=lambda one: len(one[0]))
+    best = min(found or [_numbers(values)], key=lambda one: one.cost_bytes)
     if step > 1:
-        about.update(begin=begin, step=step)
-    return content, about
+        # The first of numbers on a grid is 0, so that these begin nowhere else.
+        best.about.update(begin=begin, step=step)
+    return best
 
 
-def packed_doubles(values: Sequence[float]) -> tuple[bytes, dict[str, object]]:
-    """Return float64 as bytes, and what has to be said of them."""
-    return _shortest(array("Q", array("d", values).tobytes()), N_BYTES)
+def packed_doubles(values: Sequence[float]) -> Packed:
+    """Return float64 as planes."""
+    return _planes(array("Q", array("d", values).tobytes()), N_BYTES)
 
 
 def deflated(content: bytes) -> bytes:
-    """Return bytes compressed; as they are where that is no shorter."""
-    return min((content, _stream(content, zlib.Z_DEFAULT_STRATEGY)), key=len)
+    """Return bytes as a stream."""
+    return _stream(content, zlib.Z_DEFAULT_STRATEGY)
 
 
 def _grid(values: Sequence[int]) -> tuple[int, int]:
@@ -77,38 +102,52 @@ def _grid(values: Sequence[int]) -> tuple[int, int]:
     return begin, max(1, step)
 
 
-def _numbers(values: Sequence[int]) -> tuple[bytes, dict[str, object]]:
-    folded = array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", values)])
-    n_planes = max(1, (max(folded).bit_length() + 7) // 8) if folded else 1
-    return _shortest(folded, n_planes)
+def _numbers(values: Sequence[int]) -> Packed:
+    folded = _folded(values)
+    return _planes(folded, _n_planes(folded))
 
 
-def _differences(values: Sequence[int]) -> tuple[bytes, dict[str, object]] | None:
+def _differences(values: Sequence[int]) -> Packed | None:
     """Do the same with each number less the one before; None where one has more than 64 bits."""
     try:
-        content, about = _numbers([after - before for before, after in zip([0, *values[:-1]], values)])
+        folded = _folded([after - before for before, after in zip([0, *values[:-1]], values)])
     except OverflowError:
         return None
-    return content, dict(about, is_delta=True)
+    n_planes, begin = _n_planes(folded), 0
+    if _n_planes(folded[1:]) < n_planes:
+        # A clock shows many digits, and advances by few.
+        begin, folded[0] = values[0], 0
+        n_planes = _n_planes(folded)
+    found = _planes(folded, n_planes)
+    found.about.update(is_delta=True)
+    if begin:
+        found.about.update(begin=begin)
+    return found
 
 
-def _shortest(values: array[int], n_planes: int) -> tuple[bytes, dict[str, object]]:
+def _folded(values: Sequence[int]) -> array[int]:
+    return array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", values)])
+
+
+def _n_planes(folded: array[int]) -> int:
+    return max(1, (max(folded).bit_length() + 7) // 8) if folded else 1
+
+
+def _planes(values: array[int], n_planes: int) -> Packed:
     if sys.byteorder == "big":
         values.byteswap()
     content = values.tobytes()
     planes = [content[place::N_BYTES] for place in range(n_planes)]
-    about: dict[str, object] = {"n": len(values), "n_planes": n_planes}
-    joined = deflated(b"".join(planes))
-    alone = [_plane(plane) for plane in planes]
-    if n_planes == 1 or len(joined) <= sum(map(len, alone)) + _CUT_BYTES * n_planes:
-        return (alone[0] if n_planes == 1 else joined), about
-    about["cuts"] = [len(plane) for plane in alone]
-    return b"".join(alone), about
+    return Packed(planes, {"n": len(values), "n_planes": n_planes})
 
 
-def _plane(plane: bytes) -> bytes:
-    ways = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)
-    return min((plane, *(_stream(plane, way) for way in ways)), key=len)
+def _alone(plane: bytes) -> tuple[bytes, int]:
+    """Return a plane of noise as a stream, nothing for one that repeats itself; and about what it takes."""
+    among = len(_stream(plane, zlib.Z_DEFAULT_STRATEGY))
+    if len(plane) < _LEAST_ALONE:
+        return b"", among
+    alone = min((plane, _stream(plane, zlib.Z_HUFFMAN_ONLY)), key=len)
+    return (alone, len(alone)) if len(alone) <= among else (b"", among)
 
 
 def _stream(content: bytes, strategy: int) -> bytes:

@@ -11,6 +11,8 @@ from cluster_reduce.form import UnfitError
 from cluster_reduce.matrix import reduce_matrix
 from cluster_reduce.r1_hccl import reduce_r1_hccl
 from cluster_reduce.r1_trace import reduce_r1_trace
+from cluster_reduce.sums.kernel_details import reduce_kernel_details
+from cluster_reduce.sums.trace_view import reduce_trace_view
 
 #: What is smaller travels as it is: there is nothing to gain.
 LEAST_BYTES = 4096
@@ -25,6 +27,14 @@ def _communication(path: bytes) -> bytes:
 
 def _matrix(path: bytes) -> bytes:
     return reduce_matrix(_content(path))
+
+
+def _kernel_details(path: bytes) -> bytes:
+    return reduce_kernel_details(path, os.stat(path).st_size)
+
+
+def _trace_view(path: bytes) -> bytes:
+    return reduce_trace_view(path, os.stat(path).st_size)
 
 
 def _database(path: bytes) -> bytes:
@@ -47,6 +57,8 @@ def _r1_hccl(path: bytes) -> bytes:
 _REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
     (re.compile(rb"communication\.json"), _communication),
     (re.compile(rb"communication_matrix\.json"), _matrix),
+    (re.compile(rb"kernel_details\.csv"), _kernel_details),
+    (re.compile(rb"trace_view\.json"), _trace_view),
     (re.compile(rb"(analysis|communication_analyzer)\.db"), _database),
     (re.compile(rb"ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?\.db"), _database),
 ]
@@ -66,11 +78,16 @@ def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
     return next((reduce for pattern, reduce in reducers if pattern.fullmatch(name)), None)
 
 
+def comes_reduced_only(path: bytes) -> bool:
+    """Return whether a file with this path travels as it is only where it is small: some have gigabytes."""
+    return reducer_of(path) is _trace_view
+
+
 def reduced(path: bytes) -> bytes:
     """Return the columns of a file.
 
     Raises:
-        UnfitError: this file has to travel as it is.
+        UnfitError: this file has to travel as it is, or cannot be read.
         OSError: it cannot be read.
     """
     reduce, size_bytes = reducer_of(path), os.stat(path).st_size

@@ -30,10 +30,10 @@ class Workers:
         self._end_s = end_s
         # By the pipe: process, file, what came so far.
         self._running: dict[int, tuple[int, bytes, list[bytes]]] = {}
-        self._done: list[tuple[bytes, bytes | None]] = []
+        self._done: list[tuple[bytes, bytes | None, str]] = []
 
-    def take(self, wait_s: float) -> tuple[bytes, bytes | None] | None:
-        """Return a file that is done and its columns, None where it has none; nothing after `wait_s` seconds.
+    def take(self, wait_s: float) -> tuple[bytes, bytes | None, str] | None:
+        """Return a file that is done, and its columns, or None and why; nothing after `wait_s` seconds.
 
         Raises:
             GoneError: the connection has ended.
@@ -61,8 +61,8 @@ class Workers:
 
     def _give_up(self) -> None:
         """The time is over: the rest travels as it is."""
-        self._done += [(name, None) for _, name, _ in self._running.values()]
-        self._done += [(name, None) for name in self._waiting]
+        names = [name for _, name, _ in self._running.values()] + self._waiting
+        self._done += [(name, None, "not read within --columns-deadline") for name in names]
         self._waiting.clear()
         self.close()
 
@@ -85,11 +85,13 @@ class Workers:
         try:
             signal.alarm(max(1, int(self._end_s - time.monotonic()) + 1))
             limit_memory(self._memory_bytes)
-            content = memoryview(reduced(name))
-            while content:
-                content = content[os.write(pipe, content) :]
+            _write(pipe, reduced(name))
             status = 0
-        except UnfitError:
+        except UnfitError as error:
+            _write(pipe, str(error).encode())
+            status = _UNFIT
+        except OSError as error:
+            _write(pipe, (error.strerror or "not readable").encode())
             status = _UNFIT
         except MemoryError:
             status = _NO_MEMORY
@@ -114,5 +116,21 @@ class Workers:
             del self._running[pipe]
             os.close(pipe)
             status = os.waitpid(process, 0)[1]
-            self._done.append((name, b"".join(pieces) if status == 0 else None))
+            self._done.append((name, *_result(status, b"".join(pieces))))
         return bool(ready)
+
+
+def _write(pipe: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
+
+
+def _result(status: int, content: bytes) -> tuple[bytes | None, str]:
+    """Return what a process that ended so has made, or why it has made nothing."""
+    if status == 0:
+        return content, ""
+    if not os.WIFEXITED(status):
+        return None, f"its reader was killed by signal {os.WTERMSIG(status)}"
+    whys = {_UNFIT: content.decode(errors="replace"), _NO_MEMORY: "more memory than --columns-memory"}
+    return None, whys.get(os.WEXITSTATUS(status), "its reader failed")

@@ -124,6 +124,7 @@ ReasonKind = Literal[
     "unreadable",
     "unlistable",
     "unforeseen_content",
+    "not_read_on_host",
     "empty",
     "blank",
     "truncated",

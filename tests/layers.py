@@ -52,6 +52,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_reduce": "",
         "cluster_reduce.packing": "",
         "cluster_reduce.form": "cluster_reduce.packing",
+        # Files of which sums are enough.
+        "cluster_reduce.sums": "cluster_reduce.form",
         "cluster_reduce.r1_trace": "cluster_reduce.form cluster_reduce.packing",
         # Values and small helpers of all its packages: they import nothing of these.
         **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),

@@ -27,6 +27,7 @@ from cluster_analysis.tables.schema import (
     OPERATORS,
     PACKETS,
     STEPS,
+    TOLD_SUMS,
 )
 from cluster_analysis.tables.totals import totals_of
 from cluster_analysis.topology.build import group_use, map_links
@@ -215,7 +216,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         packets=joined([one.packets for one in tables], PACKETS),
         iterations=joined([one.iterations for one in tables], ITERATIONS),
         uses=group_use(collectives, links),
-        totals=totals_of(collectives),
+        totals=totals_of(collectives, joined([one.sums for one in tables], TOLD_SUMS)),
         figures={
             name: joined([one.figures[name] for one in tables if name in one.figures], schema)
             for name, schema in FIGURES.items()

@@ -137,7 +137,11 @@ def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
             None if one is None else one / US_PER_MS for one in times_us
         )
         start_us = None if start_ns is None else start_ns / NS_PER_US
-        shares = [ratio(one or 0.0, (one or 0.0) + (transit or 0.0)) for one in (synchronization, wait)]
+        # Of operators that came as columns only the elapsed time is known.
+        shares = [
+            None if one is transit is None else ratio(one or 0.0, (one or 0.0) + (transit or 0.0))
+            for one in (synchronization, wait)
+        ]
         times = (start_us, elapse, transit, wait, synchronization, idle)
         yield (step_key(step), rank, safe(name or ""), group or NO_GROUP, *times, *shares)
 

@@ -142,9 +142,9 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "timeline_too_large": (
         "rank {rank}, {file}: {n_bytes:mb}, and at most {most_bytes:mb} are read: what the host did while "
-        "its device idled is not known; a shorter profile would tell",
+        "its device idled is not known; a shorter profile would tell, or collecting with --what columns",
         "卡 {rank}，{file}：{n_bytes:mb}，最多读取 {most_bytes:mb}："
-        "设备空闲时主机在做什么未知；缩短采集可以得知",
+        "设备空闲时主机在做什么未知；缩短采集，或用 --what columns 收集，可以得知",
     ),
     "average_row_differs": (
         "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "

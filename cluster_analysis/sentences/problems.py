@@ -28,6 +28,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "holds what it should not: {error}: {detail}",
         "内容异常：{error}：{detail}",
     ),
+    "not_read_on_host": (
+        "its host, where it is read, could not read it: {detail}",
+        "该文件在其主机上读取，但主机未能读取：{detail}",
+    ),
     "empty": ("empty (0 bytes)", "空文件（0 字节）"),
     "blank": ("nothing but blanks ({n_bytes} bytes)", "只有空白字符（{n_bytes} 字节）"),
     "truncated": ("truncated at byte {byte}", "在第 {byte} 字节处截断"),

@@ -1,4 +1,8 @@
-"""Kernels summed by type, core, name and shapes, block by block; and the FLOPs of matrix products."""
+"""Kernels summed by type, core, name and shapes, block by block; and the FLOPs of matrix products.
+
+Times are whole picoseconds: profilers write µs with at most six decimals, and sums of whole numbers are the
+same in any order and in any blocks.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
 
 KEYS = ("op_type", "core_type", "name", "input_shapes", "output_shapes", "op_state")
-_SUMS = [("n", "sum"), ("us", "sum"), ("us_min", "min"), ("us_max", "max"), ("wait_us", "sum")]
+_SUMS = [("n", "sum"), ("ps", "sum"), ("ps_min", "min"), ("ps_max", "max"), ("wait_ps", "sum")]
 #: Kinds with more rows than this (each length of a sample another shape) keep those that take most time.
 MAX_ROWS = 2_000
 #: The inner length of a product is a whole number; shapes that give another one mean something else.
 _WHOLE = 1e-6
 _DECIMALS = 3
+#: Sums of all times stay below it.
+_MOST_PS = float(1 << 62)
 _OTHERS = "(all others)"
 _MATRIX_TYPES = ("MatMul", "BatchMatMul")
 
@@ -26,15 +34,24 @@ class KernelSums:
 
     def __init__(self) -> None:
         self._table: pa.Table | None = None
+        self._all_ps = 0.0
 
     def add(self, block: pa.Table) -> None:
-        """Add kernels: a row each, the columns of KEYS as text, `us` and `wait_us`."""
+        """Add kernels: a row each, the columns of KEYS as text, `ps` and `wait_ps` (int64)."""
         single = block.append_column("n", pa.repeat(pa.scalar(1, pa.int64()), block.num_rows))
-        single = single.append_column("us_min", single["us"]).append_column("us_max", single["us"])
+        single = single.append_column("ps_min", single["ps"]).append_column("ps_max", single["ps"])
         self.add_sums(single)
 
     def add_sums(self, sums: pa.Table) -> None:
-        """Add kernels that are summed already: KEYS, `n`, `us`, `us_min`, `us_max`, `wait_us`."""
+        """Add kernels that are summed already: KEYS, `n`, `ps`, `ps_min`, `ps_max`, `wait_ps`.
+
+        Raises:
+            BadFileError: their times are more than a sum can hold, as only a damaged file has them.
+        """
+        for name in ("ps", "wait_ps"):
+            self._all_ps += pc.sum(pc.abs(pc.cast(sums[name], pa.float64(), safe=False))).as_py() or 0.0
+        if self._all_ps > _MOST_PS:
+            raise BadFileError(fact("unforeseen_content", error="OverflowError", detail="times of many days"))
         sums = sums.select([*KEYS, *(name for name, _ in _SUMS)])
         if self._table is not None:
             sums = pa.concat_tables([self._table, sums])
@@ -47,21 +64,19 @@ class KernelSums:
         if self._table is None or not self._table.num_rows:
             return None
         summed = self._table.group_by(["op_type", "core_type"], use_threads=False).aggregate(
-            [("n", "sum"), ("us", "sum"), ("us_min", "min"), ("us_max", "max")]
+            [("n", "sum"), ("ps", "sum"), ("ps_min", "min"), ("ps_max", "max")]
         )
-        order = [("us_sum", "descending"), ("op_type", "ascending"), ("core_type", "ascending")]
+        order = [("ps_sum", "descending"), ("op_type", "ascending"), ("core_type", "ascending")]
         summed = summed.sort_by(order)
         columns = {
             "rank": numbers.constant(rank, summed.num_rows, pa.int32()),
             "op_type": numbers.encoded(summed["op_type"].to_pylist()),
             "core_type": numbers.encoded(summed["core_type"].to_pylist()),
             "n_calls": summed["n_sum"],
-            "total_us": pc.round(summed["us_sum"], _DECIMALS),
-            "min_us": summed["us_min_min"],
-            "avg_us": pc.round(
-                pc.divide(summed["us_sum"], pc.cast(summed["n_sum"], pa.float64())), _DECIMALS
-            ),
-            "max_us": summed["us_max_max"],
+            "total_us": pc.round(numbers.ps_to_us(summed["ps_sum"]), _DECIMALS),
+            "min_us": numbers.ps_to_us(summed["ps_min_min"]),
+            "avg_us": _mean_us(summed["ps_sum"], summed["n_sum"]),
+            "max_us": numbers.ps_to_us(summed["ps_max_max"]),
         }
         return pa.table([columns[name] for name in schema.OPERATORS.names], schema=schema.OPERATORS)
 
@@ -69,7 +84,7 @@ class KernelSums:
         """Return KERNELS, those that take most time first; None where nothing was added."""
         if self._table is None or not self._table.num_rows:
             return None
-        order = [("us", "descending"), *((name, "ascending") for name in KEYS)]
+        order = [("ps", "descending"), *((name, "ascending") for name in KEYS)]
         ordered = self._table.sort_by(order)
         rest = ordered.slice(MAX_ROWS)
         if rest.num_rows:
@@ -80,7 +95,6 @@ class KernelSums:
             ordered = pa.concat_tables(
                 [ordered.slice(0, MAX_ROWS), others._table.select(ordered.column_names)]
             )
-        n = pc.cast(ordered["n"], pa.float64())
         flops = [
             matrix_flops(*row)
             for row in zip(*(ordered[name].to_pylist() for name in ("op_type", *KEYS[3:5])), strict=True)
@@ -89,14 +103,18 @@ class KernelSums:
             "rank": numbers.constant(rank, ordered.num_rows, pa.int32()),
             **{name: numbers.encoded(ordered[name].to_pylist()) for name in KEYS},
             "n_calls": ordered["n"],
-            "total_us": pc.round(ordered["us"], _DECIMALS),
-            "avg_us": pc.round(pc.divide(ordered["us"], n), _DECIMALS),
-            "min_us": ordered["us_min"],
-            "max_us": ordered["us_max"],
-            "wait_us": ordered["wait_us"],
-            "flops_count": pc.multiply(pa.array(flops, pa.float64()), n),
+            "total_us": pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
+            "avg_us": _mean_us(ordered["ps"], ordered["n"]),
+            "min_us": numbers.ps_to_us(ordered["ps_min"]),
+            "max_us": numbers.ps_to_us(ordered["ps_max"]),
+            "wait_us": numbers.ps_to_us(ordered["wait_ps"]),
+            "flops_count": pc.multiply(pa.array(flops, pa.float64()), pc.cast(ordered["n"], pa.float64())),
         }
         return pa.table([columns[name] for name in schema.KERNELS.names], schema=schema.KERNELS)
+
+
+def _mean_us(all_ps: pa.ChunkedArray, n: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.round(pc.divide(numbers.ps_to_us(all_ps), pc.cast(n, pa.float64())), _DECIMALS)
 
 
 def matrix_flops(op_type: str, inputs: str, outputs: str) -> float | None:

@@ -22,6 +22,10 @@ NS_PER_US = 1000
 NS_PER_TENTH = 100
 #: From here to twice of it (2005 to 2041) float64 counts µs in quarters.
 _QUARTERS_FROM_US = 2.0**50
+PS_PER_US = 1_000_000
+PS_PER_NS = 1000
+#: 2.5 hours: no kernel takes longer.
+MOST_PS = 1 << 53
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
 #: µs; what is larger does not fit ns of 64 bits.
@@ -112,6 +116,18 @@ def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
     except pa.ArrowInvalid:
         pass
     return to_ns(pa.array([repr(value) for value in microseconds.to_pylist()], pa.string()))
+
+
+def us_to_ps(microseconds: pa.Array) -> pa.Array:
+    """Return times in µs as whole ps, int64; null for what is missing or longer than MOST_PS."""
+    scaled = pc.round(pc.multiply(microseconds, float(PS_PER_US)))
+    near = pc.if_else(pc.less_equal(pc.abs(scaled), float(MOST_PS)), scaled, None)
+    return pc.cast(near, pa.int64())
+
+
+def ps_to_us(picoseconds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return whole ps as the float64 of µs that is nearest."""
+    return pc.divide(pc.cast(picoseconds, pa.float64(), safe=False), float(PS_PER_US))
 
 
 def _ns_of_decimal(microseconds: pa.Array) -> pa.Array:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
+from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.columns.timeline import read_timeline_columns
 from cluster_analysis.sources.db.counters_db import read_task_counters
 from cluster_analysis.sources.db.environment import read_db_environment, read_environment
 from cluster_analysis.sources.db.figures_db import (
@@ -81,7 +83,10 @@ def _of_timeline(reading: Reading) -> list[counters.Counter]:
     """Return what the timeline of a capture in text form says of the host."""
     if "trace_view" not in reading.source.files or "profiler_db" in reading.source.files:
         return []
-    n_bytes = os.stat(reading.source.files["trace_view"]).st_size
+    path = Path(reading.source.files["trace_view"])
+    if columns_of(path) is not None:
+        return reading.first(("trace_view", read_timeline_columns)) or []
+    n_bytes = os.stat(path).st_size
     if n_bytes > _MOST_TIMELINE_BYTES:
         reading.note("trace_view")(
             fact("timeline_too_large", n_bytes=n_bytes, most_bytes=_MOST_TIMELINE_BYTES)

@@ -89,7 +89,7 @@ class RankMetadata:
 class RankTables:
     """One rank, read: tables of `schema`, metadata, and what could not be read.
 
-    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row.
+    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row. `sums` is TOLD_SUMS.
     """
 
     rank: Rank
@@ -104,6 +104,7 @@ class RankTables:
     iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
     figures: Mapping[str, pa.Table] = field(default_factory=dict)
     spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
+    sums: pa.Table = field(default_factory=schema.TOLD_SUMS.empty_table)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,14 @@ TOTALS = pa.schema(
     ]
 )
 
+#: What hosts that send columns sum themselves, because the columns do not hold it: a part of TOTALS.
+TOLD_SUMS = pa.schema(
+    [
+        TOTALS.field(name)
+        for name in ("rank", "step", "group", "transit_us", "wait_us", "synchronization_us", "idle_us")
+    ]
+)
+
 #: One row an operator in the text of communication.json, in its order: the JSON of `key` is `length` bytes
 #: at `offset` of the file. Operators without times are here too; totals are not.
 OPERATOR_SPANS = pa.schema(

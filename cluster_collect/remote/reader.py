@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
 
 from cluster_run.version import VERSION
 
@@ -89,11 +89,9 @@ class Reader:
 @cache
 def reader() -> Reader:
     """Return the reader of this version; equal sources make equal bytes."""
-    sources = {
-        f"{_PACKAGE}/{file.name}": file.read_text(encoding="utf-8")
-        for file in sorted(files(_PACKAGE).iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".py")
-    }
+    with as_file(files(_PACKAGE)) as folder:
+        paths = {path.relative_to(folder.parent).as_posix(): path for path in folder.rglob("*.py")}
+        sources = {name: paths[name].read_text(encoding="utf-8") for name in sorted(paths)}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, text in sources.items():

@@ -29,15 +29,24 @@ _IN_PROF = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MSMONITOR = re.compile(rb"msmonitor_.*\.db", re.DOTALL)
+_DATABASE = re.compile(rb"(?:.*/)?ascend_(?:pytorch|mindspore)_profiler(?:_\d{1,6})?\.db", re.DOTALL)
 _CAPTURE_NAME = re.compile(rb".+_ascend_(?:pt|ms)")
 _OUTPUT_NAME = b"ASCEND_PROFILER_OUTPUT"
 
 
-def needed_by_analysis(paths: Iterable[bytes]) -> Callable[[bytes], bool]:
+def is_timeline(path: bytes) -> bool:
+    """Return whether a path is that of a capture's timeline, which may have gigabytes."""
+    return (b"/" + path).endswith(b"/" + _OUTPUT_NAME + b"/trace_view.json")
+
+
+def needed_by_analysis(paths: Iterable[bytes], *, with_timelines: bool = False) -> Callable[[bytes], bool]:
     """Return the test for one host's paths (relative to its profiler root).
 
-    A `PROF_*` directory is read only where no parsed output stands above it.
+    A `PROF_*` directory is read only where no parsed output stands above it, and a timeline only
+    `with_timelines`, where no database beside it says the same.
     """
+    paths = list(paths)
+    databases = {path.rpartition(b"/")[0] for path in paths if _DATABASE.fullmatch(path)}
     parsed = {path.partition(b"/" + _OUTPUT_NAME + b"/")[0] for path in paths if _OUTPUT_NAME in path}
 
     def needed(path: bytes) -> bool:
@@ -47,7 +56,8 @@ def needed_by_analysis(paths: Iterable[bytes]) -> Callable[[bytes], bool]:
                 is_parsed = any(b"/".join(directories[:above]) in parsed for above in range(1, depth + 1))
                 return not is_parsed and bool(_IN_PROF.fullmatch(b"/".join(path.split(b"/")[depth + 1 :])))
         if any(_CAPTURE_NAME.fullmatch(one) or one == _OUTPUT_NAME for one in directories):
-            return bool(_IN_CAPTURE.fullmatch(name))
+            is_wanted = with_timelines and is_timeline(path) and path.rpartition(b"/")[0] not in databases
+            return is_wanted or bool(_IN_CAPTURE.fullmatch(name))
         return name != b"trace_view.json" and not _MSMONITOR.fullmatch(name)
 
     return needed

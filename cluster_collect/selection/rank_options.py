@@ -14,7 +14,7 @@ from cluster_run.ids import parse_number_ranges
 @dataclass(frozen=True)
 class RankArguments:
     """What a command line says of ranks. With `suspects` they are those that the findings of `like` name,
-    which lie in its output folder, unless `findings` is another file.
+    which lie in its output folder, unless `findings` is another file; that one needs no `like`.
     """
 
     like: Path | None = None
@@ -57,8 +57,11 @@ def rank_arguments(
 ) -> RankArguments:
     """Return what was given; ends the program with code 2 when it cannot be meant."""
     suspects = given.ranks == SUSPECTS
-    if suspects and given.like is None:
-        parser.error("--ranks suspects needs findings: --like RUN names the run directory that has them")
+    if suspects and given.like is None and given.findings is None:
+        parser.error(
+            "--ranks suspects needs findings: --like RUN names the run directory that has them, "
+            "or --findings FILE"
+        )
     if given.findings is not None and not suspects:
         parser.error("--findings goes with --ranks suspects")
     if given.keep_raw == SUSPECTS:

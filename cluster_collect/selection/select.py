@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from cluster_collect.entries import Link, RemoteEntry, group_of, is_capture, unsafe_because
-from cluster_collect.selection.analysis_files import needed_by_analysis
+from cluster_collect.selection.analysis_files import is_timeline, needed_by_analysis
 from cluster_collect.selection.captures import (
     Choice,
     captures_of,
@@ -58,13 +58,19 @@ class PlacedFile:
     """A wanted file. `target` is relative to the host's `profiler` directory.
 
     `reduced_from_bytes` is the size on the host of a file that came as columns, of which `entry` tells.
-    One that `stays_whole` never comes as columns.
+    One that `stays_whole` never comes as columns, and one that `comes_reduced` in no other form.
     """
 
     entry: RemoteEntry
     target: bytes
     reduced_from_bytes: int | None = None
     stays_whole: bool = False
+    comes_reduced: bool = False
+
+    @property
+    def most_bytes(self) -> int:
+        """How much of this disk it may need, as far as its size on the host tells."""
+        return 0 if self.comes_reduced else self.entry.size_bytes
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,13 @@ def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
     files = _apart(taken)
     if whole:
         files = tuple(replace(file, stays_whole=group_of(file.entry.path) in whole) for file in files)
+    if "columns" in choice.what:
+        files = tuple(
+            replace(file, comes_reduced=True)
+            if is_timeline(file.entry.path) and not file.stays_whole
+            else file
+            for file in files
+        )
     return Selection(files, tuple(refused))
 
 
@@ -190,7 +203,8 @@ def _wanted(
 ) -> Callable[[bytes, bool], bool]:
     """Return the test for paths, and whether they are known; all of the captures `whole` is of the kind."""
     is_narrow = bool({"analysis", "columns"} & set(what))
-    needed = needed_by_analysis(entry.path for entry in entries) if is_narrow else None
+    paths = [entry.path for entry in entries] if is_narrow else []
+    needed = needed_by_analysis(paths, with_timelines="columns" in what) if is_narrow else None
     globs = [text for text in what if text not in ("analysis", "columns", "full")]
     matches = matcher(globs)
 

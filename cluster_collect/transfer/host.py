@@ -221,7 +221,7 @@ class HostCollection:
         for placed in await rounds.differing(selection.files, present):
             del present[placed.entry.path]
             missing.append(placed)
-        n_bytes = sum(file.entry.size_bytes - self._intake.cut_bytes(file) for file in missing)
+        n_bytes = sum(file.most_bytes - self._intake.cut_bytes(file) for file in missing)
         self._shared.watch.plan_known(self._spec.host, len(missing), n_bytes)
         if missing:
             async with self._shared.bounds.transfer() as slot:
@@ -248,9 +248,9 @@ class HostCollection:
         A file with holes is one too: most programs that read or copy it would need its whole size.
         """
         room_bytes = self._shared.writer.room_bytes()
-        fitting = [placed for placed in missing if placed.entry.size_bytes <= room_bytes]
+        fitting = [placed for placed in missing if placed.most_bytes <= room_bytes]
         for placed in missing:
-            size_bytes = placed.entry.size_bytes
+            size_bytes = placed.most_bytes
             if size_bytes > room_bytes:
                 reason = f"its {size_bytes >> 20} MiB do not fit: there is room for {room_bytes >> 20} MiB"
                 self._intake.refuse(placed, reason)

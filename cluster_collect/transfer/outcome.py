@@ -42,7 +42,7 @@ class Findings:
     @property
     def has_all(self) -> bool:
         """Whether all that was selected is in the run directory."""
-        return self.error is None and all(file.state == "stored" for file in self.files)
+        return self.error is None and all(file.state in ("stored", "skipped") for file in self.files)
 
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""

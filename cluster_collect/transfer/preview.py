@@ -29,7 +29,7 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bou
     prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
     files = tuple(
         PlannedFile(
-            os.fsdecode(placed.entry.path), f"{prefix}/{os.fsdecode(placed.target)}", placed.entry.size_bytes
+            os.fsdecode(placed.entry.path), f"{prefix}/{os.fsdecode(placed.target)}", placed.most_bytes
         )
         for placed in selection.files
     )
@@ -66,7 +66,7 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bo
         server_id=spec.server_id,
         login_s=round(login_s, 3),
         n_files=len(files),
-        n_bytes=sum(file.entry.size_bytes for file in files),
+        n_bytes=sum(file.most_bytes for file in files),
         free_bytes=survey.free_bytes,
         clock_offset_ms=None if clock is None else clock.offset_ms,
         clock_uncertainty_ms=None if clock is None else clock.uncertainty_ms,

@@ -87,7 +87,8 @@ class Rounds:
         files = [
             placed
             for placed in files
-            if (file := here.get(placed.entry.path)) is None or file.reduced_from_bytes is None
+            if not placed.comes_reduced
+            and ((file := here.get(placed.entry.path)) is None or file.reduced_from_bytes is None)
         ]
         largest_bytes = max((placed.entry.size_bytes for placed in files), default=0)
         watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
@@ -103,7 +104,11 @@ class Rounds:
         if self._options.columns and others and not self._findings.raw_because:
             answer = await self._columns(others, slot)
         if answer is None:
-            return await self._as_they_are(pending, slot)
+            for placed in pending:
+                if placed.comes_reduced:
+                    self._intake.refuse(placed, f"too large for this host: {self._findings.raw_because}")
+            pending = [placed for placed in pending if not placed.comes_reduced]
+            return await self._as_they_are(pending, slot) if pending else ({}, b"")
         if not whole:
             return answer
         after, errors = await self._as_they_are(list(whole.values()), slot)
@@ -131,8 +136,10 @@ class Rounds:
         Raises:
             HostError: the connection broke, and all else has to begin anew.
         """
-        # While a large file is reduced, nothing comes.
-        watchdog = Watchdog(self._options.columns_deadline_s, slot.patience_s, slot.give_back)
+        # While a large file is reduced, nothing comes. The host ends that itself, a moment later.
+        options = self._options
+        patience_s = options.columns_deadline_s + options.progress_deadline_s
+        watchdog = Watchdog(patience_s, slot.patience_s, slot.give_back)
         source = self._source(self._survey.codec or "none", self._booking(watchdog))
         try:
             fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options)

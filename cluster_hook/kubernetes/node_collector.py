@@ -16,7 +16,8 @@ from pathlib import Path
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, requests, write_ended
 from cluster_hook.processes import our_command, run_command
 from cluster_run.errors import ExitCode, InputError
-from cluster_run.layout import MANIFEST_NAME
+from cluster_run.findings import SUSPECTS
+from cluster_run.layout import FINDINGS_NAME, MANIFEST_NAME
 from cluster_run.manifest import read_manifest
 
 
@@ -73,6 +74,9 @@ def _why_not(request: NodeRequest, options: CollectorOptions) -> str:
 def _collect(request: NodeRequest, part: Path, options: CollectorOptions) -> str:
     root = str((options.profiles / request.directory).resolve())
     host = {"local": root, "profiler_root": root, "server_id": options.node}
+    what = [f"--what={options.what}"]
+    if request.suspects_for:
+        what = ["--what=full", f"--ranks={SUSPECTS}", f"--findings={part.parent / FINDINGS_NAME}"]
     since = [] if request.began_s is None else ["--since", f"@{request.began_s:.0f}"]
     with tempfile.TemporaryDirectory(prefix="cluster-node-") as directory:
         inventory = Path(directory) / "hosts.yaml"
@@ -80,7 +84,7 @@ def _collect(request: NodeRequest, part: Path, options: CollectorOptions) -> str
         end = run_command(
             our_command(
                 "cluster_collect",
-                *("--inventory", str(inventory), "--output", str(part), "--what", options.what),
+                *("--inventory", str(inventory), "--output", str(part), *what),
                 *("--hide-addresses", "--quiet", *since),
             ),
             name="cluster-collect",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -102,7 +101,7 @@ def wait_for_nodes(
     asked, nodes = asked_directory(job, exchange), _nodes(work_dir)
     if asked is None or not nodes:
         return ""
-    request = _request(asked)
+    request = asked_request(asked)
     if request is None:
         request = NodeRequest(nodes, job.annotations[NODE_DIR], job.began_s, now_s)
         try:
@@ -115,8 +114,8 @@ def wait_for_nodes(
     return f"waits for the collectors of {len(waiting)} of {len(request.nodes)} nodes"
 
 
-def _request(asked: Path) -> NodeRequest | None:
-    # One that was damaged is written anew.
+def asked_request(asked: Path) -> NodeRequest | None:
+    """Return what was asked there; None where nothing was, or it was damaged: then it is written anew."""
     with contextlib.suppress(InputError):
         return read_request(asked)
     return None
@@ -136,7 +135,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
             f"the job has the annotation {NODE_DIR}, and this sweep has no collectors on the nodes",
             "install them (deploy/kubernetes/nodes), or let the job write to a volume",
         )
-    request = _request(asked)
+    request = asked_request(asked)
     if request is None and _nodes(work_dir):
         raise InputError(f"{asked}: the collectors could not be asked", "may the sweep write there?")
     if request is None:
@@ -146,7 +145,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
             "finalizer",
         )
     run = asked / RUN_NAME
-    hosts = _numbered(request.nodes, work_dir / RANK_TABLE_NAME)
+    hosts = numbered_nodes(request, work_dir)
     outcomes = []
     for number, (node, server_id) in enumerate(hosts.items(), start=1):
         host = HostId(str(number))
@@ -162,9 +161,9 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
     return Assembled(run, "; ".join(partial))
 
 
-def _numbered(nodes: Mapping[str, str], rank_table: Path) -> dict[str, ServerId]:
+def numbered_nodes(request: NodeRequest, work_dir: Path) -> dict[str, ServerId]:
     """Return what the rank table calls each node, in its order; nodes that it does not know come last."""
-    table = None
+    nodes, rank_table, table = request.nodes, work_dir / RANK_TABLE_NAME, None
     with contextlib.suppress(OSError, InputError):
         table = parse_rank_table(rank_table.read_text(), rank_table.name)
     names = sorted(nodes)

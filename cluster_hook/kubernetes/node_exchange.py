@@ -34,13 +34,15 @@ class NodeRequest:
     """What is to be collected: `directory`, below what the collectors mount of their nodes.
 
     `nodes` gives each node's address, empty where it is not known. Captures that were written before
-    `began_s` are not the job's; None where nobody knows. Times are seconds since 1970.
+    `began_s` are not the job's; None where nobody knows. Times are seconds since 1970. With `suspects_for`,
+    where the job's results lie, only the ranks that the findings beside the request name are wanted, whole.
     """
 
     nodes: dict[str, str]
     directory: str
     began_s: float | None
     asked_s: float
+    suspects_for: str = ""
 
 
 def is_node_name(name: str) -> bool:
@@ -77,6 +79,7 @@ def read_request(asked: Path) -> NodeRequest | None:
             directory=str(document["directory"]),
             began_s=None if began_s is None else float(began_s),
             asked_s=float(document["asked_s"]),
+            suspects_for=str(document.get("suspects_for", "")),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

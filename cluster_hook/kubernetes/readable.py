@@ -6,6 +6,9 @@ import os
 import stat
 from pathlib import Path
 
+from cluster_hook.kubernetes.trainingjob import PROFILE_DIR, TrainingJob
+from cluster_run.errors import InputError
+
 
 def why_unreadable(top: Path) -> str:
     """Return what below `top` this process cannot read, and what to do; empty where it can read all."""
@@ -32,3 +35,26 @@ def why_unreadable(top: Path) -> str:
         f"mode {stat.S_IMODE(status.st_mode):04o}). Let the job write with umask 022, or with umask 027 and "
         "set supplementalGroups of the sweep to that group. For what is there: chmod -R a+rX"
     )
+
+
+def profile_directory(job: TrainingJob, profiles: Path) -> str:
+    """Return the directory below the profile volume that a job says it wrote to.
+
+    Raises:
+        InputError: it says none, or one that leads out of the volume.
+    """
+    said = job.annotations.get(PROFILE_DIR, "")
+    if not said:
+        raise InputError(
+            f"the job has no annotation {PROFILE_DIR}", "say where below the profile volume it wrote"
+        )
+    given = Path(said)
+    if given.is_absolute() or ".." in given.parts or not profiles.is_dir():
+        raise InputError(
+            f"{PROFILE_DIR} is {said!r}", "write a path relative to the profile volume, without .."
+        )
+    # A link on the volume must not lead out of it, into the pod's own secrets.
+    fixed = profiles / said.partition("%N")[0]
+    if not fixed.resolve().is_relative_to(profiles.resolve()):
+        raise InputError(f"{PROFILE_DIR} is {said!r}, which leads out of the profile volume")
+    return str(profiles / given)

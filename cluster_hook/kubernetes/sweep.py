@@ -27,13 +27,13 @@ from cluster_hook.kubernetes.node_disks import (
     remember_nodes,
     wait_for_nodes,
 )
-from cluster_hook.kubernetes.readable import why_unreadable
+from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
+from cluster_hook.kubernetes.readable import profile_directory, why_unreadable
 from cluster_hook.kubernetes.trainingjob import (
     ATTEMPTS,
     CLAIM,
     KINDS,
     NODE_DIR,
-    PROFILE_DIR,
     REPORT,
     RESULTS,
     STATE,
@@ -47,12 +47,14 @@ from cluster_hook.kubernetes.trainingjob import (
 from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import ClusterError, ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
+from cluster_run.findings import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import parse_rank_table
 
 #: What became of a job: `later` data may still be written, or there was no time left; `elsewhere` another
-#: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights.
-SweptState = Literal["done", "failed", "retried", "later", "elsewhere", "unreadable"]
+#: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights;
+#: `fetched` whole files of its suspects came, or could not.
+SweptState = Literal["done", "failed", "retried", "later", "elsewhere", "unreadable", "fetched"]
 
 #: Annotations of one object share 256 KiB; a summary needs far less.
 _MAX_SUMMARY = 1000
@@ -114,6 +116,10 @@ def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
         one = _sweep_one(api, job, options, end_s)
         told(one)
         swept.append(one)
+
+    # Last, since copying may take long.
+    for brought in bring_raw(options.node_exchange, options.results, time.time(), options.node_patience_s):
+        told(Swept(brought.work_dir, "fetched", brought.text))
     return tuple(swept)
 
 
@@ -178,7 +184,7 @@ def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> 
         if age_s < options.settle_s or age_s > options.patience_s:
             return age_s < options.settle_s
     with contextlib.suppress(InputError):
-        top = _profile_dir(job, options.profiles).partition("%N")[0]
+        top = profile_directory(job, options.profiles).partition("%N")[0]
         for directory, _, names in os.walk(top):
             for name in names:
                 with contextlib.suppress(OSError):
@@ -192,7 +198,7 @@ def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> st
     if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_told(job):
         return ""
     with contextlib.suppress(InputError, OSError):
-        top = Path(_profile_dir(job, options.profiles).partition("%N")[0])
+        top = Path(profile_directory(job, options.profiles).partition("%N")[0])
         return why_unreadable(top) if top.is_dir() else ""
     return ""
 
@@ -231,7 +237,7 @@ def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
     if NODE_DIR in job.annotations:
         return _follow_nodes(job, finished, options)
     try:
-        profile_dir = _profile_dir(job, options.profiles)
+        profile_dir = profile_directory(job, options.profiles)
     except InputError as error:
         return failed(finished, None, str(error))
     rank_table = finished.work_dir / RANK_TABLE_NAME
@@ -255,6 +261,8 @@ def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions
     request = ProfileRequest(str(assembled.run), results, "shared", None)
     # What is made on the way lies beside the parts, and goes with them.
     outcome = follow(replace(finished, work_dir=assembled.run.parent), request, options.follow)
+    if options.follow.keep_raw == SUSPECTS:
+        outcome = with_raw_asked(outcome, asked, str(finished.work_dir.relative_to(options.results)))
     if not assembled.missing or outcome.state == "failed":
         return outcome
     return replace(outcome, code=worst(outcome.code, ExitCode.INCOMPLETE), reason=assembled.missing)
@@ -281,24 +289,6 @@ def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:
 def _work_dir(job: TrainingJob, options: SweepOptions) -> Path:
     # The uid keeps apart two jobs that had one name after another. Names are DNS labels: safe in a path.
     return options.results / job.namespace / f"{job.name}-{job.uid[:8]}"
-
-
-def _profile_dir(job: TrainingJob, profiles: Path) -> str:
-    said = job.annotations.get(PROFILE_DIR, "")
-    if not said:
-        raise InputError(
-            f"the job has no annotation {PROFILE_DIR}", "say where below the profile volume it wrote"
-        )
-    given = Path(said)
-    if given.is_absolute() or ".." in given.parts or not profiles.is_dir():
-        raise InputError(
-            f"{PROFILE_DIR} is {said!r}", "write a path relative to the profile volume, without .."
-        )
-    # A link on the volume must not lead out of it, into the pod's own secrets.
-    fixed = profiles / said.partition("%N")[0]
-    if not fixed.resolve().is_relative_to(profiles.resolve()):
-        raise InputError(f"{PROFILE_DIR} is {said!r}, which leads out of the profile volume")
-    return str(profiles / given)
 
 
 def _save_rank_table(api: ApiClient, job: TrainingJob, options: SweepOptions) -> None:

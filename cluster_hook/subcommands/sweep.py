@@ -25,6 +25,7 @@ from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, UsageError
+from cluster_run.findings import SUSPECTS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -92,6 +93,13 @@ def add_sweep(commands: Commands) -> None:
         default=900.0,
         metavar="S",
         help="go on without a node whose collector is silent for so long (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--keep-raw",
+        choices=("", SUSPECTS),
+        default="",
+        help="with --node-exchange: after the verdict fetch everything of the ranks that the findings name, "
+        "and of peers to compare with; a later sweep lays it beside the results, in `raw`",
     )
     parser.add_argument(
         "--api-server",

@@ -22,7 +22,7 @@ from tests.analysis.sources.builders import OUTPUT
 from tests.analysis.sources.twins import columns_of_file
 from tests.layers import ROOT, imports_of
 
-SOURCES = sorted((ROOT / "cluster_reduce").glob("*.py"))
+SOURCES = sorted((ROOT / "cluster_reduce").rglob("*.py"))
 SETTINGS: dict[str, str | int | float | bool] = {
     "as_root": True,
     "while_running": True,
@@ -86,7 +86,7 @@ def capture(tmp_path: Path) -> Path:
     return path.rename(tmp_path / "host" / OUTPUT / path.name)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_sources_are_python_3_7_and_its_standard_library(path: Path) -> None:
     text = path.read_text()
     ast.parse(text, feature_version=(3, 7))
@@ -102,7 +102,7 @@ def test_the_archive_is_the_same_bytes_each_time_and_holds_the_sources() -> None
     reader.cache_clear()
     assert reader() == first
     with zipfile.ZipFile(BytesIO(first.archive)) as archive:
-        assert archive.namelist() == [f"cluster_reduce/{path.name}" for path in SOURCES]
+        assert sorted(archive.namelist()) == sorted(str(path.relative_to(ROOT)) for path in SOURCES)
     for path in SOURCES:
         assert path.read_text() in first.as_text()
     assert first.sha256 in first.as_text()

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError
-from cluster_reduce.form import HEAD_WORDS, QUARTERS_NS, SCHEMA
+from cluster_reduce.form import HEAD_WORDS, MOST_NUMBERS, QUARTERS_NS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
@@ -23,6 +24,8 @@ _MAX_DECIMALS, _MAX_HALVES = 18, 60
 _MAX_INT = (1 << 63) - 1
 _NS_PER_US = 1000
 _NOTHING = np.zeros(0, np.int64)
+#: Bytes of the numbers that a column is made into, before they have a sign.
+_SIZES = (2, 4, N_BYTES)
 #: What each byte was before it was folded.
 _UNFOLDED = np.array([(value >> 1) ^ -(value & 1) for value in range(256)], np.int64)
 _QUARTERS_NS = np.array(QUARTERS_NS, np.int64)
@@ -34,16 +37,14 @@ class Column(msgspec.Struct, frozen=True):
     name: str
     form: str
     n: int
-    n_bytes: int
     n_planes: int = 0
-    cuts: tuple[int, ...] = ()
+    alone: tuple[int, ...] = ()
     is_delta: bool = False
     begin: int = 0
     step: int = 1
     n_decimals: int = 0
     n_halves: int = 0
     base: tuple[str, ...] = ()
-    at: str = ""
 
 
 class TableColumn(msgspec.Struct, frozen=True):
@@ -66,6 +67,7 @@ class _Head(msgspec.Struct, frozen=True):
     kind: str
     source_bytes: int
     crc32: int
+    pool: int
     columns: tuple[Column, ...]
     tables: tuple[DatabaseTable, ...] = ()
     wanted: dict[str, tuple[str, ...] | None] = {}
@@ -90,22 +92,18 @@ class ColumnsFile:
         self.tables = head.tables
         #: Columns of a database that the host looked for, by table, in lower case; None is all of them.
         self.wanted = head.wanted
-        self._columns: dict[str, tuple[Column, bytes]] = {}
-        for column in head.columns:
-            # No row without a byte in the file that it was read from.
-            if not (0 <= column.n <= head.source_bytes and 0 <= column.n_bytes <= len(content) - begin):
-                raise _damaged(f"column {column.name[:40]!r}")
-            self._columns[column.name] = (column, content[begin : begin + column.n_bytes])
-            begin += column.n_bytes
+        self._columns = {column.name: column for column in head.columns}
+        if len(self._columns) < len(head.columns):
+            raise _damaged("two columns of one name")
+        self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
-        self._decimals: dict[str, tuple[int, npt.NDArray[np.int64]]] = {}
 
     def ints(self, name: str) -> npt.NDArray[np.int64]:
         """Return whole numbers, or points in time in ns."""
         if name in self._ints:
             return self._ints[name]
-        column, content = self._column(name, "ints", "stamps")
-        whole = self._whole(column, content)
+        column = self._column(name, "ints", "stamps")
+        whole = self._whole(column)
         if column.form == "stamps":
             whole = (whole >> 2) * _NS_PER_US + _QUARTERS_NS[whole & 3]
         for base in self._bases(column):
@@ -118,33 +116,23 @@ class ColumnsFile:
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
         """Return numbers, NaN for a missing one."""
-        column, content = self._column(name, "decimals", "halves", "near", "doubles", "difference")
+        column = self._column(name, "decimals", "halves", "near", "doubles")
         if column.form == "doubles":
-            return self._unsigned(column, content, N_BYTES).view(np.float64)
-        if column.form == "difference":
-            return self._difference(column)
-        if column.form == "halves" and 0 <= column.n_halves <= _MAX_HALVES:
-            return self._whole(column, content) / np.float64(1 << column.n_halves)
+            return self._doubles(column)
+        if not (0 <= column.n_decimals <= _MAX_DECIMALS and 0 <= column.n_halves <= _MAX_HALVES):
+            raise _damaged(f"column {name!r}")
+        if column.form == "halves":
+            return self._whole(column) / np.float64(1 << column.n_halves)
         if column.form == "near":
-            return self._near(column, content)
-        n_decimals, whole = self._whole_decimals(name)
-        numbers: npt.NDArray[np.float64] = whole / np.float64(10**n_decimals)
+            return self._near(column)
+        numbers: npt.NDArray[np.float64] = self._whole(column) / np.float64(10**column.n_decimals)
         return numbers
 
-    def _near(self, column: Column, content: bytes) -> npt.NDArray[np.float64]:
-        whole, ulps = self._whole(column, content), self.ints(f"{column.name}.ulps")
-        if len(whole) != len(ulps) or not 0 <= column.n_decimals <= _MAX_DECIMALS:
+    def _near(self, column: Column) -> npt.NDArray[np.float64]:
+        whole, ulps = self._whole(column), self.ints(f"{column.name}.ulps")
+        if len(whole) != len(ulps):
             raise _damaged(f"column {column.name[:40]!r}")
         return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
-
-    def _difference(self, column: Column) -> npt.NDArray[np.float64]:
-        parts = [self.floats(one) for one in self._bases(column)]
-        if not parts or any(len(part) != column.n for part in parts):
-            raise _damaged(f"column {column.name!r}")
-        values = parts[0]
-        for part in parts[1:]:
-            values = values - part
-        return values
 
     def texts(self, name: str) -> pa.DictionaryArray:
         """Return texts (dictionary, in the order of their first rows), null for a missing one."""
@@ -152,29 +140,25 @@ class ColumnsFile:
         texts = pa.DictionaryArray.from_arrays(pa.array(self._places(name).astype(np.int32)), known)
         return texts.dictionary_decode().dictionary_encode() if known.null_count else texts
 
-    def names(self, name: str) -> pa.Array:
+    def names(self, name: str) -> Names:
         """Return texts whose numbers are columns of their own."""
         places = self._places(name)
-        parts = [(text or "").split("\0") for text in self._distinct(name).to_pylist()]
-        lengths = np.array([len(one) - 1 for one in parts], np.int64)
-        if not lengths.any():
-            return self.texts(name).dictionary_decode()
-        n_numbers = lengths[places]
-        columns = []
-        for at in range(int(lengths.max())):
+        stems = [(text or "").split("\0") for text in self._distinct(name).to_pylist()]
+        lengths = np.array([len(stem) - 1 for stem in stems], np.int64)
+        n_most = int(lengths.max(initial=0))
+        if n_most > MOST_NUMBERS:
+            raise _damaged(f"column {name!r}")
+        numbers, n_numbers = np.zeros((len(places), n_most), np.int64), lengths[places]
+        for at in range(n_most):
             given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
             if len(given) != np.count_nonzero(has_one):
                 raise _damaged(f"column {name!r}")
-            whole = np.zeros(len(places), np.int64)
-            whole[has_one] = given
-            columns.append(whole.tolist())
-        forms = ["%d".join(text.replace("%", "%%") for text in one) for one in parts]
-        rows = zip(places.tolist(), n_numbers.tolist(), zip(*columns, strict=True), strict=True)
-        return pa.array([forms[place] % numbers[:n] for place, n, numbers in rows], pa.string())
+            numbers[has_one, at] = given
+        return Names(stems, places, numbers)
 
     def _distinct(self, name: str) -> pa.Array:
-        column, content = self._column(name, "bytes")
-        letters = _unpacked(content, column.n)
+        self._column(name, "bytes")
+        letters = bytes(self._planes[name][0])
         lengths = self.ints(f"{name}.lengths")
         offsets = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
         if len(lengths) and (int(lengths.min()) < -1 or int(lengths.max()) > len(letters)):
@@ -196,27 +180,6 @@ class ColumnsFile:
             raise _damaged(f"column {name!r}")
         return places
 
-    def _whole_decimals(self, name: str) -> tuple[int, npt.NDArray[np.int64]]:
-        """Return how many decimals, and the whole numbers."""
-        if name in self._decimals:
-            return self._decimals[name]
-        column, content = self._column(name, "decimals")
-        whole = self._whole(column, content)
-        if not 0 <= column.n_decimals <= _MAX_DECIMALS:
-            raise _damaged(f"column {name!r}")
-        for one in self._bases(column):
-            n_decimals, base = self._whole_decimals(one)
-            if column.at:
-                at = self.ints(column.at)
-                if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(base):
-                    raise _damaged(f"column {name!r}")
-                base = base[at]
-            if len(base) != len(whole) or n_decimals > column.n_decimals:
-                raise _damaged(f"column {name!r}")
-            whole = whole + base * 10 ** (column.n_decimals - n_decimals)
-        self._decimals[name] = column.n_decimals, whole
-        return self._decimals[name]
-
     def _bases(self, column: Column) -> tuple[str, ...]:
         """Return the columns that this one is told by. They stand before it: a circle would never end."""
         if not column.base:
@@ -227,45 +190,77 @@ class ColumnsFile:
             raise _damaged(f"column {column.name[:40]!r}")
         return column.base
 
-    def _whole(self, column: Column, content: bytes) -> npt.NDArray[np.int64]:
-        if not (column.n or content):
-            return _NOTHING
-        if column.n_planes == 1 and not column.cuts:
-            values = _UNFOLDED[np.frombuffer(_unpacked(content, column.n), np.uint8)]
-        else:
-            folded = self._unsigned(column, content, column.n_planes)
-            values = (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
+    def _whole(self, column: Column) -> npt.NDArray[np.int64]:
+        values = _unfolded(self._planes[column.name], column.n)
         if column.is_delta:
             values = values.cumsum()
-        if column.step == 1:
+        if column.step == 1 and not column.begin:
             return values
-        if not (1 < column.step <= _MAX_INT and -_MAX_INT <= column.begin <= _MAX_INT):
+        if not (1 <= column.step <= _MAX_INT and -_MAX_INT <= column.begin <= _MAX_INT):
             raise _damaged(f"column {column.name[:40]!r}")
         # Wraps where the file lies; it never raises.
         return values * np.int64(column.step) + np.int64(column.begin)
 
-    def _unsigned(self, column: Column, content: bytes, n_planes: int) -> npt.NDArray[np.uint64]:
-        cuts = column.cuts or (len(content),)
-        is_cut = bool(column.cuts)
-        if not 1 <= n_planes <= N_BYTES or (is_cut and len(cuts) != n_planes):
+    def _doubles(self, column: Column) -> npt.NDArray[np.float64]:
+        planes = self._planes[column.name]
+        if len(planes) != N_BYTES:
             raise _damaged(f"column {column.name[:40]!r}")
-        if min(cuts) < 0 or sum(cuts) != len(content):
-            raise _damaged(f"column {column.name[:40]!r}")
-        n_bytes = column.n if is_cut else column.n * n_planes
-        ends = np.cumsum(cuts).tolist()
-        octets = np.zeros((column.n, N_BYTES), np.uint8)
-        pieces = [
-            np.frombuffer(_unpacked(content[end - cut : end], n_bytes), np.uint8)
-            for cut, end in zip(cuts, ends, strict=True)
-        ]
-        octets[:, :n_planes] = np.concatenate(pieces).reshape(n_planes, column.n).T
-        return octets.reshape(-1).view("<u8").astype(np.uint64, copy=False)
+        return _octets(planes, column.n, N_BYTES).view("<f8").astype(np.float64, copy=False)
 
-    def _column(self, name: str, *forms: str) -> tuple[Column, bytes]:
+    def _column(self, name: str, *forms: str) -> Column:
         found = self._columns.get(name)
-        if found is None or found[0].form not in forms:
+        if found is None or found.form not in forms:
             raise _damaged(f"no column {name!r}")
         return found
+
+
+def _planes(head: _Head, body: memoryview) -> dict[str, list[memoryview]]:
+    """Return the planes of each column, by its name."""
+    for column in head.columns:
+        # No row without a byte in the file that it was read from.
+        is_one = 0 <= column.n <= head.source_bytes and 0 <= column.n_planes <= N_BYTES
+        if not is_one or len(column.alone) not in (0, column.n_planes) or min(column.alone, default=0) < 0:
+            raise _damaged(f"column {column.name[:40]!r}")
+    n_alone = sum(sum(column.alone) for column in head.columns)
+    if head.pool < 0 or head.pool + n_alone != len(body):
+        raise _damaged("other bytes than its columns have")
+    n_pooled = sum(
+        column.n * (column.alone.count(0) if column.alone else column.n_planes) for column in head.columns
+    )
+    pool, place = memoryview(_unpacked(body[: head.pool], n_pooled)), 0
+    body = body[head.pool :]
+    planes: dict[str, list[memoryview]] = {}
+    for column in head.columns:
+        own = planes.setdefault(column.name, [])
+        for n_bytes in column.alone or (0,) * column.n_planes:
+            if n_bytes:
+                stream, body = body[:n_bytes], body[n_bytes:]
+                own.append(stream if n_bytes == column.n else memoryview(_unpacked(stream, column.n)))
+            else:
+                own.append(pool[place : place + column.n])
+                place += column.n
+    return planes
+
+
+def _unfolded(planes: list[memoryview], n: int) -> npt.NDArray[np.int64]:
+    """Return whole numbers (n,) of the bytes that they were written as."""
+    if not n:
+        return _NOTHING
+    if not planes:
+        raise _damaged("numbers without bytes")
+    if len(planes) == 1:
+        return _UNFOLDED[np.frombuffer(planes[0], np.uint8)]
+    n_bytes = next(size for size in _SIZES if size >= len(planes))
+    folded = _octets(planes, n, n_bytes).view(f"<u{n_bytes}").astype(np.uint64)
+    return (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
+
+
+def _octets(planes: list[memoryview], n: int, n_bytes: int) -> npt.NDArray[np.uint8]:
+    """Return numbers of `n_bytes` bytes each, one behind the other."""
+    octets = np.zeros((n, n_bytes), np.uint8)
+    for place, plane in enumerate(planes):
+        octets[:, place] = np.frombuffer(plane, np.uint8)
+    return octets.reshape(-1)
 
 
 def _head(content: bytes) -> tuple[_Head, int]:
@@ -283,10 +278,8 @@ def _head(content: bytes) -> tuple[_Head, int]:
         raise _damaged(str(error)) from error
 
 
-def _unpacked(content: bytes, n_bytes: int) -> bytes:
-    """Return what was compressed, if it was; it must be so long: a bomb is never unpacked."""
-    if len(content) == n_bytes:
-        return content
+def _unpacked(content: memoryview, n_bytes: int) -> bytes:
+    """Return what was compressed; it must be so long: a bomb is never unpacked."""
     unpacker = zlib.decompressobj(RAW_WINDOW)
     try:
         # 0 would mean no limit.
@@ -294,7 +287,7 @@ def _unpacked(content: bytes, n_bytes: int) -> bytes:
     except zlib.error as error:
         raise _damaged(str(error)) from error
     if len(found) != n_bytes or not unpacker.eof:
-        raise _damaged("a column of another length than it says")
+        raise _damaged("planes of another length than it says")
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,6 +13,8 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
+_Number = TypeVar("_Number", np.int64, np.float64)
+
 
 class Levels:
     """The rows of a file.
@@ -19,8 +23,8 @@ class Levels:
         n_all: rows in the file.
         n_rows: those of selected steps.
         is_kept: (n_all,); which these are.
-        new_rows: (n_all,); the number of each among them.
         steps: (n_rows,).
+        steps_of_all: (n_all,).
         is_p2p: (n_rows,); whether a row was filed under `p2p`.
     """
 
@@ -34,8 +38,8 @@ class Levels:
             raise BadFileError(fact("not_of_form", detail="columns: levels"))
         wanted = np.ones(len(counts), bool) if steps is None else np.isin(numbers, sorted(steps))
         self.is_kept = np.repeat(wanted, counts)
-        self.new_rows = np.cumsum(self.is_kept) - 1
-        self.steps = np.repeat(numbers[wanted], counts[wanted])
+        self.steps_of_all = np.repeat(numbers, counts)
+        self.steps = self.steps_of_all if wanted.all() else self.steps_of_all[self.is_kept]
         self.is_p2p = np.repeat(are_p2p[wanted] != 0, counts[wanted])
         self.n_rows = len(self.steps)
 
@@ -50,7 +54,7 @@ class Levels:
             return self.kept(values)
         return pc.dictionary_encode(self.kept(values).dictionary_decode())
 
-    def kept_numbers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def kept_numbers(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Return the values of selected steps."""
         self._check(len(values))
         return values if self.n_rows == self.n_all else values[self.is_kept]

@@ -26,9 +26,10 @@ def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remar
     levels = Levels(file, "n_links", "key.places", steps)
     if not levels.n_rows:
         return schema.empty(schema.LINKS)
-    given = levels.kept(file.names("op_name"))
+    given = levels.kept(file.names("op_name").texts())
     given_names = pc.if_else(pc.equal(given, ""), None, given)
-    groups, op_types, variants, op_names = describe_links(levels.kept(file.names("key")), given_names)
+    keys = levels.kept(file.names("key").texts())
+    groups, op_types, variants, op_names = describe_links(keys, given_names)
     sizes, times = (
         pa.array(levels.kept_numbers(file.floats(name)), from_pandas=True) for name in ("size_mb", "time_ms")
     )

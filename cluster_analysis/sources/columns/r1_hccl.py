@@ -26,7 +26,7 @@ def hccl_lines(path: Path) -> Iterator[dict[str, Any]]:
     file = ColumnsFile(path, "r1_hccl")
     texts = [file.texts(name).to_pylist() for name in _TEXTS]
     counts = [file.ints(name) for name in ("n_operators", "n_links")]
-    operators = file.names("operator").to_pylist()
+    operators = file.names("operator").texts().to_pylist()
     links = [file.texts("ends").to_pylist(), file.texts("transport").to_pylist()]
     links += [file.floats(name).tolist() for name in ("time_ms", "size_kb")]
     n_lines, n_links = len(texts[0]), len(links[0])

@@ -19,7 +19,7 @@ def trace_of(path: Path) -> bytes:
         BadFileError: the columns are damaged.
     """
     file = ColumnsFile(path, "r1_trace")
-    header = file.names("header").to_pylist()
+    header = file.names("header").texts().to_pylist()
     labels = file.texts("label").to_pylist()
     cells = np.zeros((len(labels), len(header)), np.int64)
     for name, places in zip(("begin", "length", "end", "other"), kinds_of_columns(header), strict=True):

@@ -37,9 +37,9 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         for name, of in zip(KEYS, (*_KERNEL_TEXTS, "opState"), strict=True)
     }
     columns["n"] = sums["n"]
-    for name, of in (("us", "all_ns"), ("us_min", "min_ns"), ("us_max", "max_ns")):
-        columns[name] = pa.array(sums[of].to_numpy() / numbers.NS_PER_US)
-    columns["wait_us"] = pa.nulls(sums.num_rows, pa.float64())
+    for name, of in (("ps", "all_ns"), ("ps_min", "min_ns"), ("ps_max", "max_ns")):
+        columns[name] = pc.multiply_checked(sums[of], numbers.PS_PER_NS)
+    columns["wait_ps"] = pa.nulls(sums.num_rows, pa.int64())
     summed = KernelSums()
     summed.add_sums(pa.table(columns))
     return summed.table(rank)

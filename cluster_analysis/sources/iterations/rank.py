@@ -194,6 +194,6 @@ def _add_kernels(sums: KernelSums, events: Sequence[export.Event]) -> None:
         "name": [one.name for one in found],
     }
     block = {name: pa.array(values, pa.string()) for name, values in columns.items()}
-    block["us"] = pa.array([one.time_us for one in found], pa.float64())
-    block["wait_us"] = pa.nulls(len(found), pa.float64())
+    block["ps"] = numbers.us_to_ps(pa.array([one.time_us for one in found], pa.float64()))
+    block["wait_ps"] = pa.nulls(len(found), pa.int64())
     sums.add(pa.table(block))

@@ -54,15 +54,15 @@ def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remar
     ):
         if mean_ms is None or not count:
             continue
-        mean_us = mean_ms * numbers.US_PER_MS
+        all_ps = round(mean_ms * numbers.US_PER_MS * numbers.PS_PER_US * count)
         kind, inputs, outputs = known.get(full, (full.rpartition("/")[2].partition("-op")[0], "", ""))
         keys = dict(zip(KEYS, (kind, core, full, inputs, outputs, ""), strict=True))
-        sums = {"n": count, "us": mean_us * count, "us_min": None, "us_max": None, "wait_us": None}
+        sums = {"n": count, "ps": all_ps, "ps_min": None, "ps_max": None, "wait_ps": None}
         rows.append({**keys, **sums})
     if not rows:
         return None
     texts = [(key, pa.string()) for key in KEYS]
-    times_of = [(key, pa.float64()) for key in ("us", "us_min", "us_max", "wait_us")]
+    times_of = [(key, pa.int64()) for key in ("ps", "ps_min", "ps_max", "wait_ps")]
     kernels = KernelSums()
     kernels.add_sums(pa.Table.from_pylist(rows, schema=pa.schema([*texts, ("n", pa.int64()), *times_of])))
     return kernels.table(rank)

@@ -77,11 +77,12 @@ _TIME_COLUMNS = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "id
 
 @dataclass(frozen=True)
 class CommunicationTables:
-    """Operators of one rank: COLLECTIVES, PACKETS and, where they came from a text, OPERATOR_SPANS."""
+    """Operators of one rank: COLLECTIVES, PACKETS; OPERATOR_SPANS of a text, TOLD_SUMS of its columns."""
 
     collectives: pa.Table
     packets: pa.Table
     spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
+    sums: pa.Table = field(default_factory=schema.TOLD_SUMS.empty_table)
 
 
 def read_communication(

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.columns.kernels import Calls, kernel_calls_of, kernel_sums_of
+from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.tables import schema
@@ -43,6 +45,9 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | Non
     Raises:
         BadFileError: nothing of the file can be used.
     """
+    columns = columns_of(path)
+    if columns is not None:
+        return kernel_sums_of(columns).operators(rank)
     header = _header(path)
     needed = ("Type", "Accelerator Core", _DURATION)
     if not set(needed) <= set(header):
@@ -59,6 +64,33 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
     Raises:
         BadFileError: nothing of the file can be used.
     """
+    columns = columns_of(path)
+    calls = _calls(path) if columns is None else kernel_calls_of(columns)
+    if calls is None or not len(calls.names):
+        return None
+    n_calls = len(calls.names)
+    op_types = names.operations(calls.names)
+    digits = pc.extract_regex(calls.names, r"__(?P<group>\d+)_\d+").field("group")
+    given = {
+        "rank": numbers.constant(rank, n_calls, pa.int32()),
+        "step": pa.array([numbers.parse_step(cell) for cell in calls.steps], pa.int64()),
+        "group": numbers.encoded([f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()]),
+        "op_name": calls.names,
+        "op_type": op_types,
+        "op_index": names.indices_in_group(calls.names),
+        "is_p2p": names.point_to_point(op_types),
+        "start_ns": calls.starts_ns,
+        "elapse_us": calls.lengths_us,
+    }
+    table = pa.table(
+        [given.get(one.name, pa.nulls(n_calls, one.type)) for one in schema.COLLECTIVES],
+        schema=schema.COLLECTIVES,
+    )
+    return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
+
+
+def _calls(path: Path) -> Calls | None:
+    """Return the rows of communication; None where the file lacks a column, or such rows."""
     header = _header(path)
     wanted = ("Step Id", "Name", "Accelerator Core", "Start Time(us)", _DURATION)
     if not set(wanted[1:]) <= set(header):
@@ -73,25 +105,7 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
     starts, _ = numbers.to_ns(text["Start Time(us)"].combine_chunks())
     durations, _ = numbers.to_float64(text["Duration(us)"])
     cells = text["Step Id"].to_pylist() if "Step Id" in text.column_names else ["0"] * text.num_rows
-    op_names = text["Name"].combine_chunks()
-    op_types = names.operations(op_names)
-    digits = pc.extract_regex(op_names, r"__(?P<group>\d+)_\d+").field("group")
-    given = {
-        "rank": numbers.constant(rank, text.num_rows, pa.int32()),
-        "step": pa.array([numbers.parse_step(cell) for cell in cells], pa.int64()),
-        "group": numbers.encoded([f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()]),
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": names.indices_in_group(op_names),
-        "is_p2p": names.point_to_point(op_types),
-        "start_ns": starts,
-        "elapse_us": durations,
-    }
-    table = pa.table(
-        [given.get(one.name, pa.nulls(text.num_rows, one.type)) for one in schema.COLLECTIVES],
-        schema=schema.COLLECTIVES,
-    )
-    return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
+    return Calls(cells, text["Name"].combine_chunks(), starts, durations)
 
 
 def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -100,6 +114,9 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
+    columns = columns_of(path)
+    if columns is not None:
+        return kernel_sums_of(columns).table(rank)
     header = _header(path)
     if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
         return None
@@ -115,14 +132,15 @@ def _summed(path: Path, header: list[str], keys: tuple[str, ...], remark: Remark
     wanted = [*named.values(), *(name for name in (_DURATION, _WAIT) if name in header)]
     for text in _blocks(path, wanted, header, skipped, remark):
         durations, bad = numbers.to_float64(text[_DURATION])
-        is_time = pc.fill_null(pc.greater_equal(durations, 0), False)
-        n_bad += bad + (pc.sum(pc.less(durations, 0)).as_py() or 0)
+        lengths = numbers.us_to_ps(durations)
+        is_time = pc.fill_null(pc.greater_equal(lengths, 0), False)
+        n_bad += bad + len(text) - durations.null_count - (pc.sum(is_time).as_py() or 0)
         waits = numbers.to_float64(text[_WAIT])[0] if _WAIT in header else pa.nulls(len(text), pa.float64())
         columns = {
             key: pc.replace_substring(text[named[key]], '"', "") if key in named else pa.repeat("", len(text))
             for key in KEYS
         }
-        block = pa.table({**columns, "us": durations, "wait_us": waits})
+        block = pa.table({**columns, "ps": lengths, "wait_ps": numbers.us_to_ps(waits)})
         is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
         sums.add(block.filter(pc.and_(is_kernel, is_time)))
     if skipped:

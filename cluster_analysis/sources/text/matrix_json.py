@@ -185,8 +185,10 @@ def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.
     # The same few keys come back in each step and link: each is looked at once.
     encoded = keys if pa.types.is_dictionary(keys.type) else pc.dictionary_encode(keys)
     rows, known = encoded.indices, [_key(text) for text in encoded.dictionary.to_pylist()]
-    own_names = pa.array([key.base if key.kind is None else None for key in known], pa.string())
-    op_names = pc.coalesce(given_names, own_names.take(rows))
+    op_names = given_names
+    if given_names.null_count:
+        own_names = pa.array([key.base if key.kind is None else None for key in known], pa.string())
+        op_names = pc.coalesce(given_names, own_names.take(rows))
     kinds = pa.array([key.kind or key.base for key in known], pa.string())
     named = names.operations(pc.coalesce(op_names, kinds.take(rows)))
     operations, is_named = named.dictionary.to_pylist(), pc.is_valid(op_names).to_numpy(zero_copy_only=False)

@@ -78,7 +78,7 @@ class Intake:
             size_bytes=entry.size_bytes,
             mtime_ns=entry.mtime_ns,
             sha256=sha256,
-            state="failed" if reason else "stored",
+            state=("skipped" if placed.comes_reduced else "failed") if reason else "stored",
             reason=reason,
             reduced_from_bytes=placed.reduced_from_bytes,
         )
@@ -139,7 +139,7 @@ class Intake:
             held.abandon()
 
     def refuse(self, placed: PlacedFile, reason: str) -> None:
-        """Remove a file of another size than announced."""
+        """Remove a file that is not taken, as one of another size than announced."""
         self.forget(placed)
         self.failed[placed.entry.path] = self.described(placed, reason=reason)
 

@@ -17,9 +17,9 @@ from tests.analysis.sources.twins import as_columns, assert_same
 pytestmark = needs_captures
 #: How many files of each have columns.
 CAPTURES = {
-    "gpt3-16ranks-pt": 4,
-    "qwen3-4ranks-pt": 12,
-    "resnet-2of8-pt-text": 4,
+    "gpt3-16ranks-pt": 5,
+    "qwen3-4ranks-pt": 14,
+    "resnet-2of8-pt-text": 8,
     "resnet-2of8-pt-db": 4,
     "bytedance-ST/mixed": 16,
     "mindspore-r1-4ranks": 8,

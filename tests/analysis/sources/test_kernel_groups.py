@@ -33,7 +33,9 @@ def test_kinds_beyond_the_limit_are_summed_and_lose_no_time() -> None:
     sums = KernelSums()
     for _ in range(2):
         sums.add(
-            pa.table({**block, "us": pa.array([1.0 + i for i in range(n)]), "wait_us": pa.array([0.5] * n)})
+            pa.table(
+                {**block, "ps": pa.array([(1 + i) * 10**6 for i in range(n)]), "wait_ps": pa.array([0] * n)}
+            )
         )
     table = sums.table(3)
     assert table is not None

@@ -96,9 +96,12 @@ def test_ranks_that_stay_whole_are_taken_with_all_their_files_where_others_are_n
     files = select(Tree(FOUND), TreeShape(b"prof"), choice).files
     whole = {file.entry.path.decode() for file in files if file.stays_whole}
     assert whole == taken(Choice(["full", "job-2/node_21*"]))
-    assert {file.entry.path.decode() for file in files} - whole == taken(
+    others = [file for file in files if not file.stays_whole]
+    reduced = {file.entry.path.decode() for file in others if file.comes_reduced}
+    assert {file.entry.path.decode() for file in others} - reduced == taken(
         Choice(["analysis", "job-2/node_20*"])
     )
+    assert reduced == {path for path in taken(Choice(["full", "job-2/node_20*"])) if "trace_view" in path}
 
 
 def test_captures_of_a_list_are_taken_and_no_newer_ones() -> None:
