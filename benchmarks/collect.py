@@ -24,7 +24,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.collect_rivals import OURS, PARAMIKO, RIVALS, SCP, SSH_TAR, Cost, Rival, environment, run_once
+from benchmarks.collecting.rivals import (
+    OURS,
+    PARAMIKO,
+    RIVALS,
+    SCP,
+    SSH_TAR,
+    Cost,
+    Rival,
+    environment,
+    run_once,
+)
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
@@ -296,7 +306,7 @@ def _start_up_s(place: Path) -> float:
 def _held(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     path = place / "held.json"
     path.write_text(json.dumps([asdict(spec) for spec in _specs(lab, servers, place / "few")]))
-    command = [sys.executable, "-m", "benchmarks.collect_driver", "hold", str(path), str(arguments.held)]
+    command = [sys.executable, "-m", "benchmarks.collecting.driver", "hold", str(path), str(arguments.held)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, float] = json.loads(done.stdout)
     print(
@@ -316,7 +326,7 @@ def _many(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServe
     measured = [
         sys.executable,
         "-m",
-        "benchmarks.collect_driver",
+        "benchmarks.collecting.driver",
         "peak",
         *command[3:],
         "--jobs",

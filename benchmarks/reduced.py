@@ -89,7 +89,8 @@ def write_kernels(path: Path, size: float) -> None:
             kind = row % _N_KINDS
             written += stream.write(
                 f"10,aclnnMatmul_{kind}_MatMulV2AiCore_MatMulV2,MatMulV2,dynamic,AI_CORE,"
-                f'{_BEGIN_US + row}.640\t,{chance.uniform(2, 400):.3f},{chance.uniform(0, 9):.3f},"""{64 + kind},1024;1024,4096"""\n'
+                f"{_BEGIN_US + row}.640\t,{chance.uniform(2, 400):.3f},{chance.uniform(0, 9):.3f},"
+                f'"""{64 + kind},1024;1024,4096"""\n'
             )
             row += 1
 

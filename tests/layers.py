@@ -217,6 +217,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.models.streams": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.models.paths": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
+        "benchmarks.collecting": "cluster_collect",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()
 }
@@ -230,7 +231,7 @@ _DOTTED = re.compile(r"(?:cluster_\w+|demo|benchmarks)(?:\.\w+)+")
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
     # In the benchmark it is a rival of the collector.
-    "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collect_driver"),
+    "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collecting.driver"),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),

@@ -1,4 +1,4 @@
-"""What `make bench-collect` runs in processes of their own: `python -m benchmarks.collect_driver MODE …`."""
+"""What `make bench-collect` runs in own processes: `python -m benchmarks.collecting.driver MODE …`."""
 
 from __future__ import annotations
 

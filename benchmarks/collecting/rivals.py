@@ -104,7 +104,7 @@ def _driver(mode: str) -> Callable[[Sequence[HostSpec], Path, Path], Commands]:
     def commands(specs: Sequence[HostSpec], target: Path, scratch: Path) -> Commands:
         path = scratch / "specs.json"
         path.write_text(json.dumps([asdict(spec) for spec in specs]))
-        return [[sys.executable, "-m", "benchmarks.collect_driver", mode, str(path), str(target)]]
+        return [[sys.executable, "-m", "benchmarks.collecting.driver", mode, str(path), str(target)]]
 
     return commands
 
