@@ -22,13 +22,10 @@ _UNKNOWN = -1
 
 def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Join tables into one with the columns of `schema`, each in one piece."""
-    return in_pieces(tables, schema).combine_chunks()
-
-
-def in_pieces(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Join tables into one with the columns of `schema`, without a copy; each column has one dictionary."""
     filled = [table.select(schema.names) for table in tables if table.num_rows]
-    return pa.concat_tables(filled).unify_dictionaries() if filled else schema.empty_table()
+    if not filled:
+        return schema.empty_table()
+    return pa.concat_tables(filled).unify_dictionaries().combine_chunks()
 
 
 def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -15,7 +15,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine.joined import canonical, cut_by_step, in_pieces, joined
+from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.tables.schema import (
@@ -206,8 +206,8 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     finally:
         if was_enabled:
             gc.enable()
-    collectives = in_pieces([one.collectives for one in tables], COLLECTIVES)
-    links = in_pieces([one.links for one in tables], LINKS)
+    collectives = joined([one.collectives for one in tables], COLLECTIVES)
+    links = joined([one.links for one in tables], LINKS)
     steps = _distinct_steps(collectives, links)
     summary = BatchSummary(
         ranks=tuple(one.rank for one in tables),
