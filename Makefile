@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-reduced bench-report bench-scale fuzz gold bundle picture clean
+.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -72,12 +72,9 @@ bench: setup     ## the whole analysis against the peer's script, at 64 and 256 
 bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
 	@$(BIN)/python -m benchmarks.scale
 
-bench-large: setup ## captures that are large another way: 3076 steps, and 100 MB of kernel_details.csv a rank
-	@$(BIN)/python -m benchmarks.large
-
-bench-reduced: setup ## files too large to move, as they are and reduced on their host: 100 MB of kernels, 200 MB of timeline
+bench-large: setup ## captures that are large another way: 3076 steps, 100 MB of kernel_details.csv a rank, files too large to move
 	@bash tools/system_packages.sh ssh bench
-	@$(BIN)/python -m benchmarks.reduced
+	@$(BIN)/python -m benchmarks.large
 
 bench-decode: setup ## communication.json to columns: MB/s a core, and memory
 	@$(BIN)/python -m benchmarks.decode

@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import as_file, files
 
 from cluster_run.version import VERSION
@@ -65,7 +65,7 @@ class Reader:
     sha256: str
     sources: Mapping[str, str]
 
-    @property
+    @cached_property
     def packed(self) -> bytes:
         """The archive as it travels."""
         return zlib.compress(self.archive, _COMPRESSION_LEVEL)
