@@ -25,10 +25,22 @@ def public_name(directory: Path) -> str:
     return _HOST_IN_NAME.sub(r"*\1", directory.name)
 
 
+def status_of(path: Path) -> os.stat_result:
+    """Return what the system says of a file, or of its columns where only they are there.
+
+    Raises:
+        OSError: neither is there, or it cannot be asked.
+    """
+    try:
+        return os.stat(path)
+    except OSError:
+        return os.stat(on_disk(path))
+
+
 def file_size(path: Path) -> int:
     """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will tell."""
     try:
-        return on_disk(path).stat().st_size
+        return status_of(path).st_size
     except OSError:
         return 0
 
@@ -41,7 +53,7 @@ def _bytes_read(path: Path) -> int:
 def modified_ns(path: Path) -> int:
     """Return when a file was last written; 0 where it has gone meanwhile."""
     try:
-        return on_disk(path).stat().st_mtime_ns
+        return status_of(path).st_mtime_ns
     except OSError:
         return 0
 
