@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.like import origin_of, read_like
 from cluster_collect.inventory.limit import limit
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
-from cluster_collect.inventory.ranks import compare_hosts
+from cluster_collect.inventory.ranks import compare_hosts, with_device_ranks
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.selection.ranks import ranks_of
 from cluster_collect.selection.suspects import read_suspects
@@ -31,7 +31,7 @@ from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.pool import check, collect, plan
 from cluster_collect.transports.ignored_settings import ignored_settings
 from cluster_run.errors import ExitCode, InputError, InterruptedRunError
-from cluster_run.ids import format_number_ranges
+from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import HostOutcome, Origin
 from cluster_run.ranktable import read_rank_table
@@ -100,13 +100,16 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
     inventory = load_inventory(request, os.environ if like is None else like.environment(os.environ))
     copy = "" if inventory.rank_table is None else rank_table_name(inventory.rank_table.name)
     origin = origin_of(request, inventory, copy)
+    comparison = None
+    if inventory.rank_table is not None:
+        table = read_rank_table(inventory.rank_table)
+        comparison = compare_hosts(inventory, table, str(inventory.rank_table)) if like is None else None
+        inventory = with_device_ranks(inventory, table)
     if like is not None:
         inventory = like.narrowed(inventory, arguments.options.ranks)
     warnings = inventory.warnings
     missing = ""
-    if inventory.rank_table is not None and like is None:
-        table = read_rank_table(inventory.rank_table)
-        comparison = compare_hosts(inventory, table, str(inventory.rank_table))
+    if comparison is not None:
         warnings += comparison.warnings
         missing = comparison.missing if arguments.limit is None else ""
     if arguments.limit is not None:
@@ -164,7 +167,10 @@ def _collect(job: _Job, shown: Display) -> Result:
         outcomes = run_interruptibly(work, shown.tick).hosts
     except InterruptedRunError as error:
         raise _interrupted(job, shown, error) from error
-    stored = (file.source for outcome in outcomes for file in outcome.files if file.state == "stored")
+    stored = {
+        outcome.host: (file.source for file in outcome.files if file.state == "stored")
+        for outcome in outcomes
+    }
     around = _surroundings(job, stored, time.monotonic() - begin_s)
     code = _code_of_outcomes(job, outcomes, around)
     next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
@@ -176,7 +182,7 @@ def _collect(job: _Job, shown: Display) -> Result:
 def _plan(job: _Job, shown: Display) -> Result:
     work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
     plans = run_interruptibly(work, shown.tick)
-    around = _surroundings(job, [file.source for one in plans for file in one.files])
+    around = _surroundings(job, {one.host: [file.source for file in one.files] for one in plans})
     code = _code_of_answers(job, plans, around)
     return Result(plan_json(plans, around, code) if job.arguments.json else plan_text(plans, around), code)
 
@@ -191,11 +197,16 @@ def _check(job: _Job, shown: Display) -> Result:
     )
 
 
-def _surroundings(job: _Job, sources: Iterable[str] | None = None, seconds: float = 0.0) -> Surroundings:
+def _surroundings(
+    job: _Job, sources: Mapping[HostId, Iterable[str]] | None = None, seconds: float = 0.0
+) -> Surroundings:
     """Return what a summary knows; `sources` are the files that came, or would, None where nobody looked."""
     options = job.arguments.options
     asked = options.whole_ranks | (options.ranks or frozenset())
-    absent = frozenset[int]() if sources is None or not asked else asked - ranks_of(sources)
+    absent = frozenset[int]()
+    if sources is not None and asked:
+        devices = {spec.host: spec.device_ranks for spec in job.inventory.specs}
+        absent = asked.difference(*(ranks_of(files, devices.get(host)) for host, files in sources.items()))
     return Surroundings(
         run=job.run,
         seconds=seconds,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+", re.DOTALL)
@@ -13,6 +14,7 @@ _RANK = re.compile(
     rb"(?:.*/)?(?:profiler_info_(\d{1,6})\.json|ascend_(?:pytorch|mindspore)_profiler_(\d{1,6})\.db)",
     re.DOTALL,
 )
+_DEVICE = re.compile(rb"((?:.*/)?PROF_[^/]+)/device_(\d{1,4})/.*", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 3000
 #: All paths of one host together: half a million of the length that profilers write.
@@ -66,9 +68,24 @@ def rank_of(path: bytes) -> int | None:
     return None if match is None else int(match[1] or match[2])
 
 
-def captures_of_ranks(paths: Iterable[bytes]) -> dict[bytes, int]:
-    """Return the rank of each capture of a host, by its directory; without those whose names tell none."""
-    return {group_of(path): rank for path in paths if (rank := rank_of(path)) is not None}
+def captures_of_ranks(
+    paths: Iterable[bytes], device_ranks: Mapping[int, int] | None = None
+) -> dict[bytes, int]:
+    """Return the rank of each capture of a host, by its directory; without those of which nothing tells it.
+
+    Names of files tell it. A bare `PROF_*` directory tells its device, whose rank is in `device_ranks`.
+    """
+    paths = list(paths)
+    devices: defaultdict[bytes, set[int]] = defaultdict(set)
+    for path in paths if device_ranks else ():
+        if (match := _DEVICE.fullmatch(path)) and group_of(path) == match[1]:
+            devices[match[1]].add(int(match[2]))
+    known = {
+        group: device_ranks[device]
+        for group, (device, *others) in devices.items()
+        if device_ranks and device in device_ranks and not others
+    }
+    return {**known, **{group_of(path): rank for path in paths if (rank := rank_of(path)) is not None}}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,7 +24,7 @@ class HostSpec:
     `~/.ssh/config`. `follow_links` names the directories that symbolic links may lead to. `password` and
     `passphrase` (of `identity_file`) never show in a repr. With `become` (`sudo`) commands run as
     `become_user` there, root where that is unset. `captures` are those that are taken, by their paths below
-    the profiler root; None for all.
+    the profiler root; None for all. `device_ranks` are those of its devices, as the rank table has them.
     """
 
     host: HostId
@@ -49,6 +50,7 @@ class HostSpec:
     become: str | None = None
     become_user: str | None = None
     captures: frozenset[str] | None = None
+    device_ranks: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     @property
     def by_ssh(self) -> bool:

@@ -27,7 +27,7 @@ Work = tuple[str, str, int, "str | None"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print its tables."""
-    options = _options(arguments)
+    options = parser(__doc__).parse_args(arguments)
     work = [one for source in SOURCES if options.model in (source, "all") for one in work_of(source, options)]
     begun = time.monotonic()
     with multiprocessing.Pool(options.processes, maxtasksperchild=20) as pool:
@@ -38,9 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(outcome.line, flush=True)
             if sys.stderr.isatty():
                 print(f"\r{len(outcomes)} of {len(work)} jobs", end="", file=sys.stderr)
-    for source, mode in dict.fromkeys((source, mode) for source, mode, _, _ in work):
-        some = [one for one in outcomes if (one.source, one.mode) == (source, mode)]
-        print_table(sorted(some, key=lambda one: (one.seed, one.fault_class)))
+    print_tables(work, outcomes)
     if options.model in (real_trace.NAME, "all"):
         real_trace.print_trace()
     seconds = time.monotonic() - begun
@@ -49,19 +47,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def print_tables(work: Sequence[Work], outcomes: Sequence[Outcome]) -> None:
+    """Print a table for each source and mode."""
+    for source, mode in dict.fromkeys((source, mode) for source, mode, _, _ in work):
+        some = [one for one in outcomes if (one.source, one.mode) == (source, mode)]
+        print_table(sorted(some, key=lambda one: (one.seed, one.fault_class)))
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the options that choose jobs."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", choices=(*SOURCES, real_trace.NAME, "all"), default="all")
-    parser.add_argument("--seeds", choices=sorted(FIRST_SEED), default="report")
-    parser.add_argument("--faults", type=int, default=108, help="faulty jobs of each source and mode")
-    parser.add_argument("--healthy", type=int, default=60, help="healthy jobs of each source and mode")
-    parser.add_argument("--skip", type=int, default=0, help="leave out seeds that were looked at before")
-    parser.add_argument("--class", dest="fault_class", help="only faulty jobs of this class")
-    parser.add_argument("--mode", choices=("plain", "hard", "both"), default="both")
-    parser.add_argument("--processes", type=int, default=2)
-    return parser.parse_args(arguments)
+    options.add_argument("--model", choices=(*SOURCES, real_trace.NAME, "all"), default="all")
+    options.add_argument("--seeds", choices=sorted(FIRST_SEED), default="report")
+    options.add_argument("--faults", type=int, default=108, help="faulty jobs of each source and mode")
+    options.add_argument("--healthy", type=int, default=60, help="healthy jobs of each source and mode")
+    options.add_argument("--skip", type=int, default=0, help="leave out seeds that were looked at before")
+    options.add_argument("--class", dest="fault_class", help="only faulty jobs of this class")
+    options.add_argument("--mode", choices=("plain", "hard", "both"), default="both")
+    options.add_argument("--processes", type=int, default=2)
+    return options
 
 
 def work_of(source: str, options: argparse.Namespace) -> list[Work]:

@@ -52,6 +52,14 @@ STEPS = (5, 5, 8, 12)
 
 def judge(mode: str, seed: int, scenario: str | None) -> tuple[KnownJob, Said]:
     """Simulate one job, judge it, and return what is true and what was said."""
+    job, evidence, where = read(mode, seed, scenario)
+    found = detect(evidence, where)
+    rules = {name: rule(evidence, where) for name, rule in RULES.items()}
+    return job, Said(found.verdict, tuple(found.findings), found.replay.get("error_share"), rules)
+
+
+def read(mode: str, seed: int, scenario: str | None) -> tuple[KnownJob, JobEvidence, Topology]:
+    """Simulate one job, and return what is true of it and what is read of it."""
     spec = job_spec(mode, seed)
     scenarios = [parse_scenario(scenario)] if scenario else []
     job = simulate(spec, scenarios, seed=seed)
@@ -60,11 +68,7 @@ def judge(mode: str, seed: int, scenario: str | None) -> tuple[KnownJob, Said]:
         spec = replace(spec, healthy=replace(spec.healthy, missing_ranks=()))
         job = simulate(spec, scenarios, seed=seed)
     where = topology(job)
-    evidence = evidence_of(job, where)
-    found = detect(evidence, where)
-    rules = {name: rule(evidence, where) for name, rule in RULES.items()}
-    said = Said(found.verdict, tuple(found.findings), found.replay.get("error_share"), rules)
-    return known(job, mode, seed, scenario or "healthy"), said
+    return known(job, mode, seed, scenario or "healthy"), evidence_of(job, where), where
 
 
 def known(job: SimulatedJob, mode: str, seed: int, scenario: str) -> KnownJob:

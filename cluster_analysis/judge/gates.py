@@ -8,7 +8,8 @@ from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.thresholds.cost import HIDDEN_FACTOR, SURE_INTERVAL_FACTOR
+from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
+from cluster_analysis.thresholds.cost import SURE_INTERVAL_FACTOR
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import (
@@ -44,20 +45,16 @@ def finding_of(
         facts.append(fact("cost_not_replayable"))
     weight = cost if cost is not None else saving.bound_us
     seen_us = seen_in_its_steps(view, suspect)
-    if seen_us > HIDDEN_FACTOR * (cost or 0.0):
+    if seen_us > TWICE * (cost or 0.0):
         cost, weight = None, seen_us
         facts.append(fact("cost_not_explained"))
     hidden = saving.after_others_us or 0.0
-    if (
-        weight is not None
-        and hidden >= HIDDEN_FACTOR * max(weight, 1.0)
-        and hidden >= WARNING_COST_SHARE * step_us
-    ):
+    if weight is not None and hidden >= TWICE * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
     low, high = _interval(cost, saving)
     late = _late_even_so(view, suspect, saving, limits)
-    if cost is not None and late >= max(HIDDEN_FACTOR * (weight or 0.0), limits.sure_cost_share * step_us):
+    if cost is not None and late >= max(TWICE * (weight or 0.0), limits.sure_cost_share * step_us):
         weight, high = late, max(high or 0.0, late)
         facts.append(fact("late_even_so", cost_us=late))
     if suspect.kind == "exposed_communication" and cost is not None:
@@ -143,7 +140,7 @@ def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thres
     rare = limits.natural_tail_share * n_ranks / limits.natural_p_value
     effect = max(limits.natural_effect, limits.natural_tail * math.log(max(rare, 1.0)))
     excess = row.value - row.peers_median
-    is_beyond_this_job = excess >= limits.natural_sigmas * row.peers_mad
+    is_beyond_this_job = excess >= FAR_SIGMAS * row.peers_mad
     if is_beyond_this_job and cost_share >= limits.sure_cost_share:
         return False
     if not is_beyond_this_job and cost_share < limits.natural_cost_share:

@@ -28,12 +28,12 @@ class Suspect:
 
     key: str
     kind: Kind
-    ranks: tuple[Rank, ...]
-    hosts: tuple[HostId, ...]
-    cause: Cause
-    pattern: Pattern
     step_positions: tuple[int, ...]
     evidence: tuple[Evidence, ...]
+    ranks: tuple[Rank, ...] = ()
+    hosts: tuple[HostId, ...] = ()
+    cause: Cause = "unknown"
+    pattern: Pattern = "persistent"
     facts: tuple[Fact, ...] = ()
     confidence: Confidence = "high"
     excess_us: FloatArray | None = None

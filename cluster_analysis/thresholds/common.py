@@ -6,5 +6,13 @@ from __future__ import annotations
 FEWEST_PEERS = 3
 #: Gaps, totals and replays of healthy captures agree to 1-2 %; what is off by more than this is not believed.
 TOLERANCE_SHARE = 0.05
-#: Halfway between as usual and as slow as the suspect: what lies above counts as slow.
+#: Halfway between as usual and as slow as the suspect: what lies above counts as slow. The larger half.
 HALFWAY = 0.5
+#: Nearly all: of steps, ranks, places.
+MOSTLY = 0.75
+#: Clearly more: so many times as much as others, or as chance makes.
+TWICE = 2.0
+#: So many sigmas away is far: no tail of healthy ranks, which is longer than a normal one, reaches there.
+FAR_SIGMAS = 6.0
+#: Degrees of freedom that any comparison has: with fewer nothing is ever improbable.
+LEAST_DF = 4.0

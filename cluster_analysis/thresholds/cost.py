@@ -26,8 +26,6 @@ LEAST_WAITING_US = 200.0
 N_LINKS_OF_CHAIN = 4
 
 # Gates.
-#: A suspect that costs this many times more once costlier ones are repaired is hidden behind them.
-HIDDEN_FACTOR = 2.0
 #: Costs whose highest reading is more than this many times the lowest are not known well.
 SURE_INTERVAL_FACTOR = 1.5
 

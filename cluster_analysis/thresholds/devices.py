@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-# Slow rank.
-#: Steps this many times as far out as the middle one are no part of what lasts.
-FAR_ABOVE_FACTOR = 2.0
-#: A step so many standard deviations below a rank's level, and below half of it, is none in which it is slow.
-CLEARLY_SIGMAS = 3.0
-#: Of three or four steps a ramp is on the slow side in so many.
-SHORT_SHARE = 0.6
-#: A rise over all steps is a trend from so many standard errors on.
-TREND_SIGMAS = 6.0
-
 # Clocks.
 #: A clock so many standard deviations of its peers' below theirs is no chance.
 CLOCK_SIGMAS = 3.0
@@ -19,9 +9,8 @@ CLOCK_SIGMAS = 3.0
 # Kernels.
 #: Kinds of kernels below this share of a device's computing explain nothing.
 SMALL_SHARE = 0.02
-#: Slower than this on the whole, or there is nothing to explain; a kind counts from half of the whole on.
+#: Slower than this on the whole, or there is nothing to explain.
 LEAST_EXCESS = 0.01
-SLOW_KIND_SHARE = 0.5
 #: Slow kinds with this share of the time are all that matter.
 NEARLY_ALL_SHARE = 0.9
 #: Other numbers of calls, by more than this share, are other work.
@@ -39,8 +28,6 @@ STEADIER_FACTOR = 1.5
 MOST_SIGMAS = 2.0
 
 # Pauses.
-#: From here on the excess of a step sits in one gap: a pause, not slow dispatch.
-ONE_GAP_SHARE = 0.6
 #: Two pauses as alike as this have one cause; the chance of two different ones rarely agrees so well.
 ALIKE_SHARE = 0.15
 #: Accidents are as alike by chance as their lengths differ (as a share of them), and no less often than this.

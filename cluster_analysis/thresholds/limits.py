@@ -24,8 +24,7 @@ class Thresholds:
     device_effect: float = 0.02
     link_effect: float = 0.10
     local_effect_share_of_step: float = 0.005
-    #: Steps on the slow side that make it persistent; events that make it intermittent; steps for a trend.
-    persistent_share: float = 0.8
+    #: Events that make a rank intermittently slow.
     min_events: int = 2
     #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are chance.
     min_pauses: int = 3
@@ -48,26 +47,13 @@ class Thresholds:
     #: An operator this many times as long as usual, and by that much longer, was sent again.
     retransmission_factor: float = 10.0
     retransmission_us: float = 200_000.0
-    #: When one or two steps are all there is: the share of a rank's gaps that must be longer than its peers'
-    #: (of their time, for computing), and how much of what it loses may lie in one gap of each step.
-    longer_share: float = 0.75
-    single_gap_share: float = 0.5
-    #: Idle time that is news in them, in multiples of the peers' (a host's is steadier than a rank's), and
-    #: computing that is, whatever the gaps say.
+    #: When one or two steps are all there is: idle time that is news in them, in multiples of the peers' (a
+    #: host's is steadier than a rank's), and computing that is, whatever the gaps say.
     single_step_idle_factor: float = 4.0
     single_step_host_idle_factor: float = 3.0
     single_step_device_effect: float = 0.2
     #: What is not confirmed in them, and costs this share of the step, leaves the question open.
     open_cost_share: float = 0.05
-    #: Share of a suspect's time that must be slow where experts could be the reason: their load reaches half.
-    everywhere_share: float = 0.85
-    #: The same where the gaps of experts are known and left out; unequal data still scatter the others.
-    everywhere_else_share: float = 0.7
-    #: Share of a rank's deviation that its TP/CP peers must lack for it to be the device's own.
-    own_share: float = 0.5
-    #: Share of a host's ranks that must be slow for the host to be named.
-    host_share: float = 0.5
-    host_share_computing: float = 0.75
     #: An alarm must be as improbable as this in a healthy job, over all its ranks; from this share of the
     #: step on the second will do.
     alarm_p_value: float = 1e-3
@@ -75,14 +61,11 @@ class Thresholds:
     sure_cost_share: float = 0.01
     #: An alarm costs this many times what "repairing" a healthy rank seems to save.
     placebo_factor: float = 2.0
-    #: An alarm lies this many times as far out as the farthest rank that nobody suspects.
-    range_factor: float = 2.0
     #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
     #: information below the cost of a critical finding, unless they lie so many times what this job's devices
     #: scatter by behind them and cost what is costly. What lies nearer is information below the share of the
     #: step that follows, as tails are long.
     natural_effect: float = 0.08
-    natural_sigmas: float = 6.0
     natural_cost_share: float = 0.015
     #: So many devices have a long tail, and it is so long on average: the more ranks, the slower is the
     #: slowest healthy one. This is the chance of it in a job.
@@ -106,5 +89,3 @@ class Thresholds:
     max_info: int = 5
     #: Spread of computing between stages that is worth explaining.
     stage_effect: float = 0.05
-    #: Spread between replicas in a step that is worth explaining.
-    data_effect: float = 0.02

@@ -58,10 +58,11 @@ class Like:
         Raises:
             InputError: no file of the run tells one of the ranks, or no host of it is in the inventory.
         """
+        device_ranks = {spec.server_id: spec.device_ranks for spec in inventory.specs}
         wanted = {
             outcome.server_id: captures
             for outcome in self.manifest.hosts
-            if (captures := _captures(outcome, ranks))
+            if (captures := _captures(outcome, ranks, device_ranks.get(outcome.server_id)))
         }
         if not wanted:
             raise InputError(self._why_none(ranks), "--what GLOB and --capture take captures by their paths")
@@ -117,9 +118,11 @@ def _paths(outcome: HostOutcome) -> list[bytes]:
     return [os.fsencode(file.source) for file in outcome.files if file.state in ("stored", "unstable")]
 
 
-def _captures(outcome: HostOutcome, ranks: Set[int] | None) -> frozenset[str]:
+def _captures(
+    outcome: HostOutcome, ranks: Set[int] | None, device_ranks: Mapping[int, int] | None
+) -> frozenset[str]:
     paths = _paths(outcome)
     if ranks is None:
         return frozenset(os.fsdecode(group_of(path)) for path in paths)
-    known = captures_of_ranks(paths)
+    known = captures_of_ranks(paths, device_ranks)
     return frozenset(os.fsdecode(group) for group, rank in known.items() if rank in ranks)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.nodesets import fold
@@ -16,6 +17,15 @@ class HostComparison:
 
     warnings: tuple[str, ...]
     missing: str
+
+
+def with_device_ranks(inventory: Inventory, table: RankTable) -> Inventory:
+    """Return the inventory in which each host knows the ranks of its devices."""
+    ranks: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for place in table.places:
+        ranks[place.server_id][int(place.device)] = int(place.rank)
+    specs = tuple(replace(spec, device_ranks=ranks.get(spec.server_id, {})) for spec in inventory.specs)
+    return replace(inventory, specs=specs)
 
 
 def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> HostComparison:

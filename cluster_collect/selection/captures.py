@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from fnmatch import translate
 from posixpath import basename
 
@@ -24,7 +24,7 @@ class Choice:
     that narrow it. `since_s` is a
     time in seconds since 1970; a capture is taken whole when one of its files is not older. With `ranks` only
     their captures are taken, with `directories` only the captures that lie there; None for all. Of
-    `whole_ranks` everything is taken, in whatever form all else comes.
+    `whole_ranks` everything is taken, in whatever form all else comes. `device_ranks` are those of the host.
     """
 
     what: Sequence[str]
@@ -34,6 +34,7 @@ class Choice:
     ranks: Set[int] | None = None
     directories: Set[bytes] | None = None
     whole_ranks: Set[int] = frozenset()
+    device_ranks: Mapping[int, int] = field(default_factory=dict)
 
 
 def matcher(globs: Iterable[str]) -> Callable[[bytes], bool]:
@@ -67,7 +68,7 @@ def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[
         groups[group_of(entry.path)].append(entry)
     chosen = set(groups) if choice.directories is None else set(groups) & choice.directories
     if choice.ranks is not None:
-        chosen &= captures_of(choice.ranks, entries)
+        chosen &= captures_of(choice.ranks, entries, choice.device_ranks)
     if choice.since_s is not None:
         since_ns = choice.since_s * 1e9
         chosen = {group for group in chosen if _newest_ns(groups[group]) >= since_ns}
@@ -79,9 +80,11 @@ def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[
     return lambda path: group_of(path) in chosen
 
 
-def captures_of(ranks: Set[int], entries: Iterable[RemoteEntry]) -> set[bytes]:
-    """Return the captures of some ranks, as far as the names of their files tell the rank."""
-    known = captures_of_ranks(entry.path for entry in entries)
+def captures_of(
+    ranks: Set[int], entries: Iterable[RemoteEntry], device_ranks: Mapping[int, int]
+) -> set[bytes]:
+    """Return the captures of some ranks, as far as names, or devices of the rank table, tell the rank."""
+    known = captures_of_ranks((entry.path for entry in entries), device_ranks)
     return {group for group, rank in known.items() if rank in ranks}
 
 

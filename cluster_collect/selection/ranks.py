@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 
-from cluster_collect.entries import rank_of
+from cluster_collect.entries import captures_of_ranks
 from cluster_run.ids import ServerId, format_number_ranges
 from cluster_run.ranktable import RankTable
 
 
-def ranks_of(sources: Iterable[str]) -> set[int]:
+def ranks_of(sources: Iterable[str], device_ranks: Mapping[int, int] | None = None) -> set[int]:
     """Return the ranks whose captures are among the paths of a host."""
-    return {rank for source in sources if (rank := rank_of(os.fsencode(source))) is not None}
+    return set(captures_of_ranks(map(os.fsencode, sources), device_ranks).values())
 
 
 def ranks_missing(

@@ -101,7 +101,7 @@ def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
     links = Links(tree.links, tree.real_root, [entry.path for entry in tree.entries if entry.kind == "f"])
     entries = [entry for entry in tree.entries if not links.hide(entry.path)]
     place = _placer(entries, shape)
-    whole = captures_of(choice.whole_ranks, entries) if choice.whole_ranks else set()
+    whole = captures_of(choice.whole_ranks, entries, choice.device_ranks) if choice.whole_ranks else set()
     wanted = _wanted(entries, choice.what, whole)
     is_in, is_chosen = not_excluded(choice.exclude), chosen_captures(entries, choice)
     taken: list[tuple[RemoteEntry, bytes]] = []

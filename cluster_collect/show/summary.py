@@ -22,7 +22,9 @@ MAX_FILES_NAMED = 3
 MAX_CLOCK_OFFSET_MS = 1000.0
 
 _SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
-_RAW_ADVICE = "nothing is lost: what was fetched is analysed the same"
+_RAW_ADVICE = (
+    "what was fetched is analysed the same; timelines, which are read on their hosts alone, are not known"
+)
 _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
 

@@ -105,7 +105,9 @@ class Rounds:
         if answer is None:
             for placed in pending:
                 if placed.comes_reduced:
-                    self._intake.refuse(placed, f"too large for this host: {self._findings.raw_because}")
+                    self._intake.refuse(
+                        placed, f"read on its host or not at all: {self._findings.raw_because}"
+                    )
             pending = [placed for placed in pending if not placed.comes_reduced]
             return await self._as_they_are(pending, slot) if pending else ({}, b"")
         if not whole:

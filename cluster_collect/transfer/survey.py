@@ -88,6 +88,7 @@ def chosen(survey: Survey, spec: HostSpec, options: CollectOptions) -> Selection
         ranks=options.ranks,
         directories=None if spec.captures is None else frozenset(map(os.fsencode, spec.captures)),
         whole_ranks=options.whole_ranks,
+        device_ranks=spec.device_ranks,
     )
     return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), choice)
 

@@ -17,6 +17,7 @@ from cluster_collect.transfer.pool import collect
 from cluster_reduce.form import SUFFIX
 from cluster_run.ids import HostId, ServerId
 from tests.analysis.runs import file_of, write_small_run
+from tests.analysis.sources.test_kernel_columns import HEADER, ROWS
 
 RAW = CollectOptions(what=("analysis",), min_free_bytes=0)
 COLUMNS = CollectOptions(what=("columns",), min_free_bytes=0, columns_as_root=True)
@@ -51,6 +52,12 @@ def test_columns_files_and_both_mixed_give_the_same(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = write_small_run(tmp_path / "source", form=form, steps=2)
+    if form == "text":
+        # Kernels are summed of their details, of one rank of whose a line is damaged.
+        for statistic in source.rglob("op_statistic.csv"):
+            statistic.with_name("kernel_details.csv").write_text("\n".join([HEADER, *ROWS * 40, ""]))
+            statistic.unlink()
+        file_of(source, 5, "kernel_details.csv").write_text("\n".join([HEADER, *ROWS * 40, "13,0", ""]))
     if form == "r1":
         damaged = next(source.rglob("hccl_raw_2.csv"))
     else:

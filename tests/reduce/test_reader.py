@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,8 @@ from cluster_collect.remote.reader import reader, request
 from cluster_reduce.form import READY, SUFFIX, UNFIT
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.builders import OUTPUT
+from tests.analysis.sources.test_kernel_columns import HEADER, ROWS
+from tests.analysis.sources.test_trace_view import EVENTS
 from tests.analysis.sources.twins import columns_of_file
 from tests.layers import ROOT, imports_of
 
@@ -116,16 +119,21 @@ def test_the_archive_is_the_same_bytes_each_time_and_holds_the_sources() -> None
 def test_every_python_from_3_7_on_makes_the_same_columns(capture: Path, python: str) -> None:
     version = version_of(python)
     host = capture.parents[1]
-    process = started(host, [os.fsencode(capture.relative_to(host))], python)
+    kernels, timeline = (capture.with_name(name) for name in ("kernel_details.csv", "trace_view.json"))
+    kernels.write_text("\n".join([HEADER, *ROWS * 20, ""]))
+    timeline.write_text(json.dumps(EVENTS * 20))
+    files = (capture, kernels, timeline)
+    process = started(host, [os.fsencode(path.relative_to(host)) for path in files], python)
     output = answer_of(process)
     if version < (3, 7):
         assert output.startswith(UNFIT + b"python3 is 3.")
         return
     assert output.startswith(READY)
-    wanted = columns_of_file(capture)
-    assert wanted is not None
     assert SUFFIX.encode() in output
-    assert wanted in output
+    for path in files:
+        wanted = columns_of_file(path)
+        assert wanted is not None
+        assert wanted in output
     assert process.returncode == 0
 
 

@@ -53,10 +53,6 @@ def _exposed(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[S
         Suspect(
             key="exposed_communication",
             kind="exposed_communication",
-            ranks=(),
-            hosts=(),
-            cause="unknown",
-            pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(
                 Evidence(

@@ -9,6 +9,7 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.replay.role_gaps import concentration, longer_share
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 
@@ -35,11 +36,11 @@ def _is_slow_throughout(view: JobView, suspect: Suspect, limits: Thresholds) -> 
     peers = view.peers_of(int(rank[0]))
     lost = None if view.gaps is None else view.gaps.lost_us(rank, peers)
     every_step = np.ones(len(view.steps), bool)
-    if view.gaps is None or lost is None or concentration(lost, every_step) > limits.single_gap_share:
+    if view.gaps is None or lost is None or concentration(lost, every_step) > HALFWAY:
         return False
     if suspect.cause == "compute":
-        return (view.gaps.slow_share(rank, peers) or 0.0) >= limits.longer_share
+        return (view.gaps.slow_share(rank, peers) or 0.0) >= MOSTLY
     # Idle time differs by a third from step to step on every rank: only a multiple of it is news.
     row = suspect.evidence[0]
     is_multiple = row.value >= limits.single_step_idle_factor * row.peers_median
-    return is_multiple and longer_share(lost, every_step) >= limits.longer_share
+    return is_multiple and longer_share(lost, every_step) >= MOSTLY

@@ -19,14 +19,13 @@ from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import binomial_tail, group_medians, median
+from cluster_analysis.numeric.stats import binomial_tail, median
 from cluster_analysis.replay.role_gaps import concentration
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import (
     ALIKE_SHARE,
     JOB_PAUSE_FACTOR,
     LEAST_ALIKE_SHARE,
-    ONE_GAP_SHARE,
     USUAL_CELLS,
     USUAL_RATE,
 )
@@ -50,11 +49,11 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
     Also ranks of hosts that are slow all the time: those pause in no step or in each.
     """
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
-    events = events_of(series, deviation.event_scale, 2 * metric.effect) & is_idle_altogether(view, series)
+    events = events_of(series, deviation.event_scale, 2 * metric.effect)
     found = []
     for rank in np.flatnonzero(events.sum(1) >= 2):
         mine = events[rank]
-        if mine.mean() >= limits.persistent_share:
+        if mine.mean() > MOSTLY:
             continue
         if metric.where != "head" and not _is_pause(view, int(rank), mine):
             continue
@@ -92,17 +91,6 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
     return float(min(1.0, chance * (max(unlike, LEAST_ALIKE_SHARE) if unlike <= ALIKE_SHARE else 1.0)))
 
 
-def is_idle_altogether(view: JobView, series: FloatArray) -> BoolArray:
-    """Steps in which a rank's idle time, wherever it lies, is longer than its peers' by half of `series`.
-
-    Where all ranks pause, one may do so before its first operator and its peers later. All (R, S).
-    """
-    idle = np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
-    more = idle - group_medians(idle, view.role)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(more >= HALFWAY * series)
-
-
 def _unlikeness(lengths_us: FloatArray) -> float:
     """How far pauses are from one length, as a share of it."""
     return float(np.ptp(lengths_us) / lengths_us.mean())
@@ -113,7 +101,7 @@ def _is_pause(view: JobView, rank: int, active: BoolArray) -> bool:
         return True
     peers = view.peers_of(rank)
     lost = view.gaps.lost_us(np.array([rank]), peers)
-    return lost is None or concentration(lost, active) >= ONE_GAP_SHARE
+    return lost is None or concentration(lost, active) >= HALFWAY
 
 
 def _is_rhythm(steps: IntArray, n_steps: int) -> bool:
@@ -187,8 +175,6 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
         Suspect(
             key="periodic_pause",
             kind="periodic_pause",
-            ranks=(),
-            hosts=(),
             cause="dispatch",
             pattern="intermittent" if len(events) > 1 else "transient",
             step_positions=tuple(events.tolist()),

@@ -27,24 +27,16 @@ from cluster_analysis.numeric.stats import (
     sigma,
     student_tail,
 )
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, MOSTLY, TWICE
 from cluster_analysis.thresholds.hosts import (
     CALM_QUANTILE,
-    COMPARABLE_SHARE,
     ENOUGH_HOSTS,
-    ENOUGH_IDLE_HOSTS,
     ENOUGH_UNITS_DF,
-    FEW_UNITS,
     FEW_UNITS_FACTOR,
-    FEWEST_SLOW,
     HOST_IDLE_SIGMA,
     IDLE_CAUTION_FACTOR,
-    LEAST_STEP_DF,
-    OWN_PART,
-    PAUSED_FACTOR,
     PRIOR_DF,
     TAIL_DF,
-    WORTH_SHARE,
 )
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Evidence
@@ -87,7 +79,6 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             if one is not None
             and one.tail <= limits.false_discovery_rate / len(hosts)
             and one.level >= metric.effect
-            and _is_slow_itself(metric, level, one)
             and _is_whole_host(view, metric, level, one, deviation.host_shared, limits)
         ]
         if not slow:
@@ -121,7 +112,7 @@ def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntA
     above = level - middle_of_hosts(level[:, None], view)[:, 0]
     inside = np.isin(view.host, hosts)
     by_host = medians_by(above[inside], view.host[inside])
-    return [int(host) for host in hosts[np.nan_to_num(by_host) >= WORTH_SHARE * metric.effect]]
+    return [int(host) for host in hosts[np.nan_to_num(by_host) >= HALFWAY * metric.effect]]
 
 
 def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
@@ -146,16 +137,16 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     if not metric.is_log:
         # One peer host is a host like this one: its own chance counts too. The chance is a factor, not a sum.
         typical = max(_usual_us(metric.values[peers]), 1e-9)
-        if len(peer_hosts) < ENOUGH_IDLE_HOSTS:  # one of few may be a quiet one
+        if len(peer_hosts) < FEWEST_PEERS:  # one of few may be a quiet one
             typical = max(typical, _usual_us(metric.values[others]))
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
         n_free = len(peer_hosts) - 1
         scale = float(np.sqrt((PRIOR_DF * prior**2 + n_free * spread**2) / (PRIOR_DF + n_free)))
     df = float(len(peer_hosts) - 1 + TAIL_DF)
-    enough = ENOUGH_HOSTS if metric.is_log else ENOUGH_IDLE_HOSTS
+    enough = ENOUGH_HOSTS if metric.is_log else FEWEST_PEERS
     step_error, step_df = _step_error(view, values, inside, peers, enough)
-    if metric.is_log and step_error > COMPARABLE_SHARE * scale:
+    if metric.is_log and step_error > HALFWAY * scale:
         df = min(df, step_df)
     scale = max(scale, step_error)
     tail = float(student_tail(np.array([own / scale]), df)[0])
@@ -166,7 +157,7 @@ def _usual_us(idle_us: FloatArray) -> float:
     """Idle time (R, S) of a usual step."""
     middle = float(np.nan_to_num(median(idle_us)))
     calm = float(np.quantile(np.nan_to_num(median(idle_us, 0)), CALM_QUANTILE))
-    return calm if middle > PAUSED_FACTOR * calm else middle
+    return calm if middle > TWICE * calm else middle
 
 
 def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
@@ -206,7 +197,7 @@ def _step_error(
         own = float(difference.std(ddof=1)) if len(difference) > 2 else 0.0
         if own > noise:
             noise, df = own, len(difference) - 1.0
-    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(LEAST_STEP_DF, df)
+    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(LEAST_DF, df)
 
 
 def _spread_of_hosts(
@@ -221,7 +212,7 @@ def _spread_of_hosts(
         return 0.0
     levels = medians_by(relative[peers], unit[peers])
     spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
-    if len(units) <= FEW_UNITS:
+    if len(units) <= FEWEST_PEERS + 1:
         spread = max(spread, float(np.abs(levels).max()) / FEW_UNITS_FACTOR)
     return float(spread / np.sqrt(len(np.unique(unit[inside]))))
 
@@ -234,16 +225,6 @@ def _independent(view: JobView) -> IntArray:
     return view.host
 
 
-def _is_slow_itself(metric: Metric, level: FloatArray, one: _Judged) -> bool:
-    """Whether the host is slow rather than its only peer host fast, as data and silicon may make it.
-
-    With one peer the role's middle lies between both: a slow host is above it by half of the difference.
-    """
-    if not metric.is_log or one.n_peer_hosts > 1:
-        return True
-    return float(np.median(level[one.inside])) >= OWN_PART * one.level
-
-
 def _is_whole_host(
     view: JobView, metric: Metric, level: FloatArray, one: _Judged, shared: FloatArray, limits: Thresholds
 ) -> bool:
@@ -254,8 +235,8 @@ def _is_whole_host(
     centre = level[one.inside] - one.level
     least = HALFWAY * (min(metric.effect, one.level) if metric.is_log else one.level)
     slow = level[one.inside] - np.median(centre) >= least
-    needed = limits.host_share_computing if metric.is_log else limits.host_share
-    if slow.sum() < max(FEWEST_SLOW, needed * len(slow)):
+    needed = MOSTLY if metric.is_log else HALFWAY
+    if slow.sum() < max(2, needed * len(slow)):
         return False
     if not metric.follows_work:
         return True
@@ -270,16 +251,14 @@ def is_slow_everywhere(view: JobView, ranks: IntArray, shared: FloatArray, limit
 
     False where it cannot be told: nobody is blamed for what experts may explain.
     """
-    gaps, least = view.gaps, limits.everywhere_share
-    if view.dense is not None:
-        gaps, least = view.dense.gaps, limits.everywhere_else_share
+    gaps = view.gaps if view.dense is None else view.dense.gaps
     if gaps is None:
         return False
     for role in np.unique(view.role[ranks]):
         own = ranks[view.role[ranks] == role]
         peers = np.setdiff1d(np.flatnonzero(view.role == role), ranks)
         share = gaps.slow_share(own, peers, shared)
-        if share is None or share < least:
+        if share is None or share < MOSTLY:
             return False
     return True
 
@@ -308,7 +287,6 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
         hosts=(name,),
         cause=metric.cause,
-        pattern="persistent",
         step_positions=tuple(range(len(view.steps))),
         evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
         facts=(

@@ -9,7 +9,6 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
-from cluster_analysis.judge.detectors.pauses import is_idle_altogether
 from cluster_analysis.judge.detectors.workload import only_own
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
@@ -23,10 +22,8 @@ from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.devices import CLEARLY_SIGMAS, FAR_ABOVE_FACTOR, SHORT_SHARE, TREND_SIGMAS
+from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.peers import EVENT_SIGMAS
 from cluster_run.findings import Evidence, Pattern
 
 
@@ -85,35 +82,32 @@ def rank_suspects(
         )
     effect = _effect(metric, deviation.level)
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
-    persistent = significant & (effect >= metric.effect) & (slow_steps >= _needed_share(n_steps, limits))
-    trend = _trends(metric, deviation, limits, n_steps)
+    # Of few steps the middle one says as much.
+    lasts = (slow_steps > MOSTLY) | (n_steps < limits.min_steps_intermittent)
+    persistent = significant & (effect >= metric.effect) & lasts
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
-    p_of = {"persistent": p_lasting, "trend": deviation.p_trend, "intermittent": p_events}
     n_tests = len(view.ranks)
     # A few long steps lift the level of all a little; that they are long is what is sure then.
     shortest = np.where(events, series, np.inf).min(axis=1)
-    is_brief = intermittent & (p_events < p_lasting) & (shortest >= FAR_ABOVE_FACTOR * deviation.level)
+    is_brief = intermittent & (p_events < p_lasting) & (deviation.level <= HALFWAY * shortest)
     persistent &= ~is_brief
-    single = (
-        _single_events(view, metric, deviation, series, limits)
-        & ~(persistent | trend | intermittent)[:, None]
-    )
-    suspected = persistent | trend | intermittent | single.any(axis=1) | excluded
+    slow = persistent | intermittent
+    rising = slow & _is_rising(metric, deviation, limits)
+    single = _single_events(view, metric, deviation, series, limits) & ~slow[:, None]
+    suspected = slow | single.any(axis=1) | excluded
     usual = _range_of_healthy(view, deviation.series, suspected, lasting=True)
     farthest = _range_of_healthy(view, deviation.series, suspected, lasting=False)
     found = []
-    for rank in np.flatnonzero((persistent | trend | intermittent) & ~excluded):
-        pattern: Pattern = "trend" if trend[rank] else "persistent" if persistent[rank] else "intermittent"
+    for rank in np.flatnonzero(slow & ~excluded):
+        p_of = p_lasting if persistent[rank] else p_events
+        pattern: Pattern = "trend" if rising[rank] else "persistent" if persistent[rank] else "intermittent"
         one = _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
-        if pattern == "persistent" and deviation.level[rank] < limits.range_factor * usual[rank]:
+        if pattern == "persistent" and deviation.level[rank] < TWICE * usual[rank]:
             one = replace(one, is_alarm=False, confidence="medium")
-        p_value = min(1.0, n_tests * float(np.nan_to_num(p_of[pattern][rank])))
-        if (
-            pattern == "intermittent"
-            and series[rank][events[rank]].min() >= limits.range_factor * farthest[rank]
-        ):
+        p_value = min(1.0, n_tests * float(np.nan_to_num(p_of[rank])))
+        if pattern == "intermittent" and series[rank][events[rank]].min() >= TWICE * farthest[rank]:
             p_value = 0.0  # counting alone calls two events of five chance in a small job, however large
         found.append(replace(one, p_value=p_value))
     for rank in np.flatnonzero(single.any(axis=1) & ~excluded):
@@ -148,8 +142,8 @@ def _single_events(
         rank, step = int(inside[at[0]]), int(at[1])
         others = cells.copy()
         others[at] = 0.0
-        far = series[rank, step] >= limits.range_factor * max(float(others.max()), limits.natural_effect / 2)
-        events[rank, step] = far and series[rank, step] >= EVENT_SIGMAS * deviation.event_scale[rank, step]
+        far = series[rank, step] >= TWICE * max(float(others.max()), limits.natural_effect / 2)
+        events[rank, step] = far and series[rank, step] >= FAR_SIGMAS * deviation.event_scale[rank, step]
     return events
 
 
@@ -189,27 +183,23 @@ def _range_of_healthy(
     return farthest
 
 
-def _needed_share(n_steps: int, limits: Thresholds) -> float:
-    """A ramp is on the slow side in all but the first of three or four steps; of two one may be a moment."""
-    if n_steps >= limits.min_steps_intermittent:
-        return limits.persistent_share
-    return SHORT_SHARE if n_steps >= limits.min_steps_confident else HALFWAY
-
-
 def _effect(metric: Metric, level: FloatArray) -> FloatArray:
     return np.asarray(np.expm1(np.nan_to_num(level)) if metric.is_log else np.nan_to_num(level))
 
 
-def _trends(metric: Metric, deviation: Deviation, limits: Thresholds, n_steps: int) -> BoolArray:
+def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
+    """Ranks (R,) that fall behind further from step to step, by far more than single steps scatter.
+
+    The rise is most of what they lose in any step: a few long steps late in a capture are none.
+    """
+    n_steps = deviation.series.shape[1]
     if n_steps < limits.min_steps_trend:
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
-    least = np.maximum(
-        TREND_SIGMAS * deviation.step_sigma / np.sqrt(n_steps),
-        limits.event_effect if metric.is_log else metric.effect,
-    )
-    chosen = benjamini_hochberg(deviation.p_trend, limits.false_discovery_rate)
-    return np.asarray(chosen & (np.nan_to_num(rise) > np.nan_to_num(least, nan=np.inf)))
+    least = limits.event_effect if metric.is_log else metric.effect
+    far = FAR_SIGMAS * np.nan_to_num(deviation.step_sigma) / np.sqrt(n_steps)
+    most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
+    return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, least), most))
 
 
 def _intermittent(
@@ -219,8 +209,6 @@ def _intermittent(
     n_steps = series.shape[1]
     least = limits.event_effect if metric.is_log else 2 * metric.effect
     events = events_of(series, deviation.event_scale, least)
-    if not metric.is_log:
-        events &= is_idle_altogether(view, series)
     tail = event_tails(events, series)
     if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(tail), bool), events, tail
@@ -246,14 +234,6 @@ def _lasting(series: FloatArray, deviation: Deviation, rank: int, level: float) 
     return np.asarray(level + own * (known - level))
 
 
-def _spared(deviation: Deviation, series: FloatArray, rank: int) -> BoolArray:
-    """Steps (S,) in which a rank that is slow in most is clearly not."""
-    level = float(deviation.level[rank])
-    noise = float(np.nan_to_num(deviation.step_sigma[rank]))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(series[rank] < min(0.5 * level, level - CLEARLY_SIGMAS * noise))
-
-
 def _suspect(
     view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, *, rank: int,
     pattern: Pattern, events: BoolArray,
@@ -263,7 +243,8 @@ def _suspect(
     time = np.nan_to_num(metric.time_us[rank])
     if pattern == "persistent":
         level = float(deviation.level[rank])
-        own, where_steps = _lasting(series[rank], deviation, rank, level), np.ones(n_steps, bool)
+        own = _lasting(series[rank], deviation, rank, level)
+        where_steps = own >= HALFWAY * level
     elif pattern in ("intermittent", "transient"):
         own, where_steps = np.where(events, series[rank], 0.0), events
     else:
@@ -271,10 +252,10 @@ def _suspect(
         line = np.nan_to_num(median(series[rank])) + slope * (np.arange(n_steps) - (n_steps - 1) / 2)
         own, where_steps = np.maximum(line, 0.0), line > 0
     excess[rank] = metric.removable(own, time)
-    shown = where_steps & ~_spared(deviation, series, rank) if pattern == "persistent" else where_steps
     host = int(view.host[rank])
     peers = view.peers_of(rank)
-    inside = where_steps if where_steps.any() else np.ones(n_steps, bool)
+    everywhere = pattern == "persistent" or not where_steps.any()
+    inside = np.ones(n_steps, bool) if everywhere else where_steps
     own_us = float(median(metric.time_us[rank][inside]))
     peers_us = own_us - float(median(excess[rank][inside]))
     spread = float(deviation.scale[rank] * (peers_us if metric.is_log else 1.0))
@@ -286,7 +267,7 @@ def _suspect(
         hosts=(view.hosts[host],) if host >= 0 else (),
         cause=metric.cause,
         pattern=pattern,
-        step_positions=tuple(np.flatnonzero(shown).tolist()),
+        step_positions=tuple(np.flatnonzero(where_steps).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, len(peers)),),
         facts=(
             local_fact(

@@ -132,10 +132,7 @@ def _suspect(
     return Suspect(
         key=kind,
         kind=kind,
-        ranks=(),
-        hosts=(),
         cause=cause,
-        pattern="persistent",
         step_positions=tuple(range(len(view.steps))),
         evidence=(
             Evidence(
@@ -179,10 +176,7 @@ def _small_packets(evidence: JobEvidence, view: JobView, limits: Thresholds) -> 
         Suspect(
             key="small_packets",
             kind="small_packets",
-            ranks=(),
-            hosts=(),
             cause="bandwidth",
-            pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here)),),
             facts=(

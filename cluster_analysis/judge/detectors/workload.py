@@ -13,7 +13,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
-from cluster_analysis.thresholds.experts import FEWEST_HOLDERS, NOISE_FACTOR
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
@@ -45,7 +45,7 @@ def only_own(
             level = median(deviation.series[:, list(suspect.step_positions)], 1)
         if view.tp_cp_peers[rank] >= 0 and len(tp_cp_peers):
             alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
-            if alone >= limits.own_share * level[rank]:
+            if alone >= HALFWAY * level[rank]:
                 own.append(suspect)
         elif not view.has_experts or is_slow_everywhere(
             view, np.array([rank]), deviation.raw - deviation.series, limits
@@ -63,7 +63,7 @@ def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) ->
     by_group = np.array([float(median(level[view.tp_cp_peers == code])) for code in codes])
     spread = float(np.nan_to_num(sigma(by_group)))
     noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
-    if len(codes) < FEWEST_HOLDERS or spread < max(limits.data_effect, NOISE_FACTOR * noise):
+    if len(codes) <= FEWEST_PEERS or spread < max(limits.device_effect, TWICE * noise):
         return []
     shared = by_group[np.searchsorted(codes, view.tp_cp_peers)]
     excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(shared))[:, None]
@@ -75,9 +75,6 @@ def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) ->
             key="expert_imbalance",
             kind="expert_imbalance",
             ranks=holders,
-            hosts=(),
-            cause="unknown",
-            pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(
                 Evidence("computing_us", typical * float(np.exp(by_group[worst])), typical, typical * spread,
@@ -122,9 +119,6 @@ def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> lis
             key="stage_imbalance",
             kind="stage_imbalance",
             ranks=view.rank_ids(list(np.flatnonzero(view.stage == roles[high]))),
-            hosts=(),
-            cause="unknown",
-            pattern="persistent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("computing_us", float(typical[high]), float(typical[low]), spread, others),),
             facts=(
@@ -154,7 +148,7 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
     elif view.has_experts:
         return []
     spread = float(np.nan_to_num(sigma(shared)))
-    if spread < limits.data_effect:
+    if spread < limits.device_effect:
         return []
     time = np.nan_to_num(view.computing_us)
     excess: FloatArray = time * -np.expm1(-np.nan_to_num(shared))
@@ -164,9 +158,6 @@ def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> l
         Suspect(
             key="data_imbalance",
             kind="data_imbalance",
-            ranks=(),
-            hosts=(),
-            cause="unknown",
             pattern="intermittent",
             step_positions=tuple(range(len(view.steps))),
             evidence=(

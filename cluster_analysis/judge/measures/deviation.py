@@ -18,20 +18,14 @@ from cluster_analysis.numeric.stats import (
     shrink,
     sigma,
     student_tail,
-    theil_sen,
 )
+from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.peers import (
-    ENOUGH_STEPS,
-    EVENT_SIGMAS,
     FEW_PEERS,
     FEW_PEERS_DF,
-    LEAST_DF,
-    LEAST_RECORDS,
-    LIKE_AN_EVENT_SHARE,
     MANY_ROWS,
     RECORD_SIGMAS,
-    THEIL_SEN_ERROR,
 )
 
 
@@ -59,7 +53,6 @@ class Deviation:
     step_sigma: FloatArray
     event_scale: FloatArray
     p_persistent: FloatArray
-    p_trend: FloatArray
     beta: float
 
 
@@ -118,14 +111,13 @@ def _tested(
     series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
     raw: FloatArray, by_hosts: FloatArray, host_shared: FloatArray, beta: float,
 ) -> Deviation:  # fmt: skip
-    """Test the level and the slope of each rank's series against those of its role."""
+    """Test the level of each rank's series against those of its role."""
     own = median(series, 1)
     n_ranks, n_steps = series.shape
     centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
-    step_sigma, trend = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
+    step_sigma = np.full(n_ranks, np.nan)
     scatter = np.full(series.shape, np.nan)
     n_peers = np.zeros(n_ranks, np.int32)
-    slopes = theil_sen(series) if n_steps >= limits.min_steps_trend else np.zeros(n_ranks)
     pooled = float(np.nan_to_num(sigma(own - group_medians(own[:, None], view.role)[:, 0])))
     pooled = max(pooled, floor)
     for role in np.unique(view.role[view.role >= 0]):
@@ -135,7 +127,6 @@ def _tested(
         noise = series[inside] - own[inside][:, None]
         step_sigma[inside] = median(sigma(noise, 1))
         scatter[inside] = sigma(noise, 0)
-        trend[inside] = _trend_tail(slopes[inside], n_steps, step_sigma[inside], floor)
     df = np.maximum(n_peers - 1, 1)
     scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
     scale = np.where(n_peers <= FEW_PEERS, shrink(scale, np.hypot(pooled, floor), df), scale)
@@ -151,7 +142,7 @@ def _tested(
     )
     return Deviation(
         raw, by_hosts - host_shared, host_shared, series, level, centre, scale, n_peers, step_sigma,
-        event_scale, p, trend, beta,
+        event_scale, p, beta,
     )  # fmt: skip
 
 
@@ -196,7 +187,7 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
 
     What lasts is left out, as silicon lasts too.
     """
-    if raw.shape[1] >= ENOUGH_STEPS:
+    if raw.shape[1] >= FEWEST_PEERS:
         raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
     known = np.isfinite(raw) & np.isfinite(effect)
     if not known.any():
@@ -215,21 +206,10 @@ def others_median(values: FloatArray) -> FloatArray:
     return median(others, 1)
 
 
-def _trend_tail(slopes: FloatArray, n_steps: int, step_sigma: FloatArray, floor: float) -> FloatArray:
-    if not slopes.any():
-        return np.full(len(slopes), np.nan)
-    centre, spread = leave_one_out(slopes)
-    # Theil-Sen's standard error for white noise: sigma * sqrt(12 / n^3), times its inefficiency.
-    error = np.hypot(step_sigma, floor) * np.sqrt(12.0 / n_steps**3) * THEIL_SEN_ERROR
-    return student_tail(
-        (slopes - centre) / np.maximum(np.nan_to_num(spread), error), max(LEAST_DF, n_steps - 2)
-    )
-
-
 def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
     """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(series > np.maximum(EVENT_SIGMAS * scale, least))
+        return np.asarray(series > np.maximum(FAR_SIGMAS * scale, least))
 
 
 def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
@@ -239,7 +219,7 @@ def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
     p = np.ones(n_ranks)
     for rank in np.flatnonzero(count):
         smallest = float(series[rank][events[rank]].min())
-        as_large = events & (series >= LIKE_AN_EVENT_SHARE * smallest)
+        as_large = events & (series >= HALFWAY * smallest)
         others = (int(as_large.sum()) - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(int(count[rank]), n_steps, others)
     return p
@@ -266,7 +246,7 @@ def record_tails(
         rank = int(owner[0])
         clear = values[order] > max(RECORD_SIGMAS * float(np.nan_to_num(scale[rank], nan=np.inf)), least)
         k = int(np.logical_and.accumulate((owner == rank) & clear).sum())
-        if k < LEAST_RECORDS:
+        if k < FEWEST_PEERS:
             continue
         n_known = int(np.isfinite(values).sum())
         i = np.arange(1, k)

@@ -2,7 +2,8 @@
 
 Some types of kernels do the same work on all ranks of a role, whatever the samples are: optimizers, norms of
 weights. Which ones is learned from the job: their times scatter least. A factor that they show on one rank
-is that of its device; what only the others show is its samples'.
+is that of its device; what only the others show is its samples'. And types that follow samples follow them
+together: what one of them shows beyond the others is its device's again.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import pyarrow as pa
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.devices import MOST_SIGMAS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
 from cluster_analysis.trace.calls import codes, numbers
 
 
 def steady_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
-    """Return how much longer each rank's steadiest kernels take than its role peers', as logarithms (R,).
+    """Return how much longer each rank computes by what its kernels say of the device, as logarithms (R,).
 
-    None without kernels, or where all types scatter; NaN for ranks without.
+    None without kernels, or where all types scatter in ways of their own; NaN for ranks without.
 
     Args:
         operators: OPERATORS of all ranks, or an empty table.
@@ -33,20 +34,53 @@ def steady_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
     if compared is None:
         return None
     longer, total = compared
+    parts = [
+        one for one in (_steadiest(longer, total, view), _beside_the_others(longer, total)) if one is not None
+    ]
+    return np.asarray(sum(parts[1:], parts[0])) if parts else None
+
+
+def _steadiest(longer: FloatArray, total: FloatArray, view: JobView) -> FloatArray | None:
+    """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
     # The load of experts may last, so that no step tells it.
     work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
     # The shortest half sees through half of the ranks being slow; of few replicas two may agree by chance.
     for scatter in (sigma(longer, 0), shortest_half_sigma(longer)):
-        usual = float(median(scatter[total >= SMALL_SHARE * total.sum()]))
-        limit = usual / STEADIER_FACTOR if work_differs else STEADY_SIGMA
+        limit = _usual(scatter, total) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
         if scatter.min(initial=np.inf) <= limit:
             break
     else:
         return None
     steady = median(longer[:, scatter <= limit], 1)
     # More than this no type of kernels can have from its device.
-    most = np.fmin.reduce((longer + MOST_SIGMAS * scatter), axis=1, initial=np.inf)
-    return np.asarray(np.where(np.isfinite(steady), np.minimum(steady, most), np.nan))
+    return np.asarray(np.where(np.isfinite(steady), np.minimum(steady, _least(longer, scatter)), np.nan))
+
+
+def _beside_the_others(longer: FloatArray, total: FloatArray) -> FloatArray | None:
+    """How much longer a rank computes as some types take longer on it than others that follow samples alike.
+
+    Longer samples lengthen these types alike on every rank: the least of them says by how much. What others
+    take beyond that is no sample's. As logarithms (R,); None where types hardly differ, so that they show
+    nothing of what they follow, or with too few alike to tell which of them differs.
+    """
+    usual = _usual(sigma(longer, 0), total)
+    apart = sigma(longer - median(longer, 1)[:, None], 0)
+    alike = apart <= usual / (TWICE * STEADIER_FACTOR)
+    if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
+        return None
+    beyond = np.maximum(longer - _least(longer[:, alike], apart[alike])[:, None], 0.0)
+    more = np.where(alike, np.nan_to_num(np.expm1(beyond)), 0.0)
+    return np.asarray(np.log1p(more @ total / total.sum()))
+
+
+def _usual(scatter: FloatArray, total: FloatArray) -> float:
+    """How far the types that matter scatter (T,), which take so much time in all (T,)."""
+    return float(median(scatter[total >= SMALL_SHARE * total.sum()]))
+
+
+def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
+    """What all types (R, T) may take longer by on each rank (R,), for all that scatter (T,) says."""
+    return np.asarray(np.fmin.reduce(longer + MOST_SIGMAS * scatter, axis=1, initial=np.inf))
 
 
 def common_to_all_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:

@@ -15,13 +15,12 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_analysis.thresholds.devices import (
     AS_OFTEN_SHARE,
     LEAST_EXCESS,
     N_NAMED,
     NEARLY_ALL_SHARE,
-    SLOW_KIND_SHARE,
     SMALL_SHARE,
 )
 from cluster_analysis.trace.calls import codes, numbers
@@ -74,7 +73,7 @@ def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
     lost = sum(kind.n_calls * (kind.own_us - kind.peers_us) for kind in kinds)
     if not kinds or lost < LEAST_EXCESS * expected:
         return suspect
-    slow = [kind for kind in kinds if kind.excess >= SLOW_KIND_SHARE * lost / expected]
+    slow = [kind for kind in kinds if kind.excess >= HALFWAY * lost / expected]
     slow.sort(key=lambda kind: (-kind.n_calls * (kind.own_us - kind.peers_us), kind.name))
     rows = tuple(
         Evidence(f"kernel_{kind.name}_us", kind.own_us, kind.peers_us, kind.scatter_us, kind.n_peers)

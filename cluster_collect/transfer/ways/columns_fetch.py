@@ -18,6 +18,8 @@ from cluster_collect.wording import printable
 from cluster_reduce.form import READY, SUFFIX, UNFIT
 
 _MAX_LINE_BYTES = 400
+#: What comes reduced is some figures: however large its file is there, so much is announced at most.
+_MOST_REDUCED_BYTES = 1 << 16
 
 
 class _ColumnsStream:
@@ -47,6 +49,10 @@ class _ColumnsStream:
     def is_ready(self) -> bool:
         """Whether the reader said that it works."""
         return self._line == READY
+
+
+def _announced(file: PlacedFile) -> int:
+    return min(file.entry.size_bytes, _MOST_REDUCED_BYTES) if file.comes_reduced else file.entry.size_bytes
 
 
 async def fetch_columns(
@@ -85,7 +91,7 @@ async def fetch_columns(
     )
     sink = TarIntake(files, intake, takes_columns=True)
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING)
-    sizes = {file.entry.path: file.entry.size_bytes for file in files}
+    sizes = {file.entry.path: _announced(file) for file in files}
     requested = {**sizes, **{path + SUFFIX.encode(): size for path, size in sizes.items()}}
     stream = _ColumnsStream(ArchiveStream(requested, sink, trailer))
     is_sound = False

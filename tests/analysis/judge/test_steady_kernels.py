@@ -22,19 +22,16 @@ CHANCE = np.random.default_rng(5)
 SAMPLES = np.exp(CHANCE.normal(0.0, 0.15, (N_RANKS, N_STEPS)))
 DEVICES = np.exp(CHANCE.normal(0.0, 0.004, N_RANKS))
 #: What the samples lengthen, and what they do not, as shares of computing.
-KERNELS = {"MatMulV3": 0.7, "FlashAttentionScore": 0.27, "ApplyAdamWV2": 0.03}
+KERNELS = {"MatMulV3": 0.65, "FlashAttentionScore": 0.27, "Add": 0.05, "ApplyAdamWV2": 0.03}
 
 
-def alarms(
-    slower: FloatArray, *, optimizer: FloatArray | None = None, with_kernels: bool = True
-) -> list[Finding]:
-    """Judge ranks (R,) so many times slower in all they compute, and in their optimizer alone."""
-    of_optimizer = np.ones(N_RANKS) if optimizer is None else optimizer
-    device = (slower * DEVICES)[:, None]
+def alarms(slower: FloatArray, *, with_kernels: bool = True, **alone: FloatArray) -> list[Finding]:
+    """Judge ranks (R,) so many times slower in all they compute, and in kernels of one type `alone`."""
     spent = {
-        name: 0.6 * STEP_US * share * device * (of_optimizer[:, None] if name == "ApplyAdamWV2" else SAMPLES)
+        name: 0.6 * STEP_US * share * (slower * DEVICES * alone.get(name, 1.0))[:, None]
+        * (1.0 if name == "ApplyAdamWV2" else SAMPLES)
         for name, share in KERNELS.items()
-    }
+    }  # fmt: skip
     evidence = evidence_of_computing(
         np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), WHERE
     )
@@ -67,6 +64,13 @@ def test_a_device_behind_unequal_samples_is_known_by_kernels_that_know_no_sample
     assert row.value / row.peers_median == pytest.approx(1.3, abs=0.02)
 
 
+def test_matrix_kernels_alone_that_are_slow_are_known_by_the_others_that_follow_the_same_samples() -> None:
+    (alarm,) = alarms(np.ones(N_RANKS), MatMulV3=slow(range(22, 23), 1.4))
+    assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
+    row = alarm.evidence[0]
+    assert row.value / row.peers_median == pytest.approx(1.0 + 0.65 * 0.4, abs=0.03)
+
+
 def test_two_slow_hosts_of_four_are_both_known_behind_unequal_samples() -> None:
     found = alarms(slow(range(8), 1.15) * slow(range(16, 24), 1.12))
     assert {(one.kind, one.hosts) for one in found} == {("slow_host", ("1",)), ("slow_host", ("3",))}
@@ -76,8 +80,12 @@ def test_unequal_samples_alone_are_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS))
 
 
+def test_attention_that_grows_faster_than_its_samples_is_nobody_s_fault() -> None:
+    assert not alarms(np.ones(N_RANKS), FlashAttentionScore=SAMPLES.mean(axis=1) ** 0.5)
+
+
 def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
-    assert not alarms(np.ones(N_RANKS), optimizer=slow(range(4, 5), 1.6))
+    assert not alarms(np.ones(N_RANKS), ApplyAdamWV2=slow(range(4, 5), 1.6))
 
 
 def of_stages(slower: dict[str, float]) -> list[Finding]:

@@ -186,3 +186,29 @@ def test_what_cannot_be_meant_of_ranks_is_told_at_once(
     result = run_collect(arguments, tmp_path)
     assert result.returncode == 2
     assert said in result.stderr
+
+
+def test_the_rank_table_tells_the_rank_of_a_bare_capture_and_again_for_a_run(tmp_path: Path) -> None:
+    servers = []
+    for number, host in enumerate(("one", "two")):
+        for device in range(2):
+            folder = tmp_path / host / f"PROF_00000{device}_1" / f"device_{device}"
+            folder.mkdir(parents=True)
+            (folder / f"info.json.{device}").write_text("{}")
+            (folder / "raw.data").write_text(f"of {host}, device {device}")
+        devices = [{"device_id": str(at), "rank_id": str(2 * number + at)} for at in range(2)]
+        servers.append({"server_id": host, "device": devices})
+    table = {"version": "1.0", "status": "completed", "server_list": servers}
+    (tmp_path / "hccl.json").write_text(json.dumps(table))
+    lines = [f"  - local: {tmp_path / host}\n    server_id: {host}\n" for host in ("one", "two")]
+    (tmp_path / "hosts.yaml").write_text("version: 1\nrank_table: hccl.json\nhosts:\n" + "".join(lines))
+    run = tmp_path / "run"
+    result = run_collect(["--inventory", "hosts.yaml", "--output", "run", "--ranks", "3"], tmp_path)
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert [path.name for path in run.rglob("info.json*")] == ["info.json.1"]
+    assert not list(run.rglob("raw.data"))
+    missing = run_collect(["--inventory", "hosts.yaml", "--output", "run", "--ranks", "3,4"], tmp_path)
+    assert (missing.returncode, "4" in missing.stdout) == (3, True)
+    again = run_collect(["--like", "run", "--ranks", "3", "--what", "full"], tmp_path)
+    assert again.returncode == 0, again.stderr + again.stdout
+    assert [path.read_text() for path in run.rglob("raw.data")] == ["of two, device 1"]

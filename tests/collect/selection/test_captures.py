@@ -107,3 +107,28 @@ def test_ranks_that_stay_whole_are_taken_with_all_their_files_where_others_are_n
 def test_captures_of_a_list_are_taken_and_no_newer_ones() -> None:
     here = {b"job-2/node_20_20250102000000000_ascend_pt"}
     assert captures(Choice(["full"], directories=here, ranks={0})) == {path.decode() for path in here}
+
+
+def test_the_device_of_a_bare_capture_tells_its_rank_where_the_rank_table_knows_it() -> None:
+    names = [
+        "PROF_000001_1/device_0/info.json.0",
+        "PROF_000001_1/host/info.json",
+        "PROF_000002_1/device_1/info.json.1",
+        "deep/PROF_000003_1/device_1/info.json.1",
+        "PROF_000004_1/device_0/info.json.0",
+        "PROF_000004_1/device_1/info.json.1",
+        "PROF_000005_1/device_7/info.json.7",
+        "w_1_ascend_pt/profiler_info_3.json",
+        "w_1_ascend_pt/PROF_000006_1/device_1/info.json.1",
+    ]
+    tree = Tree([RemoteEntry(name.encode(), "f", 1, 0) for name in names])
+    device_ranks = {0: 8, 1: 9}
+
+    def captures_of_rank(rank: int, devices: dict[int, int]) -> set[str]:
+        choice = Choice(["full"], ranks={rank}, device_ranks=devices)
+        return {file.entry.path.decode() for file in select(tree, TreeShape(b"prof"), choice).files}
+
+    assert captures_of_rank(8, device_ranks) == set(names[:2]), "two devices in one capture are of no rank"
+    assert captures_of_rank(9, device_ranks) == {names[2], names[3]}
+    assert captures_of_rank(3, device_ranks) == {names[7], names[8]}, "its name says more than its device"
+    assert captures_of_rank(8, {}) == set()

@@ -281,3 +281,32 @@ def test_a_host_that_lies_about_columns_is_asked_for_its_files_as_they_are(
     assert outcome.raw_because
     assert "\x1b" not in json.dumps(outcome.raw_because)
     assert list(host_tree(tmp_path / "run").values()) == [b"x" * 9000]
+
+
+TIMELINE = "./a_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json"
+
+
+@pytest.mark.slow  # a server for each
+@pytest.mark.parametrize("name", [TIMELINE, f"{TIMELINE}.columns"])
+def test_a_host_whose_timeline_is_huge_may_not_send_as_much(
+    tmp_path: Path, keys: tuple[Path, Path], name: str
+) -> None:
+    listing = b"f 900000000000 1700000000.5 " + TIMELINE[2:].encode() + b"\0" + LISTING
+    n_asked = 0
+
+    def fetch(channel: paramiko.Channel, marker: bytes) -> None:
+        nonlocal n_asked
+        n_asked += 1
+        answer = READY + entry(name, bytes(80 << 20)) if n_asked == 1 else GOOD
+        try:
+            channel.sendall(answer + ending(marker, listing))
+        except OSError:
+            assert n_asked == 1  # hung up
+
+    outcome = met(tmp_path, keys, Liar(listing, fetch), options=COLUMNS)
+    assert "was announced with 65536 bytes" in outcome.raw_because
+    assert {file.source.rpartition("/")[2]: file.state for file in outcome.files} == {
+        "communication.json": "stored",
+        "trace_view.json": "skipped",
+    }
+    assert list(host_tree(tmp_path / "run").values()) == [b"x" * 9000]
