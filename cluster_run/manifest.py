@@ -82,7 +82,7 @@ class FileList(Sequence[CollectedFile]):
         return tuple(CollectedFile(**fields) for fields in json.loads(f"[{self.as_text()}]"))
 
     def __iter__(self) -> Iterator[CollectedFile]:
-        return iter(self._all())
+        yield from self._all()  # made when the first one is asked for
 
     def __len__(self) -> int:
         return self._n
