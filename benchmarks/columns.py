@@ -2,7 +2,7 @@
 
 One simulated job, eight ranks a host, is collected from SSH servers on loopback and analysed twice in one
 run: as files, the baseline, and as columns. Processor time is that of cluster-collect and cluster-analyse;
-that of servers and readers, which hosts would have, is told apart. Memory is the largest of cluster-collect.
+that of servers and readers, which hosts would have, is told apart. Memory is the largest of each command.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import json
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -37,6 +36,7 @@ class Cost:
     """What one way took at the centre: processor seconds by stage, and the rest."""
 
     collected: Measured
+    analysed: Measured
     stages_s: dict[str, float]
     wire_bytes: int
     stored_bytes: int
@@ -94,7 +94,9 @@ def _cost(what: str, inventory: Path, work: Path) -> Cost:
     if collected.exit_code:
         raise SystemExit(f"cluster-collect ended with {collected.exit_code}:\n{collected.output[-2000:]}")
     stages = [sys.executable, "-m", "benchmarks.stages", str(run), str(work / "output")]
-    told = subprocess.run(stages, check=True, stdout=subprocess.PIPE)
+    analysed = measure(stages, work / "stages.log")
+    if analysed.exit_code:
+        raise SystemExit(f"the analysis ended with {analysed.exit_code}:\n{analysed.output[-2000:]}")
     hosts = json.loads((run / "manifest.json").read_bytes())["hosts"]
     raw = [host["raw_because"] for host in hosts if host["raw_because"]]
     if raw:
@@ -102,7 +104,8 @@ def _cost(what: str, inventory: Path, work: Path) -> Cost:
     stored_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
     shutil.rmtree(run)
     wire_bytes = sum(host["wire_bytes"] for host in hosts)
-    return Cost(collected, json.loads(told.stdout), wire_bytes, stored_bytes)
+    stages_s = json.loads(analysed.output.splitlines()[-1])
+    return Cost(collected, analysed, stages_s, wire_bytes, stored_bytes)
 
 
 def _print(costs: dict[str, Cost], n_ranks: int, n_hosts: int, hosts_s: float) -> None:
@@ -126,6 +129,8 @@ def _print(costs: dict[str, Cost], n_ranks: int, n_hosts: int, hosts_s: float) -
             columns.collected.peak_bytes / MIB,
             "MiB",
         ),
+        ("analyse, wall", files.analysed.wall_s, columns.analysed.wall_s, "s"),
+        ("analyse, memory", files.analysed.peak_bytes / MIB, columns.analysed.peak_bytes / MIB, "MiB"),
         ("on the wire", files.wire_bytes / 1e6, columns.wire_bytes / 1e6, "MB"),
         (
             "on the wire, a rank and step",

@@ -6,7 +6,7 @@ import gc
 import sys
 
 from cluster_analysis.cli import main
-from cluster_analysis.lean_imports import keep_no_spare_memory, keep_no_spare_threads
+from cluster_analysis.lean_imports import end_without_tidying, keep_no_spare_memory, keep_no_spare_threads
 from cluster_run.plain_signs import print_plainly_where_needed
 
 
@@ -16,9 +16,11 @@ def run() -> None:
     gc.disable()  # until all is imported: see `collect_from_now_on`
     keep_no_spare_memory()
     keep_no_spare_threads()
-    code = main(sys.argv[1:])
+    codes: list[int] = []
+    end_without_tidying(codes)
+    codes.append(main(sys.argv[1:]))
     gc.freeze()  # Python looks through everything for garbage once more before it ends
-    sys.exit(code)
+    sys.exit(codes[0])
 
 
 if __name__ == "__main__":

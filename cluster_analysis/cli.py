@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import collect_from_now_on, keep_data_sets_out, keep_pandas_out
+from cluster_analysis.lean_imports import collect_from_now_on, keep_data_sets_out, keep_pandas_out, lean_dask
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -70,12 +70,15 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         if path is not None:
             _check_input(path)
     from cluster_analysis.engine.memory import return_large_blocks  # noqa: PLC0415
+    from cluster_analysis.options import LOCAL_SCHEDULERS  # noqa: PLC0415
     from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
+    if options.scheduler in LOCAL_SCHEDULERS:
+        lean_dask()
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
@@ -104,8 +107,11 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]:
-    """Return the modules that show the result, which take a tenth of a second to import."""
-    return [TEXTS[output_format], *(one.module for one in FILES if one.is_wanted(options))]
+    """Return the modules that judge and show the result, which take a tenth of a second to import."""
+    from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
+
+    reports = [one.module for one in FILES if one.is_wanted(options)]
+    return [TEXTS[output_format], *reports, *reversed(MODULES_FOR_JUDGING)]
 
 
 def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:

@@ -8,11 +8,13 @@ readers of data sets, with file systems and SSL: 0.05 s in each process.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -58,6 +60,16 @@ def keep_data_sets_out() -> None:
         import pyarrow.acero  # noqa: F401, PLC0415
 
 
+def lean_dask() -> None:
+    """Import Dask's schedulers of this machine without what shows values in notebooks and counts processors.
+
+    A third of the time that Dask takes. A Dask cluster may need both, so it must not be called before one.
+    """
+    if "dask" not in sys.modules:
+        with _without("psutil"), _without("jinja2"):
+            import_module("dask.local")
+
+
 def keep_no_spare_memory() -> None:
     """Have Arrow take its memory from the C library; to be called before pyarrow is imported.
 
@@ -79,3 +91,19 @@ def collect_from_now_on() -> None:
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
+
+
+def end_without_tidying(codes: Sequence[int]) -> None:
+    """Have Python end with the exit code in `codes`, once there is one, without taking values apart first.
+
+    To be called before anything is started: what registers itself later to be done at the end is done before.
+    """
+    atexit.register(_end, codes)
+
+
+def _end(codes: Sequence[int]) -> None:
+    with suppress(OSError, ValueError):  # Python says what became of it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if codes:
+            os._exit(codes[0])

@@ -9,7 +9,10 @@ from cluster_analysis.tables.model import Selection
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 #: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.
-NAMED_SCHEDULERS = ("auto", "threads", "processes", "dask", "slurm")
+LOCAL_SCHEDULERS = ("auto", "threads", "processes")
+NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
+#: The files for Insight are about as large as what they are made of; larger ones only on demand.
+MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 
 
@@ -40,6 +43,10 @@ class AnalyseOptions:
     write_timeline: bool = False
     write_insight: bool | None = None
     show_addresses: bool = False
+
+    def wants_insight(self, size_bytes: int) -> bool:
+        """Return whether files for Insight are written of so much profiler data."""
+        return size_bytes <= MAX_INSIGHT_BYTES if self.write_insight is None else self.write_insight
 
     @property
     def output_folder(self) -> Path:

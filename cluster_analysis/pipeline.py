@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cluster_analysis.describe.everything import described
-from cluster_analysis.describe.rules import advised
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
@@ -20,11 +18,8 @@ from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
-from cluster_analysis.engine.tasks import let_files_go
-from cluster_analysis.judge import detection
+from cluster_analysis.engine.tasks import Wanted, let_files_go
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.replay.graph import laid_out
-from cluster_analysis.replay.job_evidence import NO_COMMON_STEP, JobEvidence, merge_steps
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.sentences.problems import reason
@@ -40,7 +35,16 @@ from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
+    from cluster_analysis.replay.job_evidence import JobEvidence
 
+#: What is needed only when all ranks have been read: whoever waits for workers can import it meanwhile.
+MODULES_FOR_JUDGING = (
+    "cluster_analysis.replay.graph",
+    "cluster_analysis.replay.job_evidence",
+    "cluster_analysis.judge.detection",
+    "cluster_analysis.describe.everything",
+    "cluster_analysis.describe.rules",
+)
 
 #: Told a sentence for the user.
 Remark = Callable[[str], None]
@@ -94,7 +98,8 @@ def examined(
                     remark(sentence)
             limit = options.memory_limit_bytes or default_limit_bytes()
             stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
-            read = read_all(engine, sources, options.selection, stem, tell)
+            wanted = Wanted(options.selection, spans=options.wants_insight(size_bytes))
+            read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
             evidence, problems = _evidence(engine, read, topology, tell)
@@ -159,6 +164,9 @@ def _evidence(
     engine: Engine, read: RanksRead, topology: Topology, tell: Progress
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
     """Return what all steps say together; their own tables are gone before the graph is laid out."""
+    from cluster_analysis.replay.graph import laid_out  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
+
     parts, problems = reduce_all(engine, read, topology, tell)
     merged = merge_steps(parts, topology, read.operators, read.packets)
     merged = replace(merged, counters=read.figures["counters"])
@@ -195,9 +203,14 @@ def compared(
 
 def judged(examined: Examined) -> AnalysisResult:
     """Return the findings, and the tables behind them."""
+    from cluster_analysis.describe.everything import described  # noqa: PLC0415
+    from cluster_analysis.describe.rules import advised  # noqa: PLC0415
+    from cluster_analysis.judge.detection import detect  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import NO_COMMON_STEP  # noqa: PLC0415
+
     options, evidence, topology = examined.options, examined.evidence, examined.topology
     capture, read = examined.capture, examined.read
-    found = detection.detect(evidence, topology)
+    found = detect(evidence, topology)
     give_back()
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)

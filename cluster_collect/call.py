@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -167,10 +167,7 @@ def _collect(job: _Job, shown: Display) -> Result:
         outcomes = run_interruptibly(work, shown.tick).hosts
     except InterruptedRunError as error:
         raise _interrupted(job, shown, error) from error
-    stored = {
-        outcome.host: [file.source for file in outcome.files if file.state == "stored"]
-        for outcome in outcomes
-    }
+    stored = ((outcome.host, _stored(outcome)) for outcome in outcomes)
     around = _surroundings(job, stored, time.monotonic() - begin_s)
     code = _code_of_outcomes(job, outcomes, around)
     next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
@@ -182,7 +179,7 @@ def _collect(job: _Job, shown: Display) -> Result:
 def _plan(job: _Job, shown: Display) -> Result:
     work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
     plans = run_interruptibly(work, shown.tick)
-    around = _surroundings(job, {one.host: [file.source for file in one.files] for one in plans})
+    around = _surroundings(job, ((one.host, (file.source for file in one.files)) for one in plans))
     code = _code_of_answers(job, plans, around)
     return Result(plan_json(plans, around, code) if job.arguments.json else plan_text(plans, around), code)
 
@@ -197,16 +194,23 @@ def _check(job: _Job, shown: Display) -> Result:
     )
 
 
+def _stored(outcome: HostOutcome) -> Iterator[str]:
+    return (file.source for file in outcome.files if file.state == "stored")
+
+
 def _surroundings(
-    job: _Job, sources: Mapping[HostId, Sequence[str]] | None = None, seconds: float = 0.0
+    job: _Job, sources: Iterable[tuple[HostId, Iterable[str]]] | None = None, seconds: float = 0.0
 ) -> Surroundings:
-    """Return what a summary knows; `sources` are the files that came, or would, None where nobody looked."""
+    """Return what a summary knows.
+
+    `sources` are the files of each host that came, or would, None where nobody looked.
+    """
     options = job.arguments.options
     asked = options.whole_ranks | (options.ranks or frozenset())
     absent = frozenset[int]()
     if sources is not None and asked:
         devices = {spec.host: spec.device_ranks for spec in job.inventory.specs}
-        absent = asked.difference(*(ranks_of(files, devices.get(host)) for host, files in sources.items()))
+        absent = asked.difference(*(ranks_of(files, devices.get(host)) for host, files in sources))
     return Surroundings(
         run=job.run,
         seconds=seconds,
@@ -235,7 +239,7 @@ def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome], around: Surrou
     if all(outcome.state == "failed" for outcome in outcomes if outcome.host in asked):
         return ExitCode.FAILED
     whole = all(
-        outcome.state == "complete" and all(file.state in ("stored", "skipped") for file in outcome.files)
+        outcome.state == "complete" and all(file.state == "skipped" for file in outcome.files.not_stored)
         for outcome in outcomes
     )
     return ExitCode.DONE if whole and not around.lacks_something else ExitCode.INCOMPLETE

@@ -26,12 +26,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str], arguments: Arguments) -> int:
     # Everything heavy comes with this import; `--help` and usage errors do without.
-    from cluster_collect.call import carry_out  # noqa: PLC0415
-    from cluster_collect.remote.reader import reader  # noqa: PLC0415
-
     if arguments.print_reader:
+        from cluster_collect.remote.reader import reader  # noqa: PLC0415
+
         _print_result(reader().as_text())
         return ExitCode.DONE
+
+    from cluster_collect.call import carry_out  # noqa: PLC0415
 
     result = carry_out(argv, arguments)
     _print_result(result.text)

@@ -39,9 +39,6 @@ WARNING_COST_SHARE = 0.005
 CRITICAL_COST_SHARE = 0.05
 
 
-#: What stands for the ranks that findings name, where ranks are listed.
-SUSPECTS = "suspects"
-
 #: Rules of the advice; `rule_holds` is the fact that one does.
 RuleName = Literal[
     "ai_cpu",

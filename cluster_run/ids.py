@@ -19,6 +19,9 @@ HostId = NewType("HostId", str)
 #: A host's name in the rank table, often its address. Not to be published unasked.
 ServerId = NewType("ServerId", str)
 
+#: What stands for the ranks that findings name, where ranks are listed.
+SUSPECTS = "suspects"
+
 #: No cluster has more ranks or steps than this; a larger range is a typing error.
 MAX_RANGE_LENGTH = 10_000_000
 _MAX_DIGITS = 18

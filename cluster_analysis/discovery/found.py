@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_analysis.sources.columns.place import on_disk
+from cluster_analysis.sources.columns.place import columns_of, on_disk
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
 
 _RANK_DIGITS = 6
 _HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
+#: Columns of databases stand for 10 times their bytes, those of texts for 150 times. They take as long to
+#: read, and their tables as much room.
+_COLUMNS_GROW = 50
 
 
 def public_name(directory: Path) -> str:
@@ -22,18 +25,35 @@ def public_name(directory: Path) -> str:
     return _HOST_IN_NAME.sub(r"*\1", directory.name)
 
 
+def status_of(path: Path) -> os.stat_result:
+    """Return what the system says of a file, or of its columns where only they are there.
+
+    Raises:
+        OSError: neither is there, or it cannot be asked.
+    """
+    try:
+        return os.stat(path)
+    except OSError:
+        return os.stat(on_disk(path))
+
+
 def file_size(path: Path) -> int:
     """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will tell."""
     try:
-        return on_disk(path).stat().st_size
+        return status_of(path).st_size
     except OSError:
         return 0
+
+
+def _bytes_read(path: Path) -> int:
+    columns = columns_of(path)
+    return file_size(path) if columns is None else file_size(columns) * _COLUMNS_GROW
 
 
 def modified_ns(path: Path) -> int:
     """Return when a file was last written; 0 where it has gone meanwhile."""
     try:
-        return on_disk(path).stat().st_mtime_ns
+        return status_of(path).st_mtime_ns
     except OSError:
         return 0
 
@@ -84,8 +104,8 @@ class Found:
 
     @property
     def size_bytes(self) -> int:
-        """Size of all its files."""
-        return sum(file_size(path) for path in self.files.values())
+        """About the size of all its files on their host, where columns are read instead."""
+        return sum(map(_bytes_read, self.files.values()))
 
 
 @dataclass(frozen=True)

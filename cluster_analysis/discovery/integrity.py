@@ -39,13 +39,14 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
     """
     problems: list[Problem] = []
     touched: list[_Stored] = []
-    for one in captures:
+    n_before = len(root.joinpath("_").as_posix()) - 1
+    for one in captures if places.stored else ():
         for path in map(on_disk, one.files.values()):
-            collected = places.stored.get(path.relative_to(root).as_posix())
+            collected = places.stored.get(path.as_posix()[n_before:])
             if collected is None:
                 continue
             try:
-                status = path.stat()
+                status = os.stat(path)
             except OSError:
                 continue  # Reading it tells.
             stored = _Stored(path, one, collected)

@@ -69,20 +69,14 @@ def _few_sorted(encoded: pa.DictionaryArray, texts: list[str]) -> pa.DictionaryA
 
 def cut_by_step(table: pa.Table, steps: Sequence[Step]) -> list[pa.Table]:
     """Cut a table into those of each step, each in one piece."""
-    step_of = table["step"].fill_null(_UNKNOWN).to_numpy()
-    begin = np.flatnonzero(begins(step_of))
-    runs = list(zip(step_of[begin].tolist(), pairwise([*begin.tolist(), len(step_of)]), strict=True))
-    if len(runs) * _LEAST_RUN > len(step_of):
-        order = np.argsort(step_of, kind="stable")
-        ordered = table.take(pa.array(order))
-        step_of = step_of[order]
-        first, last = (np.searchsorted(step_of, steps, side=side).tolist() for side in ("left", "right"))
-        return [
-            ordered.slice(*of_step) for of_step in zip(first, np.subtract(last, first).tolist(), strict=True)
-        ]
+    pieces: dict[int, list[pa.RecordBatch]] = {int(step): [] for step in steps}
     # Most ranks hold a step in one run: pieces are joined several times as fast as rows are picked.
-    pieces: dict[int, list[pa.Table]] = {int(step): [table.slice(0, 0)] for step in steps}
-    for step, (first, last) in runs:
-        if step in pieces:
-            pieces[step].append(table.slice(first, last - first))
-    return [pa.concat_tables(own).combine_chunks() for own in pieces.values()]
+    for batch in table.to_batches():
+        rows, step_of = batch, batch.column("step").fill_null(_UNKNOWN).to_numpy()
+        if np.count_nonzero(begins(step_of)) * _LEAST_RUN > len(step_of):
+            order = np.argsort(step_of, kind="stable")
+            rows, step_of = batch.take(pa.array(order)), step_of[order]
+        for first, last in pairwise([*np.flatnonzero(begins(step_of)).tolist(), len(step_of)]):
+            if (own := pieces.get(int(step_of[first]))) is not None:
+                own.append(rows.slice(first, last - first))
+    return [pa.Table.from_batches(own, table.schema).combine_chunks() for own in pieces.values()]

@@ -11,11 +11,11 @@ from cluster_analysis.engine import tasks
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
-from cluster_analysis.engine.tasks import Batch, BatchSummary
+from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
+from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
 from cluster_run.errors import InputError
@@ -75,20 +75,20 @@ class RanksRead:
         return {("spans", number): kept.part(tasks.SPANS) for number, kept in enumerate(self.kept)}
 
 
-def reading(batches: Iterable[Batch], selection: Selection, stem: str) -> Graph:
+def reading(batches: Iterable[Batch], wanted: Wanted, stem: str) -> Graph:
     """Return the graph that reads ranks: one task a batch."""
-    return {("ranks", one.number): task(tasks.read_batch, one, selection, stem) for one in batches}
+    return {("ranks", one.number): task(tasks.read_batch, one, wanted, stem) for one in batches}
 
 
 def read_all(
-    engine: Engine, sources: tuple[RankSource, ...], selection: Selection, stem: str, tell: Progress
+    engine: Engine, sources: tuple[RankSource, ...], wanted: Wanted, stem: str, tell: Progress
 ) -> RanksRead:
     """Read all ranks; one that cannot be read after all is a problem, and the others go on.
 
     Args:
         engine: who does the work.
         sources: the ranks' captures.
-        selection: which steps.
+        wanted: which steps, and what of them.
         stem: begin of the paths for the large tables; empty to keep them in memory.
         tell: told after each batch.
     """
@@ -99,15 +99,15 @@ def read_all(
     problems: list[Problem] = []
     tell("reading ranks", 0, len(sources))
 
-    def take(wanted: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
-        graph = reading(wanted, selection, stem)
+    def take(some: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
+        graph = reading(some, wanted, stem)
         n_before = sum(len(one.ranks) for one in summaries)
-        ranks_in = [len(one.sources) for one in wanted]
+        ranks_in = [len(one.sources) for one in some]
 
         def told(n_done: int) -> None:
             tell("reading ranks", n_before + sum(ranks_in[:n_done]), len(sources))
 
-        for batch, outcome in zip(wanted, engine.run_keeping(graph, list(graph), told), strict=True):
+        for batch, outcome in zip(some, engine.run_keeping(graph, list(graph), told), strict=True):
             if outcome.value is not None and outcome.kept is not None:
                 summaries.append(outcome.value)
                 kept.append(outcome.kept)

@@ -51,6 +51,14 @@ SPANS = -1
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is wanted of the ranks: which steps, and whether also where each operator lies in their texts."""
+
+    selection: Selection = field(default_factory=Selection)
+    spans: bool = True
+
+
+@dataclass(frozen=True)
 class Batch:
     """Ranks that are read by one task. `number` counts the batches in the order of their ranks."""
 
@@ -182,19 +190,19 @@ def batches_by_bytes(
     return tuple(Batch(number, tuple(group)) for number, group in enumerate(groups))
 
 
-def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple[BatchSummary, BatchBulk]:
+def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[BatchSummary, BatchBulk]:
     """Read the ranks of a batch.
 
     Args:
         batch: its ranks in order.
-        selection: which steps.
+        wanted: which steps, and what of them.
         file_stem: begin of the paths for the large tables; empty to keep them in memory.
     """
     # Decoding makes many objects and no cycles: the collector would only walk them again and again.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        tables = [_read(source, selection) for source in batch.sources]
+        tables = [_read(source, wanted) for source in batch.sources]
     finally:
         if was_enabled:
             gc.enable()
@@ -224,7 +232,7 @@ def read_batch(batch: Batch, selection: Selection, file_stem: str = "") -> tuple
     if not file_stem:
         return summary, BatchBulk(by_step, spans)
     stem = f"{file_stem}{batch.number}"
-    return summary, BatchBulk(filed(by_step, stem), _filed_spans(spans, stem))
+    return summary, BatchBulk(filed(by_step, stem), _filed_spans(spans, stem) if wanted.spans else spans)
 
 
 def reduce_parts(
@@ -250,9 +258,9 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
     return joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
-def _read(source: RankSource, selection: Selection) -> RankTables:
+def _read(source: RankSource, wanted: Wanted) -> RankTables:
     try:
-        return read_rank(source, selection)
+        return read_rank(source, wanted.selection, with_spans=wanted.spans)
     except Exception as error:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(

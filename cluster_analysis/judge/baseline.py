@@ -27,6 +27,7 @@ from cluster_analysis.thresholds.comparison import (
     LEAST_RANK_CHANGE,
     RUN_TO_RUN_SHARE,
 )
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
 
@@ -160,7 +161,10 @@ def _beside_peers(view: JobView) -> FloatArray:
 def _links(
     before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
 ) -> Iterable[Change]:
-    first, second = observe(before, before_topology), observe(after, after_topology)
+    first, second = (
+        observe(evidence, topology, Thresholds())
+        for evidence, topology in ((before, before_topology), (after, after_topology))
+    )
     if first is None or second is None:
         return
     levels = []

@@ -83,4 +83,4 @@ class Detector(Protocol):
 
 def build_case(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Case:
     """Prepare a job of at least one step for its detectors."""
-    return Case(evidence, build_view(evidence, topology), observe(evidence, topology), limits)
+    return Case(evidence, build_view(evidence, topology), observe(evidence, topology, limits), limits)

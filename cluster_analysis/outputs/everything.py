@@ -25,9 +25,6 @@ from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
 
-#: The files for Insight are about as large as what they are made of; larger ones only on demand.
-MAX_INSIGHT_BYTES = 512_000_000
-
 
 @dataclass(frozen=True)
 class Written:
@@ -50,8 +47,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
     owned = (*INSIGHT_NAMES, *(one.owned for one in FILES))
     with new_output(options.output_folder, owned) as folder:
         size_bytes = sum(source.size_bytes for source in examined.sources)
-        is_too_large = options.write_insight is None and size_bytes > MAX_INSIGHT_BYTES
-        wants_insight = options.write_insight if options.write_insight is not None else not is_too_large
+        wants_insight = options.wants_insight(size_bytes)
         insight = (lambda: _write_for_insight(examined, folder)) if wants_insight else _nothing
         with _meanwhile(insight, examined.engine.n_workers > 1) as wait_for_it:
             tell("detecting", 0, 1)
@@ -69,7 +65,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
     in_text = wants_insight and not is_database_job(examined.sources)
     return Written(
         reported,
-        size_bytes if is_too_large else None,
+        size_bytes if options.write_insight is None and not wants_insight else None,
         ranks_without_operators(examined.sources) if in_text else (),
     )
 

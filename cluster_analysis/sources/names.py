@@ -7,7 +7,10 @@ then the group's whole hash. Three digits collide quickly, so only the whole has
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,6 +63,22 @@ def operations(names: pa.Array) -> pa.Array:
         searched = pa.array([operation(name) for name in names.to_pylist()], pa.string())
         plain = pc.if_else(pc.equal(plain, "unknown"), searched, plain)
     return pc.dictionary_encode(plain).cast(_TEXT)
+
+
+def operation_of(name: str) -> str:
+    """Return the operation of one name of `operations`."""
+    found = operation(name.partition("__")[0])
+    return operation(name) if found == "unknown" else found
+
+
+def encoded(places: npt.NDArray[np.integer], values: Sequence[str]) -> pa.DictionaryArray:
+    """Return the values at the places, in a dictionary in the order of their first rows."""
+    numbers: dict[str, int] = {}
+    used, first = np.unique(places, return_index=True)
+    codes = np.zeros(len(values), np.int32)
+    for place in used[np.argsort(first)].tolist():
+        codes[place] = numbers.setdefault(values[place], len(numbers))
+    return pa.DictionaryArray.from_arrays(pa.array(codes[places]), pa.array(list(numbers), pa.string()))
 
 
 def operation(name: str | None) -> str:

@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.tables import schema
-
 US_PER_MS = 1e3
 BYTES_PER_MB = 1e6
 BYTES_PER_KB = 1e3
@@ -21,6 +19,9 @@ BYTES_PER_KB = 1e3
 TICKS_PER_US = 100.0
 NS_PER_TICK = 10
 NS_PER_US = 1000
+NS_PER_TENTH = 100
+#: From here to twice of it (2005 to 2041) float64 counts µs in quarters.
+_QUARTERS_FROM_US = 2.0**50
 PS_PER_US = 1_000_000
 PS_PER_NS = 1000
 #: 2.5 hours: no kernel takes longer.
@@ -33,8 +34,9 @@ _STAMP = r"^(\d{1,15}|[0-8]\d{15}|9[01]\d{14})(\.\d*)?$"
 MAX_RANKS = 1_000_000
 #: No count or identifier has more than 18 digits.
 _MAX_WHOLE = 10**18
+#: Columns of so few rows are cast together.
+_FEW_ROWS = 256
 _NULLS = pa.array(["", "N/A", "NA", "null", "None"])
-_DICTIONARY = schema.COLLECTIVES.field("group").type
 #: Other tools make `13.0` of a step when they write the table anew.
 _STEP = re.compile(r"^\s*(?:step[ _]?)?(?:(\d{1,18})(?:\.0+)?)?\s*$", re.IGNORECASE)
 
@@ -44,8 +46,8 @@ def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
 
     Such cells become null. Empty cells and `N/A` become null too, but are not counted.
     """
-    plain = _plainly_cast(text, pa.float64())
-    if plain is not None and np.isfinite(plain.to_numpy()).all():
+    plain = _plainly_finite(text)
+    if plain is not None:
         return plain, 0
     cells = _stripped(text)
     given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
@@ -55,6 +57,21 @@ def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     n_bad = pc.sum(given).as_py() or 0
     n_good = len(numbers) - numbers.null_count
     return numbers, n_bad - n_good
+
+
+def floats_of(text: pa.Table, names: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, int]]:
+    """Return the columns `names` of a table of text that it has, as `to_float64` does, by their names.
+
+    They are cast together where all are plain: a call into Arrow takes longer than a few rows of a file.
+    """
+    there = [name for name in names if name in text.column_names]
+    if there and 0 < text.num_rows <= _FEW_ROWS:
+        numbers = _plainly_finite(pa.concat_arrays([part for name in there for part in text[name].chunks]))
+        if numbers is not None:
+            n_rows = text.num_rows
+            return {name: numbers.slice(at * n_rows, n_rows) for at, name in enumerate(there)}, {}
+    pairs = {name: to_float64(text[name]) for name in there}
+    return {name: one for name, (one, _) in pairs.items()}, {name: n for name, (_, n) in pairs.items() if n}
 
 
 def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
@@ -84,6 +101,13 @@ def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
 
     The shortest text that names a float is what was written, and the decimals that it has are exact.
     """
+    if len(microseconds) and not microseconds.null_count:
+        values = microseconds.to_numpy()
+        if values.min() >= _QUARTERS_FROM_US and values.max() < 2 * _QUARTERS_FROM_US:
+            # Quarters of a µs have one decimal in that text, an even one where two are as near.
+            whole = np.floor(values)
+            tenths = np.rint((values - whole) * 10)
+            return pa.array(whole.astype(np.int64) * NS_PER_US + tenths.astype(np.int64) * NS_PER_TENTH), 0
     try:
         # Arrow writes it with an exponent, which only decimals are made of.
         plain = _ns_of_decimal(pc.cast(pc.cast(microseconds, pa.string()), pa.decimal128(22, 3)))
@@ -129,13 +153,15 @@ def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str
     """Return `n_calls` and `times` (our name → the file's; null without it), and how many cells are bad."""
     columns: dict[str, pa.Array] = {}
     columns["n_calls"], n_bad = to_int64(text["Count"])
+    numbers, bad = floats_of(text, list(times.values()))
     for name, column in times.items():
-        if column in text.column_names:
-            columns[name], bad = to_float64(text[column])
-            n_bad += bad
-        else:
-            columns[name] = pa.nulls(text.num_rows, pa.float64())
-    return columns, n_bad
+        columns[name] = numbers[column] if column in numbers else pa.nulls(text.num_rows, pa.float64())
+    return columns, n_bad + sum(bad.values())
+
+
+def _plainly_finite(text: pa.Array | pa.ChunkedArray) -> pa.Array | None:
+    plain = _plainly_cast(text, pa.float64())
+    return plain if plain is not None and np.isfinite(plain.to_numpy()).all() else None
 
 
 def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | None:
@@ -151,12 +177,18 @@ def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 def _is_decimal(text: pa.Array | pa.ChunkedArray) -> bool:
     """Whether no cell is hexadecimal. Arrow reads such numbers, but a damaged digit must not make one."""
     chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-    if all(pa.types.is_string(one.type) and not one.offset for one in chunks):
-        # A few calls of Python for all letters at once take less than one of Arrow for each cell.
-        letters = [one.buffers()[2] for one in chunks]
-        if not any(b"x" in bytes(one).lower() for one in letters if one is not None):
-            return True
+    # A few calls of Python for all letters at once take less than one of Arrow for each cell.
+    if all(pa.types.is_string(one.type) and b"x" not in _letters(one).lower() for one in chunks):
+        return True
     return not pc.any(pc.match_substring(pc.cast(text, pa.string()), "x", ignore_case=True)).as_py()
+
+
+def _letters(text: pa.Array) -> bytes:
+    _, offsets, letters = text.buffers()
+    if letters is None or not len(text):
+        return b""
+    within = np.frombuffer(offsets, np.int32)
+    return bytes(letters[int(within[text.offset]) : int(within[text.offset + len(text)])])
 
 
 def parse_step(text: str) -> int | None:
@@ -176,13 +208,13 @@ def local_rank(text: object) -> int | None:
 
 def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:
     """Return an array of one repeated number."""
-    return pa.repeat(pa.scalar(value, kind), length)
+    return pa.array(np.full(length, value, kind.to_pandas_dtype()))
 
 
 def encoded(values: Sequence[str | None] | pa.Array) -> pa.Array:
     """Return texts as the dictionary type of the schema."""
     texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
-    return texts.dictionary_encode().cast(_DICTIONARY)
+    return texts.dictionary_encode()
 
 
 def _stripped(text: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -16,6 +16,8 @@ from cluster_analysis.tables import schema
 
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
+#: So many different numbers have 16 bits.
+_MOST_SHORT = 1 << 16
 _PLACES = np.array([_SORTED_TRANSPORTS.index(name) for name in TRANSPORTS])
 
 
@@ -45,23 +47,26 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
     """
     if not len(entries.sizes):
         return schema.empty(schema.PACKETS)
-    steps, step_places = np.unique(entries.steps, return_inverse=True)
+    steps, step_places = _steps(entries.steps)
     names, group_places = _groups(entries.groups)
     sizes, size_places = _sizes(entries.sizes)
     # One number names step, group, transport and size, in the order of the table.
     shape = (len(steps), len(names), len(TRANSPORTS), len(sizes))
     places = (step_places, group_places, _PLACES[entries.transports], size_places)
     codes = np.ravel_multi_index(places, shape)
-    order = np.argsort(codes, kind="stable")
+    # Short numbers are sorted by their digits, in a fifth of the time.
+    short = codes.astype(np.uint16) if math.prod(shape) <= _MOST_SHORT else codes
+    order = np.argsort(short, kind="stable")
     is_bad = np.isnan(sizes[size_places[order]])
     if is_bad.any():
         remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
         order = order[~is_bad]
     if not len(order):
         return schema.empty(schema.PACKETS)
-    begins = [0, *(np.flatnonzero(np.diff(codes[order])) + 1).tolist(), len(order)]
+    sorted_codes = codes[order]
+    begins = [0, *(np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1).tolist(), len(order)]
     counts, times = entries.figures[order].T.tolist()
-    at = np.unravel_index(codes[order[begins[:-1]]], shape)
+    at = np.unravel_index(sorted_codes[begins[:-1]], shape)
     columns = {
         "rank": numbers.constant(rank, len(begins) - 1, pa.int32()),
         "step": pa.array(steps[at[0]], pa.int64()),
@@ -74,6 +79,14 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
         ),
     }
     return pa.table(columns, schema=schema.PACKETS)
+
+
+def _steps(steps: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the numbers that steps may have, sorted, and the place of each entry's step among them."""
+    least, most = int(steps.min()), int(steps.max())
+    if most - least <= len(steps):
+        return np.arange(least, most + 1), steps - least
+    return np.unique(steps, return_inverse=True)
 
 
 def _groups(groups: pa.DictionaryArray) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -43,8 +43,16 @@ from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, 
 from cluster_run.ids import DeviceId
 
 
-def read_rank(source: RankSource, selection: Selection | None = None) -> RankTables:
-    """Read all files of one rank. Never raises for bad data: see `RankTables.problems`."""
+def read_rank(
+    source: RankSource, selection: Selection | None = None, *, with_spans: bool = True
+) -> RankTables:
+    """Read all files of one rank. Never raises for bad data: see `RankTables.problems`.
+
+    Args:
+        source: its files.
+        selection: which steps; all without it.
+        with_spans: whether also where each operator lies in a text.
+    """
     steps = None
     if selection is not None and selection.steps is not None:
         steps = frozenset(int(step) for step in selection.steps)
@@ -55,7 +63,7 @@ def read_rank(source: RankSource, selection: Selection | None = None) -> RankTab
         elif is_iteration_export(source.files):
             tables = read_iteration_export(reading)
         else:
-            tables = _read_ascend(reading, steps)
+            tables = _read_ascend(reading, steps, with_spans)
         tables = replace(
             tables,
             steps=_selected(tables.steps, steps),
@@ -78,14 +86,14 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
+def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: bool) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
     metadata = _metadata(reading)
     step_table = _steps(reading, is_mindspore)
     times = reading.first(("profiler_db", read_step_times)) or ()
     communication = reading.first(
-        ("communication", lambda path, remark: _read_communication(path, rank, steps, remark)),
+        ("communication", lambda path, remark: _read_communication(path, rank, steps, remark, with_spans)),
         ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
         ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
@@ -126,12 +134,12 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None) -> RankTables:
 
 
 def _read_communication(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark
+    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool
 ) -> CommunicationTables:
     columns = columns_of(path)
     if columns is not None:
         return read_operator_columns(columns, rank, steps, remark)
-    return read_communication(path, rank, steps, remark)
+    return read_communication(path, rank, steps, remark, with_spans=with_spans)
 
 
 def _read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:

@@ -6,6 +6,8 @@ several sessions. Nothing says which of the rows is this rank's, and both togeth
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,8 +16,8 @@ from cluster_analysis.sources.errors import Remark, left_out
 
 def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
     """Return the rows of `table` whose `step` no other row has; rows without a step stay."""
-    counts = table["step"].drop_null().value_counts().to_pylist()
-    repeated = [one["values"] for one in counts if one["counts"] > 1]
+    counts = Counter(table["step"].to_pylist())
+    repeated = [step for step, count in counts.items() if count > 1 and step is not None]
     if not repeated:
         return table
     is_repeated = pc.is_in(table["step"], value_set=pa.array(repeated, pa.int64()))

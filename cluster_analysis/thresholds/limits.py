@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import EVENT_US, FEWEST_PEERS, TOLERANCE_SHARE
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Thresholds:
     group_effect: float = 0.25
     #: Links that contention makes slow by chance, of all that a job has: no more may be among the slow ones.
     links_by_chance: float = 5.0
-    #: An operator this many times as long as usual, and by that much longer, was sent again.
-    retransmission_factor: float = 10.0
-    retransmission_us: float = 200_000.0
+    #: What lasts so much longer than usual, and longer than contention makes it, was sent again or stood
+    #: still.
+    retransmission_us: float = EVENT_US
     #: When one or two steps are all there is: idle time that is news in them, in multiples of the peers' (a
     #: host's is steadier than a rank's), and computing that is, whatever the gaps say.
     single_step_idle_factor: float = 4.0

@@ -17,11 +17,6 @@ CONTENTION_RATE = 0.03
 BEYOND_CONTENTION_RATE = 0.003
 #: An observation is as slow as a link's level from this share of it on (of logarithms).
 AS_SLOW_SHARE = 0.75
-#: From this quantile to the one above is 1.12 standard deviations of a normal distribution.
-LOW_QUANTILE = 0.05
-QUANTILE_SIGMAS = 1.12
-#: Degrees of freedom of a class, however few its links.
-LEAST_DF = 4
 
 # Link events.
 #: Others of its kind that say how long an entry usually lasts.
@@ -40,14 +35,8 @@ IN_TURN_SHARE = 0.9
 FEWEST_TEAMS = FEWEST_PEERS
 
 # Retransmission.
-#: An entry this many times as long as the group's usual one shows the event itself.
-STANDS_OUT_FACTOR = 10.0
-#: Lost packets are rare: in more groups than this, something else may make operators long.
-MOST_AT_ONCE = 2
 #: Links that alone show their events, as many as are named one by one.
 MOST_LINKS = 8
-#: Groups that stood still in the same steps, and for this share of the longest time: one event.
-AS_LONG_SHARE = 0.8
 
 # Retries.
 #: So many standard deviations more retries than the other ranks have are this part's own.

@@ -13,6 +13,9 @@ OTHER_CALLS_SHARE = 0.5
 # Collectives.
 #: Times its usual transfer from which the shortest elapse of an operator holds waiting for a missing rank.
 WAITED_FACTOR = 3.0
+#: Members that were in an operator for as long as an event lasts: that they waited for just the one whose
+#: record is lost is a chance of one in so many, and the operator lasted that long.
+ENOUGH_TOGETHER = 10
 
 # Durations.
 #: Ranks with all records that it takes to say how records and totals agree.

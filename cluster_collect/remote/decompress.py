@@ -13,13 +13,14 @@ from cluster_collect.faults import HostileDataError
 Codec = Literal["zstd", "gzip", "none"]
 Sink = Callable[[bytes | memoryview], object]
 
-_PIECE_BYTES = 256 * 1024
+#: Below the size from which the C library asks the system for new pages each time, and gives them back.
+_PIECE_BYTES = 124 * 1024
 _MAX_WINDOW_BYTES = 128 << 20
 _GZIP_WINDOW_BITS = 31
 
 
 def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], None]:
-    """Return a function that takes compressed bytes and gives the plain ones to `sink`, 256 KiB at a time.
+    """Return a function that takes compressed bytes and gives the plain ones to `sink`, 124 KiB at a time.
 
     The function raises HostileDataError for a stream that is not in `codec`'s format, and lets
     everything through that `sink` raises.

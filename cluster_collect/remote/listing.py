@@ -175,9 +175,11 @@ class ListingReader:
                 )
             mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
             disk_bytes = None if blocks is None else int(blocks) * _BLOCK_BYTES
-            entry = RemoteEntry(path, kind.decode("latin-1"), int(size), mtime_ns, disk_bytes)
+            told = (kind.decode("latin-1"), int(size), mtime_ns, disk_bytes)
             known = self._known.get(path)
-            self.entries.append(known if known == entry and known is not None else entry)
+            if known is None or told != (known.kind, known.size_bytes, known.mtime_ns, known.disk_bytes):
+                known = RemoteEntry(path, *told)
+            self.entries.append(known)
         elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):
             self.find_status = int(record[4:])
             self._take = _ignore

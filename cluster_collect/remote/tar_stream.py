@@ -19,6 +19,10 @@ _MAX_EXTENSION_BYTES = 1 << 20
 #: A file that is still written may grow between listing and reading: by its size, or by this.
 _GROWTH_BYTES = 64 << 20
 
+#: A file that is cut by the pieces in which bytes arrive is put together again up to this size: as one that
+#: is here as a whole it costs half as much.
+_SMALL_BYTES = 64 << 10
+
 _REGULAR = frozenset((b"0", b"\0", b"7"))
 
 
@@ -54,6 +58,8 @@ class TarParser:
         self._padding = 0
         self._extension = bytearray()
         self._extension_kind = b""
+        self._small = bytearray()
+        self._small_name: bytes | None = None
         self._long_name: bytes | None = None
         self._long_size: int | None = None
         self.finished = False
@@ -83,11 +89,20 @@ class TarParser:
             self._extension += view[:n_bytes]
             if not self._remaining:
                 self._end_extension()
+        elif self._small_name is not None:
+            self._small += view[:n_bytes]
+            if not self._remaining:
+                self._end_small(self._small_name)
         else:
             self._receiver.file_data(view[:n_bytes])
             if not self._remaining:
                 self._receiver.end_file()
         return view[n_bytes:]
+
+    def _end_small(self, name: bytes) -> None:
+        with memoryview(self._small) as content:
+            self._receiver.whole_file(name, content)
+        self._small, self._small_name = bytearray(), None
 
     def _header_block(self, view: memoryview) -> memoryview:
         if not self._partial and len(view) >= _BLOCK:
@@ -135,7 +150,10 @@ class TarParser:
             )
         self._seen.add(name)
         if size_bytes > len(view):
-            self._receiver.begin_file(name, size_bytes)
+            if size_bytes <= _SMALL_BYTES:
+                self._small_name = name
+            else:
+                self._receiver.begin_file(name, size_bytes)
             self._begin_content(size_bytes)
             return view
         # Most files are small and lie in one piece with their header.

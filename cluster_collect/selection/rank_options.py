@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_run.errors import UsageError
-from cluster_run.findings import SUSPECTS
-from cluster_run.ids import parse_number_ranges
+from cluster_run.ids import SUSPECTS, parse_number_ranges
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,12 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
             "clock_offset_ms": outcome.clock_offset_ms,
             "clock_uncertainty_ms": outcome.clock_uncertainty_ms,
             "same_files_as": outcome.same_files_as,
-            "n_columns": sum(file.reduced_from_bytes is not None for file in outcome.files),
+            "n_columns": outcome.files.n_columns,
             "raw_because": outcome.raw_because,
             **_failure(outcome, around),
             "files": [
                 {"source": file.source, "path": file.path, "state": file.state, "reason": file.reason}
-                for file in outcome.files
-                if file.state != "stored"
+                for file in outcome.files.not_stored
             ],
         }
         for outcome in outcomes

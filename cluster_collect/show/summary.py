@@ -151,7 +151,7 @@ def _is_clock_off(told: HostCheck | HostOutcome) -> bool:
 def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Trouble]:
     troubles = []
     if outcome.reason:
-        incomplete = [file for file in outcome.files if file.state in ("failed", "unstable")]
+        incomplete = [file for file in outcome.files.not_stored if file.state != "skipped"]
         troubles.append(_trouble(outcome, around, _named(incomplete)))
     if outcome.raw_because:
         reason = f"sent its files as they are, not as columns: {outcome.raw_because}"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
@@ -139,10 +139,20 @@ class Journal:
         """Whether earlier calls, or this one, brought any file of a host."""
         return bool(self._claimed.get(server_id) or self._proven.get(server_id))
 
-    def paths_of(self, server_id: ServerId, source: str) -> tuple[str, ...]:
-        """Return where earlier calls, or this one, put a file of a host."""
-        known = (self._claimed[server_id].get(source), self._proven[server_id].get(source))
-        return tuple(file.path for file in known if file is not None)
+    def sources(self, server_id: ServerId) -> Set[str]:
+        """Return the names of all files of a host that earlier calls, or this one, brought."""
+        return self._claimed[server_id].keys() | self._proven[server_id].keys()
+
+    def forget(self, server_id: ServerId) -> None:
+        """Keep no more in memory of a host of which nothing more will be asked."""
+        self._claimed.pop(server_id, None)
+        self._proven.pop(server_id, None)
+
+    def lies_at(self, server_id: ServerId, source: str, path: str) -> bool:
+        """Whether earlier calls, or this one, put a file of a host at `path`."""
+        claimed = self._claimed[server_id].get(source)
+        proven = self._proven[server_id].get(source)
+        return (claimed is not None and claimed.path == path) or (proven is not None and proven.path == path)
 
     def stored(
         self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False

@@ -30,6 +30,8 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DOUBTFUL_BYTES = 16 << 10
 _FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
+#: Few beside the connections, of which there may be hundreds, and enough for the hosts that send at once.
+_N_OPEN_DIRECTORIES = 64
 
 
 class RunWriter:
@@ -44,6 +46,7 @@ class RunWriter:
         self._unchecked_bytes = 0
         self._numbers = count(1)
         self._made: set[bytes] = set()
+        self._open: dict[bytes, int] = {}
         self._cut_stem = b"%b%b-" % (CUT_PREFIX, _boot_mark())
         self._cuts: set[bytes] = set()
 
@@ -102,19 +105,20 @@ class RunWriter:
         """
         sha256 = hashlib.sha256(content).hexdigest()
         self.written(len(content))
-        final = b"%b/%b" % (self._root, os.fsencode(path))
+        directory, _, name = os.fsencode(path).rpartition(b"/")
         try:
-            temporary = self._part_name(final.rpartition(b"/")[0])
-            descriptor = os.open(temporary, _FLAGS, _MODE)
+            place = self._opened(directory)
+            temporary = b"%b%d" % (self._part_stem, next(self._numbers))
+            descriptor = os.open(temporary, _FLAGS, _MODE, dir_fd=place)
             try:
                 try:
                     write_all(descriptor, content)
                     os.utime(descriptor, ns=(mtime_ns, mtime_ns))
                 finally:
                     os.close(descriptor)
-                os.replace(temporary, final)
+                os.replace(temporary, name, src_dir_fd=place, dst_dir_fd=place)
             except BaseException:
-                os.unlink(temporary)
+                os.unlink(temporary, dir_fd=place)
                 raise
         except (OSError, OverflowError) as error:
             raise refused(error, path) from None
@@ -167,6 +171,25 @@ class RunWriter:
         """Return a new temporary name in a directory, which is made when missing."""
         self._make(directory)
         return b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
+
+    def _opened(self, directory: bytes) -> int:
+        """Return the descriptor of a directory below the run directory, which is made when missing.
+
+        The way down is long, and as many files lie at its end as a host has.
+        """
+        place = self._open.get(directory)
+        if place is None:
+            if len(self._open) >= _N_OPEN_DIRECTORIES:
+                self.close()
+            full = b"%b/%b" % (self._root, directory)
+            self._make(full)
+            place = self._open[directory] = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return place
+
+    def close(self) -> None:
+        """Close the directories that are kept open; safe to call again, and to go on after."""
+        while self._open:
+            os.close(self._open.popitem()[1])
 
     def _make(self, directory: bytes) -> None:
         if directory not in self._made:

@@ -105,27 +105,25 @@ class HostCollection:
             self._findings.error = as_host_error(error)
         finally:
             self._shared.same_files.ended(self._spec.host, has_all=self._findings.has_all)
-        outcome = outcome_of(
-            self._spec,
-            self._findings,
-            await in_thread(self._kept),
-            time.monotonic() - began_s,
-            self._options.ranks,
-            self._shared.table,
-        )
+        outcome = await in_thread(self._outcome, time.monotonic() - began_s)
         if outcome.state == "complete":
             self._shared.writer.drop_cuts(self._prefix)
         self._shared.watch.host_finished(outcome)
         return outcome
 
+    def _outcome(self, seconds: float) -> HostOutcome:
+        return outcome_of(
+            self._spec, self._findings, self._kept(), seconds, self._options.ranks, self._shared.table
+        )
+
     def _kept(self) -> list[CollectedFile]:
         """Return the files of earlier calls that this one did not ask for, and the host may still have."""
         journal, server_id = self._shared.journal, self._spec.server_id
-        listed = [] if self._findings.survey is None else self._findings.survey.entries
         asked = {file.source for file in self._findings.files}
         asked |= {os.fsdecode(one.entry.path) for one in self._findings.refused}
-        if not journal.knows(server_id):
+        if asked.issuperset(journal.sources(server_id)):
             return []
+        listed = [] if self._findings.survey is None else self._findings.survey.entries
         others = ((os.fsdecode(entry.path), entry) for entry in listed)
         known = [journal.stored(server_id, source, entry) for source, entry in others if source not in asked]
         unchanged = [file for file in known if file is not None]

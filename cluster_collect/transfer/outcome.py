@@ -17,7 +17,7 @@ from cluster_collect.transfer.survey import Survey
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
-from cluster_run.manifest import CollectedFile, HostOutcome, HostState
+from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState
 from cluster_run.ranktable import RankTable
 
 #: Beside the host's `profiler` directory.
@@ -79,21 +79,21 @@ def outcome_of(
     table: RankTable | None = None,
 ) -> HostOutcome:
     """Return the host's line of the manifest; of `ranks` alone it was asked for something, None for all."""
-    files = (*findings.files, *kept, *map(not_taken, findings.refused))
+    listed = (*findings.files, *kept, *map(not_taken, findings.refused))
+    files = FileList(listed, packed=True)
     failure = _why(spec, findings, may_be_empty=ranks is not None)
     if table is not None and not failure.word and findings.same_files_as is None:
-        found = ranks_of(file.source for file in files if file.state == "stored")
+        found = ranks_of(file.source for file in listed if file.state == "stored")
         missing = ranks_missing(table, spec.server_id, found, ranks)
         advice = "did these ranks write a profile? look at profiler_root of this host, and at the rank table"
         failure = Failure("ranks-missing", missing, advice) if missing else failure
-    n_stored = sum(file.state in ("stored", "unstable") for file in files)
-    state: HostState = "complete" if not failure.reason else "partial" if n_stored else "failed"
+    state: HostState = "complete" if not failure.reason else "partial" if files.n_stored else "failed"
     clock = best(findings.clocks)
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,
         state=state,
-        files=tuple(files),
+        files=files,
         reason=failure.reason,
         advice=failure.advice,
         clock_offset_ms=None if clock is None else round(clock.offset_ms, 3),

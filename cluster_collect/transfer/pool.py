@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -58,9 +58,8 @@ async def collect(
     Raises:
         ClusterError: a local problem: the directory is locked or cannot be written, or the disk is full.
     """
-    with locked(run), Journal(run) as journal:
+    with locked(run), Journal(run) as journal, closing(RunWriter(run, options.min_free_bytes)) as writer:
         mapping = prepare_run(run, specs, journal, rank_table)
-        writer = RunWriter(run, options.min_free_bytes)
         writer.remove_leftovers()
         of_host = {spec.host: spec for spec in specs}
         if options.hide_addresses:
@@ -81,7 +80,10 @@ async def collect(
         async with _dialers(options, shared.bounds, watch) as dialers:
 
             async def one(spec: HostSpec) -> HostOutcome:
-                return await HostCollection(spec, dialers.of(spec), shared).run()
+                outcome = await HostCollection(spec, dialers.of(spec), shared).run()
+                if options.ranks is None:  # else it is asked at the end what else is there
+                    journal.forget(spec.server_id)
+                return outcome
 
             outcomes = await _each(specs, one)
             names = {host: dialers.of(spec).names(spec) for host, spec in of_host.items()}

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 
 from cluster_collect.faults import NoShellError
 from cluster_collect.remote.clock import best
-from cluster_collect.remote.reader import reader
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
@@ -81,7 +80,11 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bo
 def _method(survey: Survey, spec: HostSpec, options: CollectOptions) -> str:
     """Say how the files would travel, and what would run on the host."""
     method = survey.method(spec)
-    return f"{method}, columns by {reader().name}" if options.columns else method
+    if not options.columns:
+        return method
+    from cluster_collect.remote.reader import reader  # noqa: PLC0415 - brings what only columns need
+
+    return f"{method}, columns by {reader().name}"
 
 
 async def _look(

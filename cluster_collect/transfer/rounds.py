@@ -17,7 +17,6 @@ from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.outcome import Findings
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.verify import differing
-from cluster_collect.transfer.ways.columns_fetch import fetch_columns
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transfer.ways.rest_fetch import fetch_rest
 from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
@@ -138,6 +137,9 @@ class Rounds:
         Raises:
             HostError: the connection broke, and all else has to begin anew.
         """
+        # Imported here: it brings what only columns need.
+        from cluster_collect.transfer.ways.columns_fetch import fetch_columns  # noqa: PLC0415
+
         # While a large file is reduced, nothing comes. The host ends that itself, a moment later.
         options = self._options
         patience_s = options.columns_deadline_s + options.progress_deadline_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cluster_collect.store.journal import Journal
-from cluster_run.manifest import CollectedFile, HostOutcome
+from cluster_run.manifest import CollectedFile, FileList, HostOutcome
 
 
 def with_all_ranks(outcome: HostOutcome, journal: Journal) -> HostOutcome:
@@ -25,4 +25,4 @@ def with_all_ranks(outcome: HostOutcome, journal: Journal) -> HostOutcome:
 
     asked = {file.source for file in outcome.files}
     others = [file for file in earlier.files if file.source not in asked and file.state != "stored"]
-    return replace(earlier, files=(*map(as_it_is, outcome.files), *others))
+    return replace(earlier, files=FileList([*map(as_it_is, outcome.files), *others]))

@@ -26,8 +26,8 @@ from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, wi
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.files import write_text_whole
-from cluster_run.findings import SUSPECTS
 from cluster_run.host_names import HostNames
+from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TREE_NAME
 
 #: The scheduler that the hook starts by itself, on the nodes of the post-job.

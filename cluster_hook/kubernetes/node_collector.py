@@ -16,7 +16,7 @@ from pathlib import Path
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, requests, write_ended
 from cluster_hook.processes import our_command, run_command
 from cluster_run.errors import ExitCode, InputError
-from cluster_run.findings import SUSPECTS
+from cluster_run.ids import SUSPECTS
 from cluster_run.layout import FINDINGS_NAME, MANIFEST_NAME
 from cluster_run.manifest import read_manifest
 

@@ -27,7 +27,7 @@ from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME, host_directory
-from cluster_run.manifest import HostOutcome, Manifest, manifest_to_json, read_manifest
+from cluster_run.manifest import FileList, HostOutcome, Manifest, manifest_to_json, read_manifest
 from cluster_run.ranktable import format_host_mapping, parse_rank_table
 from cluster_run.version import VERSION
 
@@ -186,5 +186,5 @@ def _outcome(part: Path, host: HostId, server_id: ServerId, patience_s: float) -
     except (InputError, ValueError) as error:
         return HostOutcome(host, server_id, "failed", reason=reason or str(error))
     own, ours = (f"{host_directory(Path(), one).as_posix()}/" for one in (_ONLY, host))
-    files = tuple(replace(file, path=ours + file.path.removeprefix(own)) for file in collected.files)
+    files = FileList(replace(file, path=ours + file.path.removeprefix(own)) for file in collected.files)
     return replace(collected, host=host, server_id=server_id, files=files)

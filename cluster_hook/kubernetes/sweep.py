@@ -47,7 +47,7 @@ from cluster_hook.kubernetes.trainingjob import (
 from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import ClusterError, ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
-from cluster_run.findings import SUSPECTS
+from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import parse_rank_table
 

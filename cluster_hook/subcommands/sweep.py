@@ -25,7 +25,7 @@ from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, UsageError
-from cluster_run.findings import SUSPECTS
+from cluster_run.ids import SUSPECTS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -15,7 +15,7 @@ from cluster_run import layout
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import CollectedFile, HostOutcome, Manifest, manifest_to_json
+from cluster_run.manifest import CollectedFile, FileList, HostOutcome, Manifest, manifest_to_json
 from cluster_run.version import VERSION
 from cluster_simulate.files import capture_text, communication_text
 from cluster_simulate.files.analysis_database import write_analysis_database
@@ -141,7 +141,7 @@ def _write_host(captured: CapturedJob, out: Path, host: int, form: Form) -> Host
         if rank in present:
             contents = _rank_files(captured, rank, form)
             files += [_write(out, home, name, content) for name, content in contents.items()]
-    return HostOutcome(HostId(str(host + 1)), ServerId(server_id(host)), "complete", tuple(files))
+    return HostOutcome(HostId(str(host + 1)), ServerId(server_id(host)), "complete", FileList(files))
 
 
 def _rank_files(captured: CapturedJob, rank: int, form: Form) -> Mapping[str, bytes]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
-from cluster_analysis.judge.measures.link_events import LinkEvent, link_events
+from cluster_analysis.judge.measures.link_events import LinkEvent, lasted_far_too_long, link_events
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -24,11 +24,8 @@ from cluster_analysis.replay.message_times import wait_for_each_other
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import (
-    AS_LONG_SHARE,
     ENOUGH_OTHERS,
-    MOST_AT_ONCE,
     MOST_LINKS,
-    STANDS_OUT_FACTOR,
 )
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import fact
@@ -58,21 +55,14 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
 
 
 def together(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """One suspect for groups that stood still in the same steps, and were last as long: one event.
+    """One suspect for groups that stood still in the same steps: one event.
 
     Fixed one by one they save nothing, as each waits for the other.
     """
     by_steps: dict[tuple[int, ...], list[Suspect]] = {}
     for one in suspects:
         by_steps.setdefault(one.step_positions, []).append(one)
-    return [one for same in by_steps.values() for alike in _alike(same) for one in [_merged(alike)]]
-
-
-def _alike(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
-    """Suspects whose operators lasted about as long as the longest of them, and each of the rest alone."""
-    longest = max(one.evidence[0].value for one in suspects)
-    alike = [one for one in suspects if one.evidence[0].value >= AS_LONG_SHARE * longest]
-    return [alike, *([one] for one in suspects if one not in alike)]
+    return [_merged(same) for same in by_steps.values()]
 
 
 def _merged(suspects: Sequence[Suspect]) -> Suspect:
@@ -110,37 +100,32 @@ def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> l
         return []
     usual = _usual_transfer(graph)
     with np.errstate(invalid="ignore"):
-        hit = (graph.transfer_us > limits.retransmission_factor * usual) & (
-            graph.transfer_us - usual > limits.retransmission_us
-        )
+        hit = lasted_far_too_long(graph.transfer_us, usual, limits)
     # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
     single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
     hit[single] = _is_lone_transfer(graph, single)
-    # Sends that wait for their receivers are long for other reasons too: their links must show it.
-    waited = np.zeros(len(hit), bool)
-    waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
     if not hit.any():
         return []
-    ends = _receives_of(graph, hit)
+    # Sends that wait for their receivers are long for other reasons too.
+    waited = np.zeros(len(hit), bool)
+    waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
     waited |= _receives_of(graph, waited)
-    hit |= ends
+    hit |= _receives_of(graph, hit)
+    is_message = np.zeros(len(hit), bool)
+    is_message[graph.operator[graph.is_p2p]] = True
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
-    # In several groups at once it is no lost packet: all of them waited for the same.
-    is_common = len(np.unique(graph.operator_group[hit & waited])) > 1
-    found: list[tuple[str, Suspect, bool]] = []
+    found: list[tuple[str, Suspect]] = []
     for group in np.unique(graph.operator_group[hit]):
         name = graph.groups[group]
         operators = np.flatnonzero(hit & (graph.operator_group == group))
         links, is_shown = _group_links(
-            evidence, name, {view.steps[step] for step in graph.operator_step[operators]}
+            evidence, name, {view.steps[step] for step in graph.operator_step[operators]}, limits
         )
-        if waited[operators].all() and (is_common or not is_shown):
+        # The shortest part of a collective is no wait, a message's may be: its link must show the event.
+        if is_message[operators].all() and not is_shown and (links or waited[operators].all()):
             continue
-        found.append((name, suspect_of_operators(view, graph, operators, usual, links), is_shown))
-    if len(found) > MOST_AT_ONCE:
-        # So many waits are for something else, unless a link's own time shows the event.
-        return [(name, replace(one, confidence="medium")) for name, one, is_shown in found if is_shown]
-    return [(name, one) for name, one, _ in found]
+        found.append((name, suspect_of_operators(view, graph, operators, usual, links)))
+    return found
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
@@ -212,7 +197,9 @@ def _others_transfer(graph: Graph, code: IntArray) -> FloatArray:
     return usual
 
 
-def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[tuple[Link, ...], bool]:
+def _group_links(
+    evidence: JobEvidence, group: str, steps: set[int], limits: Thresholds
+) -> tuple[tuple[Link, ...], bool]:
     """The slowest link of a group where its entry shows the event; else all of them, RDMA before others.
 
     And whether an entry shows it.
@@ -231,7 +218,7 @@ def _group_links(evidence: JobEvidence, group: str, steps: set[int]) -> tuple[tu
     time = numbers(table["time_us"])[rows]
     src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
     is_rdma = np.isin(transport[rows], [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
-    is_shown = bool(time.max() > STANDS_OUT_FACTOR * np.median(time))
+    is_shown = bool(lasted_far_too_long(time, float(np.median(time)), limits).any())
     if is_shown:
         rows_hit = [int(np.argmax(time))]
     else:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
 from cluster_analysis.thresholds.limits import Thresholds
@@ -49,6 +50,14 @@ class LinkEvent:
     n_others: int
 
 
+def lasted_far_too_long(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresholds) -> BoolArray:
+    """Whether times are beyond what contention makes of the usual ones, and by so much longer: an event."""
+    longer_us = time_us - usual_us
+    return np.asarray(
+        (longer_us > limits.contention_effect * usual_us) & (longer_us > limits.retransmission_us)
+    )
+
+
 def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], LinkEvent]:
     """Return the events of collectives by group and step; messages' entries may hold waits for receivers.
 
@@ -76,8 +85,8 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     # one that is always slow has no event.
     own = np.where(np.bincount(of_link) > ENOUGH_OTHERS, medians_by(time[known], of_link), 0.0)
     like_it = np.maximum(usual[like], own[of_link])
-    least = np.maximum(limits.retransmission_factor * like_it, limits.retransmission_us + like_it)
-    far = np.flatnonzero((time[known] > least) & (count[like] > ENOUGH_OTHERS))
+    is_far = lasted_far_too_long(time[known], like_it, limits)
+    far = np.flatnonzero(is_far & (count[like] > ENOUGH_OTHERS))
     spread = cache(lambda one: float(np.nan_to_num(sigma(time[known][like == one]))))
     events: dict[tuple[str, int], LinkEvent] = {}
     for row in sorted(far.tolist(), key=lambda at: -time[known[at]]):

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, first_positions, half_octaves, stable_order
-from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, student_tail
+from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, sigma, student_tail
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import (
     AS_SLOW_SHARE,
@@ -26,9 +26,6 @@ from cluster_analysis.thresholds.network import (
     CONTENTION_RATE,
     DEVICES_PER_BOARD,
     HEALTHY_QUANTILE,
-    LEAST_DF,
-    LOW_QUANTILE,
-    QUANTILE_SIGMAS,
     SMALL_BYTES,
 )
 from cluster_analysis.trace.calls import codes, is_sum, numbers
@@ -77,7 +74,7 @@ class LinkTable:
     transports: tuple[str, ...]
 
 
-def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
+def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Observations | None:
     """Turn link rows into observations; totals only where nothing finer is known. None without any."""
     table = evidence.links.select(_OBSERVED)
     if not table.num_rows:
@@ -104,7 +101,7 @@ def observe(evidence: JobEvidence, topology: Topology) -> Observations | None:
     bucket = half_octaves(size)
     # Servers of two boards have two classes of links under one name: within a board, and between them.
     board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
-    excess = _excess(pair, (transport, kind, bucket, board), np.log(time / size))
+    excess = _excess(pair, (transport, kind, bucket, board), np.log(time / size), limits)
     return Observations(
         src, dst, pair, transport, kind, bucket, step[rows], size, time, excess, transports, kinds
     )
@@ -139,22 +136,29 @@ def _mapped(ranks: IntArray, values: Mapping[int, int]) -> IntArray:
     return np.array([values.get(int(rank), -1) for rank in known], np.int64)[inverse]
 
 
-def _excess(pair: IntArray, classes: tuple[IntArray, ...], slowness: FloatArray) -> FloatArray:
-    """ln(time per byte) minus that of the class's typical healthy link: the 30 % quantile of its links.
+def _excess(
+    pair: IntArray, classes: tuple[IntArray, ...], slowness: FloatArray, limits: Thresholds
+) -> FloatArray:
+    """ln(time per byte) minus that of the class's middle healthy link.
 
-    A slow uplink makes up to half of all links slow, so that their median would be no reference; in a
-    healthy class the quantile lies half a percent below the median.
+    A slow uplink makes up to half of all links slow, so that their median would be no reference. What lies
+    within the least effect of the 30 % quantile is healthy, and the middle of that is the reference.
 
-    A class with fewer than three links compares nothing: NaN.
+    Of two links the slower one is known to be slow where contention could not make it so: else nobody
+    knows how links of the class scatter, and they compare nothing: NaN. So does a single one.
     """
     class_of = _combine(*classes)
     link_of = _combine(class_of, pair)
     own = _medians(slowness, link_of)
-    first = first_positions(link_of)
-    link_class = class_of[first]
-    reference = _quantiles_by(own, link_class, int(class_of.max(initial=-1)) + 1, HEALTHY_QUANTILE)
-    n_links = np.bincount(link_class, minlength=len(reference))
-    reference[n_links < 3] = np.nan
+    link_class = class_of[first_positions(link_of)]
+    n_classes = int(class_of.max(initial=-1)) + 1
+    above = own - _quantiles_by(own, link_class, n_classes, HEALTHY_QUANTILE)[link_class]
+    is_healthy = above <= np.log1p(limits.link_effect)
+    reference = _medians_by(np.where(is_healthy, own, np.nan), link_class, n_classes)
+    farthest = np.zeros(n_classes)
+    np.maximum.at(farthest, link_class, above)
+    is_few = np.bincount(link_class, minlength=n_classes) < FEWEST_PEERS
+    reference[is_few & (farthest < np.log1p(limits.contention_effect))] = np.nan
     return slowness - reference[class_of]
 
 
@@ -226,11 +230,11 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
             continue
         n_peers[inside] = len(inside) - 1
         bulk = level[inside]
-        # Scatter from the fast side only: the slow side may be the fault.
-        centre, low = np.quantile(bulk, [HEALTHY_QUANTILE, LOW_QUANTILE])
-        scale = max(float(centre - low) / QUANTILE_SIGMAS, limits.floor_link)
+        # Scatter from the fast side only, as if the slow one were like it: that may be the fault.
+        fast = bulk[bulk <= 0.0]
+        scale = float(np.fmax(sigma(np.r_[fast, -fast]), limits.floor_link))
         spread[inside] = scale
-        p[inside] = student_tail((bulk - centre) / scale, max(LEAST_DF, len(inside) - 2))
+        p[inside] = student_tail(bulk / scale, max(LEAST_DF, len(inside) - 2))
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
         big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
         slow[inside] = chosen & big & (n[inside] >= needed[inside])

@@ -137,13 +137,14 @@ class ColumnsFile:
     def texts(self, name: str) -> pa.DictionaryArray:
         """Return texts (dictionary, in the order of their first rows), null for a missing one."""
         known = self._distinct(name)
-        texts = pa.DictionaryArray.from_arrays(pa.array(self._places(name).astype(np.int32)), known)
-        return texts.dictionary_decode().dictionary_encode() if known.null_count else texts
+        places = pa.array(self._places(name).astype(np.int32))
+        texts = pa.DictionaryArray.from_arrays(places, pa.array(known, pa.string()))
+        return texts.dictionary_decode().dictionary_encode() if None in known else texts
 
     def names(self, name: str) -> Names:
         """Return texts whose numbers are columns of their own."""
         places = self._places(name)
-        stems = [(text or "").split("\0") for text in self._distinct(name).to_pylist()]
+        stems = [(text or "").split("\0") for text in self._distinct(name)]
         lengths = np.array([len(stem) - 1 for stem in stems], np.int64)
         n_most = int(lengths.max(initial=0))
         if n_most > MOST_NUMBERS:
@@ -156,23 +157,19 @@ class ColumnsFile:
             numbers[has_one, at] = given
         return Names(stems, places, numbers)
 
-    def _distinct(self, name: str) -> pa.Array:
+    def _distinct(self, name: str) -> list[str | None]:
         self._column(name, "bytes")
-        letters = bytes(self._planes[name][0])
-        lengths = self.ints(f"{name}.lengths")
-        offsets = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
-        if len(lengths) and (int(lengths.min()) < -1 or int(lengths.max()) > len(letters)):
-            raise _damaged(f"column {name!r}")
-        if offsets[-1] != len(letters):
-            raise _damaged(f"column {name!r}")
-        texts = [
-            None if length < 0 else letters[begin : begin + length]
-            for begin, length in zip(offsets.tolist(), lengths.tolist(), strict=False)
-        ]
+        letters, begin = bytes(self._planes[name][0]), 0
+        texts: list[str | None] = []
         try:
-            return pa.array([None if text is None else text.decode() for text in texts], pa.string())
+            for length in self.ints(f"{name}.lengths").tolist():
+                texts.append(None if length < 0 else letters[begin : begin + length].decode())
+                begin += max(0, length)
         except UnicodeDecodeError as error:
             raise _damaged(f"column {name!r}") from error
+        if begin != len(letters):
+            raise _damaged(f"column {name!r}")
+        return texts
 
     def _places(self, name: str) -> npt.NDArray[np.int64]:
         places, n_texts = self.ints(f"{name}.places"), len(self.ints(f"{name}.lengths"))

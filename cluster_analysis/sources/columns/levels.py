@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
@@ -47,6 +48,11 @@ class Levels:
         """Return the values of selected steps."""
         self._check(len(values))
         return values if self.n_rows == self.n_all else values.filter(pa.array(self.is_kept))
+
+    def kept_names(self, names: Names) -> Names:
+        """Return the names of selected steps."""
+        self._check(len(names))
+        return names if self.n_rows == self.n_all else names.kept(self.is_kept)
 
     def kept_texts(self, values: pa.DictionaryArray) -> pa.DictionaryArray:
         """Return the values of selected steps; their dictionary holds no other."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,13 +28,13 @@ def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remar
     levels = Levels(file, "n_links", "key.places", steps)
     if not levels.n_rows:
         return schema.empty(schema.LINKS)
-    given = levels.kept(file.names("op_name").texts())
-    given_names = pc.if_else(pc.equal(given, ""), None, given)
-    keys = levels.kept(file.names("key").texts())
-    groups, op_types, variants, op_names = describe_links(keys, given_names)
-    sizes, times = (
-        pa.array(levels.kept_numbers(file.floats(name)), from_pandas=True) for name in ("size_mb", "time_ms")
-    )
+    given, keys = (levels.kept_names(file.names(name)) for name in ("op_name", "key"))
+    given_names = given.texts()
+    given_names = pc.if_else(pc.equal(given_names, ""), None, given_names)
+    known_keys, places = keys.distinct()
+    known = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), known_keys.texts())
+    groups, op_types, variants, op_names = describe_links(known, given_names, given.operations_of_stems())
+    sizes, times = (levels.kept_numbers(file.floats(name)) for name in ("size_mb", "time_ms"))
     columns = {
         "rank": numbers.constant(rank, levels.n_rows, pa.int32()),
         "step": pa.array(levels.steps),
@@ -41,14 +43,25 @@ def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remar
         "op_type": op_types,
         "variant": variants,
         "op_name": op_names,
-        "src_local": pc.cast(levels.kept(pa.array(file.ints("src_local"))), pa.int32()),
-        "dst_local": pc.cast(levels.kept(pa.array(file.ints("dst_local"))), pa.int32()),
+        "src_local": _local_ranks(file, "src_local", levels),
+        "dst_local": _local_ranks(file, "dst_local", levels),
         "src_rank": pa.nulls(levels.n_rows, pa.int32()),
         "dst_rank": pa.nulls(levels.n_rows, pa.int32()),
-        "transport": levels.kept_texts(file.texts("transport")).cast(schema.LINKS.field("transport").type),
-        "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
-        "time_us": pc.multiply(times, numbers.US_PER_MS),
+        "transport": levels.kept_texts(file.texts("transport")),
+        "size_bytes": _scaled(sizes, numbers.BYTES_PER_MB),
+        "time_us": _scaled(times, numbers.US_PER_MS),
     }
     table = pa.table(columns, schema=schema.LINKS)
     tell_missing(table, NEEDED_LINKS, remark)
-    return without_negative(table, MEASURED_LINKS, remark)
+    are_below_0 = any(np.fmin.reduce(values, initial=0.0) < 0 for values in (sizes, times))
+    return without_negative(table, MEASURED_LINKS, remark) if are_below_0 else table
+
+
+def _scaled(values: npt.NDArray[np.float64], factor: float) -> pa.Array:
+    """Return values times factor; NaN becomes null."""
+    with np.errstate(over="ignore"):
+        return pa.array(values * factor, from_pandas=True)
+
+
+def _local_ranks(file: ColumnsFile, name: str, levels: Levels) -> pa.Array:
+    return pa.array(levels.kept_numbers(file.ints(name))).cast(pa.int32())

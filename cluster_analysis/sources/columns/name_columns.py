@@ -66,9 +66,21 @@ class Names:
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(letters.encode())]
         return pa.Array.from_buffers(pa.string(), len(self), buffers)
 
+    def distinct(self) -> tuple[Names, list[int]]:
+        """Return the names that differ, in the order of their first rows, and which of them each is (N,)."""
+        rows = list(zip(self._places.tolist(), *self._numbers.T.tolist(), strict=True))
+        known: dict[tuple[int, ...], int] = {}
+        places = [known.setdefault(row, len(known)) for row in rows]
+        cells = np.array(list(known), np.int64).reshape(len(known), 1 + self._numbers.shape[1])
+        return Names(self._stems, cells[:, 0], cells[:, 1:]), places
+
     def operations(self) -> pa.DictionaryArray:
-        """Return what `names.operations` makes of the names: no number decides."""
-        return encoded(self._places, [_operation("0".join(stem)) for stem in self._stems])
+        """Return what `names.operations` makes of the names."""
+        return names.encoded(*self.operations_of_stems())
+
+    def operations_of_stems(self) -> tuple[_IntArray, list[str]]:
+        """Return the stem of each name (N,), and the operation of each stem: no number decides it."""
+        return self._places, [names.operation_of("0".join(stem)) for stem in self._stems]
 
     def indices_in_group(self) -> pa.Array:
         """Return what `names.indices_in_group` makes of the names."""
@@ -84,21 +96,6 @@ class Names:
     def _index_of_stems(self) -> list[tuple[int | None, int]]:
         """Return for each stem which of its numbers is the index, or else what the index always is."""
         return [_index_of(stem) for stem in self._stems]
-
-
-def encoded(places: _IntArray, values: list[str]) -> pa.DictionaryArray:
-    """Return the value of each place, in a dictionary in the order of their first rows."""
-    numbers: dict[str, int] = {}
-    used, first = np.unique(places, return_index=True)
-    codes = np.zeros(len(values), np.int32)
-    for place in used[np.argsort(first)].tolist():
-        codes[place] = numbers.setdefault(values[place], len(numbers))
-    return pa.DictionaryArray.from_arrays(pa.array(codes[places]), pa.array(list(numbers), pa.string()))
-
-
-def _operation(name: str) -> str:
-    found = names.operation(name.partition("__")[0])
-    return names.operation(name) if found == "unknown" else found
 
 
 def _index_of(stem: list[str]) -> tuple[int | None, int]:

@@ -49,9 +49,7 @@ def read_operator_columns(
 def _collectives(
     file: ColumnsFile, levels: Levels, groups: pa.DictionaryArray, rank: int, remark: Remark
 ) -> pa.Table:
-    op_names = file.names("name")
-    if levels.n_rows < levels.n_all:
-        op_names = op_names.kept(levels.is_kept)
+    op_names = levels.kept_names(file.names("name"))
     op_types = op_names.operations()
     starts = levels.kept_numbers(file.ints("start_ns"))
     is_p2p = levels.is_p2p | names.point_to_point(op_types).to_numpy(zero_copy_only=False)

@@ -5,6 +5,7 @@ All of the analysis calls a file by the name that it has on its host. Whoever re
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cluster_reduce.form import SUFFIX
@@ -23,7 +24,7 @@ def on_disk(path: Path) -> Path:
 
 def columns_of(path: Path) -> Path | None:
     """Return the path of a file's columns, None where the file itself is there, or neither."""
-    if path.exists():
+    if os.path.exists(path):  # asked of each file of each rank, several times
         return None
     columns = path.with_name(path.name + SUFFIX)
     return columns if columns.exists() else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +18,10 @@ from cluster_run.facts import fact
 
 #: Between a name and the number of its repetition in the header.
 REPEAT_MARK = "#"
+_LINE_END = re.compile(rb"[\r\n]|\Z")
 #: Files up to this size are read row by row.
 _SMALL_BYTES = 64 * 1024
+_LINE_END = re.compile(rb"[\r\n]|\Z")
 #: Files up to this size are read row by row where some rows are too long: that takes much memory.
 _RETRIED_BYTES = 8 * 1024 * 1024
 
@@ -32,13 +36,12 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
         BadFileError: missing, empty, not UTF-8, or without any wanted column.
     """
     content = read_lines(path, remark)
-    header = _header(content)
-    by_folded = {_folded(name): name for name in reversed(header)}
-    found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
+    header = _header(_first_line_of(content))
+    found = _found(header, tuple(wanted))
     if not found:
         raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
     table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
-    return pa.table({name: table[column].combine_chunks() for name, column in found.items()})
+    return table.select(list(found.values())).rename_columns(list(found))
 
 
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:
@@ -50,11 +53,18 @@ def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> 
         BadFileError: missing, empty or not UTF-8.
     """
     content = read_lines(path, remark, keep_last=keep_last)
-    header = _header(content)
-    return _parse(content, header, header, remark)
+    header = _header(_first_line_of(content))
+    return _parse(content, header, list(header), remark)
 
 
-def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark) -> pa.Table:
+@lru_cache(maxsize=64)
+def _found(header: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, str]:
+    """Return the header's name of each wanted column that is there; the ranks' files have the same few."""
+    by_folded = {_folded(name): name for name in reversed(header)}
+    return {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
+
+
+def _parse(content: bytes, header: tuple[str, ...], columns: list[str], remark: Remark) -> pa.Table:
     if len(content) <= _SMALL_BYTES:
         return _parse_small(content, header, columns, remark)
     skipped: list[int] = []
@@ -66,7 +76,7 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
     try:
         table = pa_csv.read_csv(
             io.BytesIO(content),
-            read_options=pa_csv.ReadOptions(use_threads=False, column_names=header, skip_rows=1),
+            read_options=pa_csv.ReadOptions(use_threads=False, column_names=list(header), skip_rows=1),
             parse_options=pa_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=b'"' in content),
             convert_options=pa_csv.ConvertOptions(
                 include_columns=columns,
@@ -86,19 +96,28 @@ def _parse(content: bytes, header: list[str], columns: list[str], remark: Remark
     return table.combine_chunks()
 
 
-def _parse_small(content: bytes, header: list[str], columns: list[str], remark: Remark) -> pa.Table:
+def _parse_small(content: bytes, header: tuple[str, ...], columns: list[str], remark: Remark) -> pa.Table:
     """Do the same for a few rows, without the threads that Arrow hands each file to."""
-    try:
-        lines = [cells for cells in csv.reader(io.StringIO(content.decode(), newline="")) if cells]
-    except csv.Error as error:
-        raise BadFileError(fact("not_csv", detail=str(error))) from error
+    lines = _lines(content)
     rows = [whole for whole in (_of_length(cells, len(header)) for cells in lines[1:]) if whole is not None]
     if len(rows) < len(lines) - 1:
         remark(left_out(len(lines) - 1 - len(rows), "line", "other_number_of_cells"))
-    positions = {name: header.index(name) for name in columns}
-    return pa.table(
-        {name: pa.array([cells[at] for cells in rows], pa.string()) for name, at in positions.items()}
+    positions = [header.index(name) for name in columns]
+    # One array for all: making an array takes longer than filling it.
+    cells = pa.array([cells[at] for at in positions for cells in rows], pa.string())
+    n_rows = len(rows)
+    return pa.Table.from_arrays(
+        [cells.slice(at * n_rows, n_rows) for at in range(len(columns))], names=list(columns)
     )
+
+
+@lru_cache(maxsize=1)
+def _lines(content: bytes) -> list[list[str]]:
+    """Return the cells of all lines that have some; a file that is looked at twice is taken apart once."""
+    try:
+        return [cells for cells in csv.reader(io.StringIO(content.decode(), newline="")) if cells]
+    except csv.Error as error:
+        raise BadFileError(fact("not_csv", detail=str(error))) from error
 
 
 def _of_length(cells: list[str], length: int) -> list[str] | None:
@@ -133,14 +152,19 @@ def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
     return content[:end]
 
 
-def _header(content: bytes) -> list[str]:
-    cells = [name.strip().strip('"') for name in content.splitlines()[0].decode().split(",")]
+def _first_line_of(content: bytes) -> bytes:
+    return content[: next(_LINE_END.finditer(content)).start()]
+
+
+@lru_cache(maxsize=64)
+def _header(line: bytes) -> tuple[str, ...]:
+    cells = [name.strip().strip('"') for name in line.decode().split(",")]
     seen: dict[str, int] = {}
     header = []
     for name in cells:
         seen[name] = seen.get(name, 0) + 1
         header.append(name if seen[name] == 1 else f"{name}{REPEAT_MARK}{seen[name]}")
-    return header
+    return tuple(header)
 
 
 def _folded(name: str) -> str:

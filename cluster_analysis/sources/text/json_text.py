@@ -36,10 +36,11 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     if columns is not None:
         return trace_of(columns), 0
     try:
-        content = path.read_bytes()
+        with open(path, "rb", 0) as file:  # whole at once: nothing to keep in a buffer
+            content = file.read()
     except OSError as error:
         raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
-    if not content.strip():
+    if not content or content.isspace():
         raise BadFileError(fact("blank", n_bytes=len(content)) if content else fact("empty"))
     rest = content.removeprefix(_BOM)
     return rest, len(content) - len(rest)

@@ -8,12 +8,14 @@ under `reduce`; the operator's own name, where there is one, says what it was.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -176,11 +178,19 @@ class _Rows:
         return self._known_ends[name]
 
 
-def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
+def describe_links(
+    keys: pa.Array,
+    given_names: pa.Array,
+    given_operations: tuple[npt.NDArray[np.integer], Sequence[str]] | None = None,
+) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
     """Return group, operation, variant and operator name of link entries named `keys`.
 
-    `given_names` are the operators the entries name themselves, null where they name none. A `total`
-    names none: its operation is the one that all other entries of its key agree on.
+    A `total` names no operator: its operation is the one that all other entries of its key agree on.
+
+    Args:
+        keys: the entries' names, as they are or encoded.
+        given_names: the operators that the entries name themselves, null where they name none.
+        given_operations: where these are known, the operations of those, and which of them each entry has.
     """
     # The same few keys come back in each step and link: each is looked at once.
     encoded = keys if pa.types.is_dictionary(keys.type) else pc.dictionary_encode(keys)
@@ -189,8 +199,14 @@ def describe_links(keys: pa.Array, given_names: pa.Array) -> tuple[pa.Array, pa.
     if given_names.null_count:
         own_names = pa.array([key.base if key.kind is None else None for key in known], pa.string())
         op_names = pc.coalesce(given_names, own_names.take(rows))
-    kinds = pa.array([key.kind or key.base for key in known], pa.string())
-    named = names.operations(pc.coalesce(op_names, kinds.take(rows)))
+    kinds = [key.kind or key.base for key in known]
+    if given_operations is None:
+        named = names.operations(pc.coalesce(op_names, pa.array(kinds, pa.string()).take(rows)))
+    else:
+        places, values = given_operations
+        has_none = given_names.is_null().to_numpy(zero_copy_only=False)
+        places = np.where(has_none, len(values) + rows.to_numpy(), places)
+        named = names.encoded(places, [*values, *map(names.operation_of, kinds)])
     operations, is_named = named.dictionary.to_pylist(), pc.is_valid(op_names).to_numpy(zero_copy_only=False)
     # So do the combinations of key, operation and whether that is the entry's own.
     shape = (max(1, len(known)), max(1, len(operations)), 2)

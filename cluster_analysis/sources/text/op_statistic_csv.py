@@ -33,10 +33,10 @@ def read_op_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
         raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))
     columns: dict[str, pa.Array] = {
         "rank": numbers.constant(rank, text.num_rows, pa.int32()),
-        "op_type": text["OP Type"].combine_chunks().dictionary_encode().cast(_TEXT),
+        "op_type": numbers.encoded(text["OP Type"].combine_chunks()),
         "core_type": pa.nulls(text.num_rows, _TEXT)
         if "Core Type" not in text.column_names
-        else text["Core Type"].combine_chunks().dictionary_encode().cast(_TEXT),
+        else numbers.encoded(text["Core Type"].combine_chunks()),
     }
     measured, n_bad = numbers.counts_and_times(text, _TIMES)
     if n_bad:

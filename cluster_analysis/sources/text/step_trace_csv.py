@@ -62,16 +62,17 @@ def read_device_of_steps(path: Path) -> int | None:
 def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
     columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32())}
     columns["step"] = _steps(text, remark)
+    found, bad = numbers.floats_of(text, list(COLUMNS.values()))
     for name, column in COLUMNS.items():
-        if column not in text.column_names:
+        if column not in found:
             columns[name] = pa.nulls(text.num_rows, pa.float64())
             continue
-        columns[name], n_bad = numbers.to_float64(text[column])
-        n_bad = columns[name].null_count if name in NEEDED_STEPS else n_bad
+        columns[name] = found[column]
+        n_bad = columns[name].null_count if name in NEEDED_STEPS else bad.get(column, 0)
         if n_bad:
             remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
     table = pa.table(columns, schema=schema.STEPS)
-    return table.filter(pc.is_valid(table["step"]))
+    return table.filter(pc.is_valid(table["step"])) if table["step"].null_count else table
 
 
 def _steps(text: pa.Table, remark: Remark) -> pa.Array:

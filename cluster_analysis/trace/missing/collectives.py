@@ -2,7 +2,8 @@
 
 All members leave a collective together, so that its end is known. Before it, the rank is taken to have
 worked as long as the median member of its stage, who issues the same call in the same place. Where all others
-waited far longer than such an operator takes, it was this rank that they waited for.
+waited far longer than such an operator takes, it was this rank that they waited for. If they are many, and
+waited as long as events last, the operator took that long: the network stood still.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.trace import WAITED_FACTOR
+from cluster_analysis.thresholds.common import EVENT_US, HALFWAY
+from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.streams.streams import Sequence
@@ -43,7 +44,12 @@ class _Holed:
     @property
     def waited(self) -> bool:
         """Whether all who are known waited for one who is not."""
-        return self.shortest_us > WAITED_FACTOR * self.usual_us
+        return self.shortest_us > WAITED_FACTOR * self.usual_us and not self.stood_still
+
+    @property
+    def stood_still(self) -> bool:
+        """Whether the network did: that just the late one's record is lost would be chance."""
+        return len(self.known) >= ENOUGH_TOGETHER and self.shortest_us > self.usual_us + EVENT_US
 
 
 def missing_collectives(
@@ -164,7 +170,8 @@ def _in_line(
         start = min(before + local_us, max(end - one.needed_us, before))
     else:
         start = max(end - float(np.median(calls.elapse_us[one.known])), before)
-    latest = max(start, end - float(np.nan_to_num(one.usual_us)))
+    # Totals may lack what records lack: they are not asked for as long as that.
+    latest = start if one.stood_still else max(start, end - float(np.nan_to_num(one.usual_us)))
     return MissingCall(
         rank, int(calls.group[one.known[0]]), int(one.known[0]), start, end, min(before, start), latest
     )

@@ -234,7 +234,7 @@ class Intake:
         file = self.described(placed, sha256)
         is_reduced = placed.reduced_from_bytes is not None
         other = file.path.removesuffix(SUFFIX) if is_reduced else file.path + SUFFIX
-        if other in self._journal.paths_of(self._server_id, file.source):
+        if self._journal.lies_at(self._server_id, file.source, other):
             self._writer.remove(other)
         self._journal.record(self._server_id, file)
         self.stored[placed.entry.path] = file

@@ -265,7 +265,7 @@ def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
 def test_files_for_insight_that_would_be_large_are_left_out_and_it_is_said(
     shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster_analysis.outputs.everything.MAX_INSIGHT_BYTES", 1000)
+    monkeypatch.setattr("cluster_analysis.options.MAX_INSIGHT_BYTES", 1000)
     assert main([str(shared_run), "--output", str(tmp_path)]) == 0
     assert "--insight writes them" in capsys.readouterr().err
     assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.joined import canonical, cut_by_step
 from cluster_analysis.engine.tasks import (
+    SPANS,
     Batch,
     StepTables,
+    Wanted,
     batches_by_bytes,
     filed,
     let_files_go,
@@ -60,7 +62,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Capture:
 
 @pytest.fixture(scope="module")
 def topology(capture: Capture) -> Topology:
-    summary, _ = read_batch(Batch(0, capture.sources), Selection())
+    summary, _ = read_batch(Batch(0, capture.sources), Wanted())
     return build_topology(capture, summary.metadata, summary.uses)[0]
 
 
@@ -69,7 +71,7 @@ def _reduced(capture: Capture, topology: Topology, cuts: list[int], stem: str = 
     edges = [0, *sorted(set(cuts)), len(capture.sources)]
     parts, steps = [], []
     for number, (begin, end) in enumerate(pairwise(edges)):
-        summary, bulk = read_batch(Batch(number, capture.sources[begin:end]), Selection(), stem)
+        summary, bulk = read_batch(Batch(number, capture.sources[begin:end]), Wanted(), stem)
         parts.append(bulk.part(11))
         steps.append(summary.steps)
     evidence, problems = reduce_parts(Step(11), pa.concat_tables(steps), topology, parts)
@@ -100,12 +102,22 @@ def test_a_step_is_the_same_bytes_from_files_as_from_memory(
 
 
 def test_tables_of_one_step_only_are_read_from_a_file(capture: Capture, tmp_path: Path) -> None:
-    _, bulk = read_batch(Batch(0, capture.sources), Selection(), f"{tmp_path}/batch-")
+    _, bulk = read_batch(Batch(0, capture.sources), Wanted(), f"{tmp_path}/batch-")
     assert set(bulk.part(12).load().collectives["step"].to_pylist()) == {12}
 
 
+def test_places_of_operators_that_nobody_wants_are_not_kept(capture: Capture, tmp_path: Path) -> None:
+    for stem in ("", f"{tmp_path}/batch-"):
+        _, with_places = read_batch(Batch(0, capture.sources), Wanted(), stem)
+        _, without = read_batch(Batch(1, capture.sources), Wanted(spans=False), stem)
+        assert with_places.part(SPANS).load().num_rows > 0
+        assert without.part(SPANS).load().num_rows == 0
+        assert without.part(12).load() == with_places.part(12).load()
+    assert len(list(tmp_path.iterdir())) == 3 + 2
+
+
 def test_a_step_that_a_batch_lacks_is_empty(capture: Capture) -> None:
-    _, bulk = read_batch(Batch(0, capture.sources[:1]), Selection(steps=frozenset({Step(11)})))
+    _, bulk = read_batch(Batch(0, capture.sources[:1]), Wanted(Selection(steps=frozenset({Step(11)}))))
     assert bulk.part(11).load().collectives.num_rows > 0
     assert bulk.part(12).load().collectives.num_rows == 0
 
@@ -141,7 +153,7 @@ def test_steps_that_alternate_are_cut_as_those_in_long_runs() -> None:
 
 def test_a_reader_that_raises_costs_one_rank(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = RankSource(Rank(99), "nonsense/text", {"communication": "\0"}, 1)  # type: ignore[arg-type]
-    summary, _ = read_batch(Batch(0, (*capture.sources[:2], broken)), Selection())
+    summary, _ = read_batch(Batch(0, (*capture.sources[:2], broken)), Wanted())
     assert {problem.rank for problem in summary.problems} <= {Rank(99)}
     assert set(summary.steps["rank"].to_pylist()) == {0, 1}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import FAULT_KINDS
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import SMALL, judged
@@ -70,7 +71,7 @@ def test_few_steps_do_not_fill_the_list_with_bursts() -> None:
 
 def test_an_operator_that_is_the_fastest_and_the_slowest_of_its_kind_is_one_observation() -> None:
     result = judged(replace(DATA_PARALLEL, steps=1))
-    seen = observe(result.evidence, result.topology)
+    seen = observe(result.evidence, result.topology, Thresholds())
     assert seen is not None
     rows = list(zip(seen.step, seen.kind, seen.src, seen.dst, seen.time_us, strict=True))
     assert len(rows) == len(set(rows))

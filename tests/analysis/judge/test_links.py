@@ -6,6 +6,7 @@ import pytest
 from cluster_analysis.judge.detectors.slow_network import remaining_share
 from cluster_analysis.judge.measures.cover import cover
 from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import summary
@@ -126,7 +127,7 @@ def test_links_are_summed_by_size_over_time_beside_their_class() -> None:
 
 def test_links_to_itself_and_of_no_size_are_left_out() -> None:
     result = judged(SMALL)
-    seen = observe(result.evidence, result.topology)
+    seen = observe(result.evidence, result.topology, Thresholds())
     assert seen is not None
     assert (seen.src != seen.dst).all()
     assert (seen.size_bytes > 0).all()

@@ -10,6 +10,7 @@ import pytest
 
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.tables.schema import LINKS
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
@@ -74,8 +75,15 @@ def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> Non
     assert "among ranks 0 to 3" in summary(finding)
 
 
-def test_an_operator_that_took_a_quarter_of_a_second_more_stood_still_though_it_is_no_short_one() -> None:
-    assert [one.ranks for one in sent_again(5, 2, usual_us=20_000.0, lost_us=250_000.0)] == [(0, 1, 2, 3)]
+@pytest.mark.parametrize("usual_us", [20_000.0, 75_000.0])
+def test_an_operator_that_took_a_quarter_of_a_second_more_stood_still_though_it_is_no_short_one(
+    usual_us: float,
+) -> None:
+    assert [one.ranks for one in sent_again(5, 2, usual_us=usual_us, lost_us=250_000.0)] == [(0, 1, 2, 3)]
+
+
+def test_a_quarter_of_a_second_more_is_contention_where_an_operator_lasts_as_long_anyway() -> None:
+    assert sent_again(5, 2, usual_us=300_000.0, lost_us=250_000.0) == []
 
 
 def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> None:
@@ -91,17 +99,24 @@ def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
     assert judged(spec, "slow_uplink:2", seed=9050).of_kind("retransmission") == ()
 
 
-def exchanged(batch: list[tuple[int, int, int]], *, lost: int, late: int | None = None) -> list[Finding]:
+def exchanged(
+    batch: list[tuple[int, int, int]],
+    *,
+    lost: int,
+    late: int | None = None,
+    links_us: float | None = None,
+) -> list[Finding]:
     """Four stages that exchange in turn, (number, one end, other end), work between each, and meet.
 
-    One exchange is sent again; or one stage comes four seconds late to it.
+    One exchange is sent again; or one stage comes four seconds late to it. With `links_us` there are link
+    entries, and that of the exchange lasts so long.
     """
     where = small_topology(
         {"p": tuple(range(4)), "w": tuple(range(4))},
         roles={"p": "pp", "w": "world"},
         stages={rank: rank for rank in range(4)},
     )
-    calls, steps = list[Call](), list[pa.Table]()
+    calls, steps, entries = list[Call](), list[pa.Table](), list[dict[str, object]]()
     clock = np.zeros(4)
     for step in range(5):
         begin = clock.copy()
@@ -112,7 +127,15 @@ def exchanged(batch: list[tuple[int, int, int]], *, lost: int, late: int | None 
             ended = max(clock[one], clock[other]) + USUAL_US
             if step == 2 and number == lost and late is None:
                 ended += LOST_US
+            is_hit = step == 2 and number == lost
             for rank in (one, other):
+                peer = one + other - rank
+                entries.append({
+                    "rank": rank, "step": step, "group": "p", "is_p2p": True, "op_type": "batchsendrecv",
+                    "variant": "op", "op_name": f"{number}", "src_local": rank, "dst_local": peer,
+                    "src_rank": rank, "dst_rank": peer, "transport": "RDMA", "size_bytes": 1e7,
+                    "time_us": links_us if is_hit else USUAL_US,
+                })  # fmt: skip
                 calls.append(
                     Call(rank, "batchsendrecv", clock[rank], ended - clock[rank], "p", number, step=step)
                 )
@@ -124,7 +147,8 @@ def exchanged(batch: list[tuple[int, int, int]], *, lost: int, late: int | None 
         ]
         clock[:] = meet
         steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
-    parts = reduce_all(pa.concat_tables(steps), collectives_table(calls), NO_LINKS, where)
+    links = NO_LINKS if links_us is None else pa.Table.from_pylist(entries, schema=LINKS)
+    parts = reduce_all(pa.concat_tables(steps), collectives_table(calls), links, where)
     found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
     return [one for one in found.findings if one.kind == "retransmission"]
 
@@ -139,6 +163,11 @@ def test_an_exchange_that_took_seconds_was_sent_again(lost: int) -> None:
     _, one, other = TURNS[lost - 1]
     assert finding.ranks == (one, other)
     assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
+
+
+@pytest.mark.parametrize(("links_us", "n_found"), [(LOST_US + USUAL_US, 1), (USUAL_US, 0)])
+def test_an_exchange_was_sent_again_only_if_its_link_took_as_long(links_us: float, n_found: int) -> None:
+    assert len(exchanged(TURNS, lost=3, links_us=links_us)) == n_found
 
 
 @pytest.mark.parametrize("late", [1, 2])

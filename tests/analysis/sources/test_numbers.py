@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.names import indices_in_group, operations, point_to_point, split_keys
 
+_TWO_TEXTS = pa.schema([("a", pa.string()), ("b", pa.string())])
+
 
 @pytest.mark.parametrize(
     "text", ["nan", "inf", "-inf", "1e999", "0x10", "1_000", "1,5", "twelve", "1.5.2", "--1"]
@@ -17,6 +19,20 @@ from cluster_analysis.sources.names import indices_in_group, operations, point_t
 def test_what_is_no_finite_number_is_null_and_counted(text: str) -> None:
     values, n_bad = numbers.to_float64(pa.array([text, "2.5"]))
     assert (values.to_pylist(), n_bad) == ([None, 2.5], 1)
+
+
+@given(st.lists(st.integers(2**52 - 8, 2**53 + 8), min_size=1))
+def test_stamps_that_are_floats_are_read_as_the_texts_that_name_them(quarters_us: list[int]) -> None:
+    stamps_us = [quarters / 4 for quarters in quarters_us]
+    assert numbers.floats_to_ns(pa.array(stamps_us)) == numbers.to_ns(pa.array(list(map(repr, stamps_us))))
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(["1", "2.5", "-3e2", "", "x", "nan", "0x1"])] * 2), max_size=6))
+def test_columns_cast_together_are_what_each_is_alone(rows: list[tuple[str, str]]) -> None:
+    text = pa.table({"a": [row[0] for row in rows], "b": [row[1] for row in rows]}).cast(_TWO_TEXTS)
+    found, bad = numbers.floats_of(text, ["a", "missing", "b"])
+    alone = {name: numbers.to_float64(text[name]) for name in "ab"}
+    assert {name: (found[name], bad.get(name, 0)) for name in found} == alone
 
 
 @pytest.mark.parametrize("text", ["", "N/A", "NA", "null", "None", "  "])

@@ -129,6 +129,41 @@ def left_together(end_us: float, elapse_us: float, number: int, *, lost: frozens
     ]
 
 
+@pytest.mark.parametrize(
+    ("n_ranks", "stood_still_us", "is_transfer"),
+    [
+        pytest.param(12, 290e3, True, id="it is chance that just the late one's record is lost"),
+        pytest.param(6, 290e3, False, id="of few ranks the late one may well be it"),
+        pytest.param(12, 150e3, False, id="so long ranks come late every now and then"),
+    ],
+)
+def test_a_call_in_which_many_stood_still_lasted_as_long_for_the_one_whose_record_is_lost(
+    n_ranks: int, stood_still_us: float, is_transfer: bool
+) -> None:
+    ends = {1: 1000.0, 2: 2000.0, 3: 3000.0 + stood_still_us, 4: 4000.0 + stood_still_us}
+    found = calls_of(
+        collectives_table(
+            [
+                Call(rank, "allreduce", end - lasts, lasts, number=number)
+                for number, end in ends.items()
+                for lasts in [300.0 + (stood_still_us if number == 3 else 0.0)]
+                for rank in range(n_ranks)
+                if (rank, number) != (1, 3)
+            ]
+        )
+    )
+    operator, _ = match_calls(found)
+    where = small_topology({"g": tuple(range(n_ranks))}, stages=dict.fromkeys(range(n_ranks), 0))
+    recorded = np.bincount(found.rank, found.elapse_us)  # the totals lack what the records lack
+    filled, _ = with_missing_calls(
+        found, operator, clock_offsets(found, operator), where,
+        exposed=Exposed(recorded, recorded, np.zeros(n_ranks, np.int64)),
+        local=sequence(found, np.zeros(n_ranks, np.int32)),
+    )  # fmt: skip
+    lasted = filled.elapse_us[filled.rank == 1][2]
+    assert lasted == pytest.approx(stood_still_us + 300.0 if is_transfer else 300.0, abs=1.0)
+
+
 def test_a_message_that_ends_within_the_jitter_of_a_lost_collective_stays_behind_it() -> None:
     lost = frozenset({1})
     rounds = [left_together(1000.0 * number, 300.0, number, lost=frozenset()) for number in (1, 2, 4, 5)]

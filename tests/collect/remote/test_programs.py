@@ -75,6 +75,23 @@ def test_the_probe_lists_what_is_there_under_every_shell(shell: str, tmp_path: P
     assert None not in (reader.free_bytes, reader.clock_s)
 
 
+def test_links_are_told_among_many_files_and_a_circle_of_links_is_no_trouble(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"file{number}").touch()
+        (tmp_path / f"link{number}").symlink_to("/etc" if number % 2 else f"file{number}")
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    reader = listed(ran(probe_program(os.fsencode(tmp_path))))
+    assert reader.find_status == 0
+    assert {entry.path for entry in reader.entries} == {os.fsencode(name) for name in os.listdir(tmp_path)}
+    odd = {b"link%d" % number for number in range(1, 300, 2)}
+    assert {link.path: link.is_dangling for link in reader.links} == {
+        **dict.fromkeys(odd, False),
+        b"one": True,
+        b"other": True,
+    }
+
+
 def test_the_command_line_never_holds_user_text() -> None:
     commands = {
         program.command.replace(str(len(program.stdin)), "N")

@@ -92,6 +92,17 @@ def test_what_went_in_comes_out_whatever_the_pieces(
     assert rest.endswith(tail)
 
 
+@pytest.mark.parametrize("piece", [511, 512, 513, 100_000, 1 << 20])
+@pytest.mark.parametrize("size", [(64 << 10) - 1, 64 << 10, (64 << 10) + 1, 300_000])
+def test_a_file_that_the_pieces_cut_comes_out_whole_small_or_large(size: int, piece: int) -> None:
+    files = {"before": b"1", "cut": bytes(range(250)) * (size // 250) + b"x" * (size % 250), "after": b"2"}
+    kept, parser, _ = parsed(
+        archive(files), {name.encode(): len(text) for name, text in files.items()}, piece
+    )
+    assert kept.files == {name.encode(): text for name, text in files.items()}
+    assert (parser.finished, kept.unfinished) == (True, None)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     flips=st.lists(st.tuples(st.integers(0, 4095), st.integers(0, 255)), min_size=1, max_size=6),

@@ -15,7 +15,7 @@ from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import CollectedFile, FileState, HostOutcome, HostState
+from cluster_run.manifest import CollectedFile, FileList, FileState, HostOutcome, HostState
 
 RUN = Path("run1")
 
@@ -39,7 +39,7 @@ def outcome(
         HostId(str(number)),
         ServerId(f"node{number:02d}"),
         state,
-        tuple(stored),
+        FileList(stored),
         reason,
         advice,
         clock_offset_ms,

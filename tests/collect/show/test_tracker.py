@@ -12,13 +12,13 @@ from cluster_collect.show.progress import display
 from cluster_collect.show.tracker import Tracker, Verbosity
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import CollectedFile, HostOutcome, HostState
+from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState
 
 SPECS = [
     HostSpec(HostId(str(number)), ServerId(f"node{number}"), address=f"10.0.0.{number}")
     for number in range(1, 9)
 ]
-STORED = (CollectedFile("p", "s", 1000, 0, "", "stored"),)
+STORED = FileList([CollectedFile("p", "s", 1000, 0, "", "stored")])
 
 
 class Clock:

@@ -84,7 +84,7 @@ def test_a_file_that_is_still_being_written_is_stored_and_called_unstable(
     assert (outcome.state, file.state) == ("partial", "unstable")
     assert "1 file still being written" in outcome.reason
     assert os.stat(tmp_path / "run" / file.path).st_size == file.size_bytes
-    assert {other.state for other in outcome.files if other is not file} == {"stored"}
+    assert {other.state for other in outcome.files if other != file} == {"stored"}
 
 
 def test_a_file_that_is_removed_after_the_listing_costs_only_itself(

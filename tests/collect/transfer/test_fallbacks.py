@@ -107,7 +107,7 @@ def test_what_the_login_may_not_read_costs_only_itself_and_is_told(
     assert outcome.state == "partial"
     locked = file_of(outcome, "profiler_metadata.json")
     assert (locked.state, locked.reason) == ("failed", "Permission denied")
-    assert {file.state for file in outcome.files if file is not locked} == {"stored"}
+    assert {file.state for file in outcome.files if file != locked} == {"stored"}
 
     (root / locked.source).chmod(0o644)
     outcome = only_host(collected(spec, tmp_path / "run", FULL))

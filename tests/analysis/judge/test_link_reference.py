@@ -1,0 +1,89 @@
+"""What a link is held against: the middle of the healthy links of its class, however few these are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.judge.measures.links import Observations, judge_links, observe
+from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.thresholds.limits import Thresholds
+from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
+
+N_SEEN = 8
+
+
+def observed(times_us: list[float], *, n_seen: int = N_SEEN) -> Observations:
+    """Links between two hosts; each takes so long whenever it is seen, give or take one in a thousand."""
+    rng = np.random.default_rng(7)
+    rows = [
+        {
+            "rank": src, "step": seen, "group": "g", "is_p2p": False, "op_type": "allreduce",
+            "variant": "op", "op_name": "", "src_local": src, "dst_local": src + 8, "src_rank": src,
+            "dst_rank": src + 8, "transport": "RDMA", "size_bytes": 1e7,
+            "time_us": time_us * rng.uniform(0.999, 1.001),
+        }
+        for src, time_us in enumerate(times_us)
+        for seen in range(n_seen)
+    ]  # fmt: skip
+    where = on_hosts(16, 8)
+    evidence = replace(
+        evidence_of_computing(peers_agree(16, 3), where), links=pa.Table.from_pylist(rows, schema=LINKS)
+    )
+    seen = observe(evidence, where, Thresholds())
+    assert seen is not None
+    return seen
+
+
+def slow_links(seen: Observations) -> list[int]:
+    table = judge_links(seen, Thresholds())
+    return table.src[table.slow].tolist()
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_of_two_links_the_one_that_takes_three_times_as_long_is_slow(at: int) -> None:
+    times = [1000.0, 1000.0]
+    times[at] = 3000.0
+    assert slow_links(observed(times)) == [at]
+
+
+def test_of_two_links_nobody_knows_which_is_usual_if_contention_could_make_one_of_the_other() -> None:
+    seen = observed([1000.0, 1700.0])
+    assert not np.isfinite(seen.excess).any()
+    assert slow_links(seen) == []
+
+
+def test_a_single_link_compares_nothing() -> None:
+    assert not np.isfinite(observed([3000.0]).excess).any()
+
+
+@pytest.mark.parametrize("n_links", [3, 4, 5])
+def test_what_a_slow_link_of_a_few_loses_is_counted_from_the_middle_of_the_others(n_links: int) -> None:
+    """Not from their fastest: its luck is no loss of the slow one."""
+    healthy = np.linspace(1000.0, 1060.0, n_links - 1)
+    table = judge_links(observed([*healthy.tolist(), 2000.0]), Thresholds())
+    assert np.exp(table.level[-1]) == pytest.approx(2000.0 / float(np.median(healthy)), rel=0.005)
+    assert table.slow.tolist() == [False] * (n_links - 1) + [True]
+
+
+def test_links_of_which_nearly_half_are_slow_are_held_against_the_others() -> None:
+    assert slow_links(observed([1000.0] * 5 + [2000.0] * 4)) == [5, 6, 7, 8]
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    times=st.lists(st.floats(990.0, 1010.0), min_size=2, max_size=8),
+    slower=st.floats(2.5, 8.0),
+    at=st.integers(0, 7),
+)
+def test_one_link_of_any_class_that_takes_far_longer_is_the_slow_one(
+    times: list[float], slower: float, at: int
+) -> None:
+    at %= len(times)
+    times[at] *= slower
+    assert slow_links(observed(times)) == [at]
