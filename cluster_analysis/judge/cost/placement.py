@@ -14,6 +14,7 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
@@ -109,8 +110,37 @@ def _excess_in_graph(view: JobView, graph: Graph, suspect: Suspect) -> FloatArra
     known = np.isin(view.ranks, graph.ranks)
     rows = np.searchsorted(graph.ranks, view.ranks[known])
     if suspect.excess_us is not None:
-        excess[rows] = suspect.excess_us[known]
+        excess[rows] = _excess_us(view, suspect, suspect.excess_us)[known]
     return excess
+
+
+def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
+    """What each rank of a suspect loses in each step (R, S); `level_us` is what it loses usually.
+
+    A host that launches late does so by chance more or less, and before the first operator too. Its ranks
+    wait for the latest of them, so that the usual does not tell what they lose together. One gap that loses
+    more than the host does in a usual step is a pause, and not its launching.
+    """
+    if view.gaps is None or not _idles(suspect):
+        return level_us
+    idle = np.nan_to_num(view.idled_us) + np.nan_to_num(view.preparing_us)
+    is_hit = np.asarray((level_us > 0).any(axis=1))
+    excess = level_us.copy()
+    for role in np.unique(view.role[is_hit]):
+        of_role = view.role == role
+        own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
+        lost = view.gaps.lost_us(own, peers)
+        if lost is None:
+            continue
+        pauses = level_us[own] < lost.max(axis=2).T
+        measured = np.clip(idle[own] - median(idle[peers], 0), 0.0, idle[own])
+        excess[own] = np.where(pauses, level_us[own], measured)
+    return excess
+
+
+def _idles(suspect: Suspect) -> bool:
+    """Whether it is a host that is idle between its operators."""
+    return suspect.kind == "slow_host" and suspect.cause == "dispatch" and suspect.where == "spread"
 
 
 def _weigh_by_place(
@@ -133,7 +163,7 @@ def _weigh_by_place(
         gap = graph.gap_us[at]
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
-        elif suspect.kind == "slow_host" and suspect.where == "spread":
+        elif _idles(suspect):
             lost = _idle(lost, gap, view.tp_cp_peers[suspects])
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
 

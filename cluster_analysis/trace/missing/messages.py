@@ -116,6 +116,12 @@ class _Slots:
             partner, (partner >= 0) & (share >= MOSTLY_SHARE),
         )  # fmt: skip
 
+    @property
+    def all_meet(self) -> bool:
+        """Whether sends wait for their receivers: then all messages have two ends that leave together."""
+        paired = self.partner >= 0
+        return bool(paired.any() and self.leaves_together[paired].mean() >= MOSTLY_SHARE)
+
     def missing(self, number: int, row: int, slot: int) -> MissingCall:
         """Make up the call of a slot in a group."""
         family = self.program.family
@@ -140,7 +146,7 @@ class _Slots:
         length = until_us - begin_us
         shortest_us = min(shortest_us, length)
         if is_met:
-            end = min(max(met_us, begin_us + shortest_us), until_us)
+            end = met_us if self.all_meet else min(max(met_us, begin_us + shortest_us), until_us)
         elif family.kind[slot] == SEND:
             usual_us = min(usual_us, length)
             end = begin_us + min(work_us, length - usual_us) + usual_us
@@ -192,7 +198,12 @@ class _Slots:
         """Between which of the rank's own calls it lay: the end of one, and the start of the next."""
         own = self.calls.of_rank(rank)
         table, family = self.program.family.table[row], self.program.family
-        inside = np.flatnonzero((family.stage == family.stage[slot]) & (table >= 0))
+        alike = family.stage == family.stage[slot]
+        if self.all_meet and np.isfinite(beside_us):
+            # Sends wait beside other calls, so that numbers are in the order of time between two ranks alone.
+            other = np.where(self.partner >= 0, family.stage[self.partner], -1)
+            alike &= (family.kind == family.kind[slot]) & (other == other[slot])
+        inside = np.flatnonzero(alike & (table >= 0))
         first = int(table[inside[inside < slot]].max(initial=own.start - 1))
         last = int(table[inside[inside > slot]].min(initial=own.stop))
         if last <= first:  # starts on two streams: their numbers are not in the order of time

@@ -2,9 +2,9 @@
 
 Where all of a group begin something at one time, and had ended what came before at times far apart, they
 waited for the last of them: in a collective that was not recorded, or on the host. It is taken as one more
-collective, which takes no time by itself. Three things must hold: nobody went on before the last one was
-there; they went on far closer together than they had come; and the step totals of each rank have as much
-idle time as it would have waited.
+collective, which takes no time by itself. Four things must hold: nobody went on before the last one was
+there; they went on far closer together than they had come; ranks that run one program went on before the same
+call; and the step totals of each rank have as much idle time as it would have waited.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from cluster_analysis.thresholds.unseen_waits import (
 )
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_run.ids import Rank
 
 #: Logarithm of the odds of a coincidence from which it is none, over all that are tried.
 _BY_CHANCE = float(np.log(CHANCE_P_VALUE))
@@ -52,13 +53,17 @@ class Unseen:
 
 @dataclass(frozen=True)
 class _Begun:
-    """The main streams' calls (M,), by rank; `came_us` is the end of the one before, on one clock."""
+    """The main streams' calls (M,), by rank; `came_us` is the end of the one before, on one clock.
+
+    `program` (R,) is the same for ranks that make the same kinds of calls one after the other.
+    """
 
     call: IntArray
     rank: IntArray
     came_us: FloatArray
     went_us: FloatArray
     begin: IntArray
+    program: IntArray
     idle_us: FloatArray
     least_us: float
 
@@ -90,7 +95,8 @@ def unseen_waits(
     gap = np.where(first, head[rank] + calls.start_us[main], local.gap_us[main])
     went = calls.start_us[main] + offset_us[rank]
     bounds = np.searchsorted(rank, np.arange(len(calls.ranks) + 1))
-    begun = _Begun(main, rank, went - np.nan_to_num(gap), went, bounds, idle, least)
+    program = _programs(calls, main, bounds, topology)
+    begun = _Begun(main, rank, went - np.nan_to_num(gap), went, bounds, program, idle, least)
     found: list[IntArray] = []
     taken: set[int] = set()
     for sets in _candidates(calls, topology):
@@ -166,15 +172,29 @@ def _waits(begun: _Begun, sets: Sequence[IntArray]) -> list[IntArray]:
     return found
 
 
+def _programs(calls: Calls, main: IntArray, bounds: IntArray, topology: Topology) -> IntArray:
+    """Number the programs of ranks (R,): their stages, and what kinds of calls they make in which order."""
+    found: dict[tuple[int, bytes], int] = {}
+    numbers = []
+    for rank, begin, end in zip(calls.ranks.tolist(), bounds[:-1], bounds[1:], strict=True):
+        key = topology.stages.get(Rank(rank), -1), calls.kind[main[begin:end]].tobytes()
+        numbers.append(found.setdefault(key, len(found)))
+    return np.array(numbers)
+
+
 def _together(begun: _Begun, members: IntArray, at_us: float) -> IntArray | None:
-    """The call of each member that begins nearest to a time; None where one has no calls."""
+    """The call of each member that begins nearest to a time.
+
+    None where one has no calls, or where these are not the same call of a program that several run.
+    """
     found = []
     for member in members.tolist():
         first, last = int(begun.begin[member]), int(begun.begin[member + 1])
         if first == last:
             return None
         found.append(first + int(np.argmin(np.abs(begun.went_us[first:last] - at_us))))
-    return np.array(found)
+    places = zip(begun.program[members].tolist(), (found - begun.begin[members]).tolist(), strict=True)
+    return np.array(found) if len(set(places)) == len(np.unique(begun.program[members])) else None
 
 
 def _odds(begun: _Begun, members: IntArray, together: IntArray) -> float:

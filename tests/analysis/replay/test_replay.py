@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -88,6 +89,17 @@ def test_every_kind_of_job_replays_within_one_percent(spec: JobSpec) -> None:
     result = judged(spec)
     assert result.detection.replay["error_share"] < 0.01
     assert not [note for note in notes_of(result.detection) if "paired" in note]
+
+
+@pytest.mark.parametrize("dp_mode", ["flat", "overlap"])
+def test_lost_messages_of_sends_that_wait_end_when_their_other_ends_do(
+    dp_mode: Literal["flat", "overlap"],
+) -> None:
+    spec = JobSpec(
+        tp=4, pp=4, dp=4, steps=5, microbatches=8, dp_mode=dp_mode, p2p="rendezvous",
+        healthy=Healthy(missing_records=0.01),
+    )  # fmt: skip
+    assert judged(spec, seed=32).detection.replay["error_share"] < 0.005
 
 
 def test_lost_records_are_filled_in_before_the_replay() -> None:
