@@ -81,7 +81,7 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bo
 def _method(survey: Survey, spec: HostSpec, options: CollectOptions) -> str:
     """Say how the files would travel, and what would run on the host."""
     method = survey.method(spec)
-    return f"{method}, columns by {reader().name}" if options.columns else method
+    return f"{method}; columns, if it can run {reader().name}" if options.columns else method
 
 
 async def _look(

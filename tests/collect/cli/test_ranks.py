@@ -149,6 +149,13 @@ def test_ranks_of_an_inventory_are_fetched_alone_and_one_that_nobody_has_is_name
     }
 
 
+def test_a_run_without_a_file_is_not_said_to_be_analysed_next(two_hosts: Hosts) -> None:
+    result = two_hosts.collect("--output", "run", "--ranks", "77", "--what", "full")
+    assert result.returncode == 3
+    assert "0 files" in result.stdout
+    assert "next:" not in result.stderr
+
+
 def test_a_run_that_cannot_be_asked_again_is_said_to_be_so(two_hosts: Hosts) -> None:
     assert two_hosts.collect("--output", "run", *COLUMNS).returncode == 0
     run = two_hosts.directory / "run"
