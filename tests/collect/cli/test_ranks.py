@@ -168,6 +168,9 @@ def test_a_run_that_cannot_be_asked_again_is_said_to_be_so(two_hosts: Hosts) -> 
     two_hosts.inventory.rename(two_hosts.directory / "moved.yaml")
     result = run_collect(["--like", "run", "--ranks", "1"], two_hosts.directory)
     assert (result.returncode, "hosts.yaml: the inventory does not exist" in result.stderr) == (1, True)
+    assert "  → name where it is now: --inventory FILE" in result.stderr
+    nowhere = run_collect(["--like", "nowhere", "--ranks", "1"], two_hosts.directory)
+    assert (nowhere.returncode, "nowhere: no run directory" in nowhere.stderr) == (1, True), nowhere.stderr
     moved = ["--like", "run", "--ranks", "1", "--inventory", "moved.yaml", "--what", "full"]
     assert run_collect(moved, two_hosts.directory).returncode == 0
     assert whole_ranks(run) == {1}
