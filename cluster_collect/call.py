@@ -170,7 +170,8 @@ def _collect(job: _Job, shown: Display) -> Result:
     stored = ((outcome.host, _stored(outcome)) for outcome in outcomes)
     around = _surroundings(job, stored, time.monotonic() - begin_s)
     code = _code_of_outcomes(job, outcomes, around)
-    next_step = "" if code == ExitCode.FAILED else f"cluster-analyse {shlex.quote(str(job.run))}"
+    is_empty = code == ExitCode.FAILED or not any(stored.values())
+    next_step = "" if is_empty else f"cluster-analyse {shlex.quote(str(job.run))}"
     if job.arguments.json:
         return Result(collection_json(outcomes, around, code), code, next_step)
     return Result(collection_text(outcomes, around), code, next_step)

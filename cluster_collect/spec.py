@@ -11,6 +11,9 @@ from cluster_run.ids import HostId, ServerId
 #: The transport that runs commands as steps of Slurm.
 SRUN_NAME = "srun"
 
+#: What the manifest says of a file whose columns only say that: a later call asks for it again.
+UNREAD = "its host had no time or memory to read it"
+
 #: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
 Compression = Literal["auto", "zstd", "gzip", "none"]
 

@@ -26,6 +26,8 @@ _GRACE_S = 10.0
 _STOP_POLL_S = 0.2
 #: How long the scheduler's own commands may take; they answer in milliseconds or not at all.
 SCHEDULER_DEADLINE_S = 60.0
+#: The exit code of a command that is not here, or cannot be started.
+NOT_STARTED = 127
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def run_command(
     stop: threading.Event | None = None,
     rewritten: Callable[[str], str] = str,
 ) -> CommandEnd:
-    """Run `argv` to its end; a command that cannot be started ends with code 127.
+    """Run `argv` to its end; a command that cannot be started ends with `NOT_STARTED`.
 
     Args:
         argv: the command line.
@@ -113,7 +115,7 @@ def run_command(
             extra_groups=identity.groups if identity else None,
         )
     except OSError as error:
-        return CommandEnd(name, 127, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
+        return CommandEnd(name, NOT_STARTED, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
     try:
         threads = _attend(process, stdin, captured, lambda line: _pass_on(rewritten(line), tail, log))
         code = _wait(process, deadline_s, stop)

@@ -13,11 +13,11 @@ import time
 from typing import Any, BinaryIO
 
 from cluster_reduce.archive import Archive
-from cluster_reduce.form import READY, SUFFIX, UNFIT
+from cluster_reduce.form import READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 from cluster_reduce.guest import holders, n_workers
 from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
 from cluster_reduce.sums.trace_view import unread
-from cluster_reduce.workers import GoneError, Workers
+from cluster_reduce.workers import GoneError, Workers, is_of_limits
 
 _WAIT_S = 3600.0
 
@@ -69,8 +69,9 @@ def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> N
                 continue
             name, content, why = done
             if content is None and comes_reduced_only(name) and _size(name) >= LEAST_BYTES:
-                content = unread(_size(name), why)
-            if content is None:
+                suffix = UNREAD_SUFFIX if is_of_limits(why) else SUFFIX
+                archive.add_content(name + suffix.encode(), unread(_size(name), why))
+            elif content is None:
                 archive.add_file(name)
             else:
                 archive.add_content(name + SUFFIX.encode(), content)

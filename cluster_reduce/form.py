@@ -32,6 +32,8 @@ from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 SCHEMA = "cluster-columns/3"
 #: What a file's name ends in when its columns lie in its place.
 SUFFIX = ".columns"
+#: What its name ends in on the way where they only say that its host had no time or memory for it.
+UNREAD_SUFFIX = ".unread"
 
 #: What the reader says first where it works; otherwise it begins with UNFIT, and says why.
 READY, UNFIT = b"columns 1\n", b"unfit "

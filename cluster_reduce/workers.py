@@ -14,6 +14,13 @@ from cluster_reduce.reduction import reduced
 _PIECE_BYTES = 1 << 16
 _UNFIT, _NO_MEMORY, _UNFORESEEN = 3, 4, 5
 _STDIN, _STDOUT = 0, 1
+_TOO_LATE, _TOO_LARGE = "not read within --columns-deadline", "more memory than --columns-memory"
+_KILLED = "its reader was killed by signal "
+
+
+def is_of_limits(why: str) -> bool:
+    """Whether a file may be read at another time, with more time or memory."""
+    return why.startswith((_TOO_LATE, _TOO_LARGE, _KILLED))
 
 
 class GoneError(Exception):
@@ -62,7 +69,7 @@ class Workers:
     def _give_up(self) -> None:
         """The time is over: the rest travels as it is."""
         names = [name for _, name, _ in self._running.values()] + self._waiting
-        self._done += [(name, None, "not read within --columns-deadline") for name in names]
+        self._done += [(name, None, _TOO_LATE) for name in names]
         self._waiting.clear()
         self.close()
 
@@ -131,6 +138,6 @@ def _result(status: int, content: bytes) -> tuple[bytes | None, str]:
     if status == 0:
         return content, ""
     if not os.WIFEXITED(status):
-        return None, f"its reader was killed by signal {os.WTERMSIG(status)}"
-    whys = {_UNFIT: content.decode(errors="replace"), _NO_MEMORY: "more memory than --columns-memory"}
+        return None, f"{_KILLED}{os.WTERMSIG(status)}"
+    whys = {_UNFIT: content.decode(errors="replace"), _NO_MEMORY: _TOO_LARGE}
     return None, whys.get(os.WEXITSTATUS(status), "its reader failed")

@@ -146,7 +146,7 @@ def _named(order: list[str], wanted: str) -> str:
     matches = [name for name in order if name == wanted] or [name for name in order if wanted in name]
     if len(matches) == 1:
         return matches[0]
-    known = ", ".join(name or "(the only one)" for name in order)
+    known = ", ".join(name or "one without a name" for name in order)
     raise InputError(f"no single capture is called {wanted!r}", f"there are: {known}")
 
 

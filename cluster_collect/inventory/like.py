@@ -28,7 +28,7 @@ class Like:
         """Return how its hosts were named; what is `given` stands above it.
 
         Raises:
-            InputError: the manifest does not say, and nothing is given.
+            InputError: the manifest does not say, or names a file that is gone, and nothing is given.
         """
         origin = self._origin
         names_hosts = given.file is not None or given.hosts is not None
@@ -36,6 +36,10 @@ class Like:
             raise InputError(
                 f"{self.run}: its manifest does not say how its hosts were named",
                 "give the inventory that it was collected with: --inventory FILE",
+            )
+        if origin.inventory and not names_hosts and not Path(origin.inventory).exists():
+            raise InputError(
+                f"{origin.inventory}: the inventory does not exist", "name where it is now: --inventory FILE"
             )
         table = self.run / origin.rank_table
         return InventoryRequest(
@@ -99,6 +103,11 @@ def read_like(run: Path) -> Like:
     Raises:
         InputError: the directory has no manifest that can be read.
     """
+    if not (run / MANIFEST_NAME).is_file():
+        raise InputError(
+            f"{run}: no run directory, for it has no {MANIFEST_NAME}",
+            "name the --output of a cluster-collect that came to its end",
+        )
     return Like(run, read_manifest(run / MANIFEST_NAME))
 
 

@@ -82,7 +82,10 @@ class Reader:
 
     def as_text(self) -> str:
         """Return all that runs on a host, to be read by people."""
-        head = f"# {self.name}\n# python3 -I -S -B -c, with the archive on standard input:\n\n"
+        head = (
+            f"# {self.name}: of the archive of the sources below, not of this text\n"
+            "# python3 -I -S -B -c, with the archive on standard input:\n\n"
+        )
         return head + self.boot + "".join(f"\n# ---- {name}\n\n{text}" for name, text in self.sources.items())
 
 

@@ -58,7 +58,8 @@ class PlacedFile:
     """A wanted file. `target` is relative to the host's `profiler` directory.
 
     `reduced_from_bytes` is the size on the host of a file that came as columns, of which `entry` tells.
-    One that `stays_whole` never comes as columns, and one that `comes_reduced` in no other form.
+    One that `stays_whole` never comes as columns, and one that `comes_reduced` in no other form; one that
+    `is_unread` came as columns that say no more than that its host had no time or memory for it.
     """
 
     entry: RemoteEntry
@@ -66,6 +67,7 @@ class PlacedFile:
     reduced_from_bytes: int | None = None
     stays_whole: bool = False
     comes_reduced: bool = False
+    is_unread: bool = False
 
     @property
     def most_bytes(self) -> int:

@@ -10,6 +10,7 @@ from cluster_collect.inventory.nodesets import fold
 from cluster_collect.show.advice import Trouble, fold_troubles
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.table import format_table
+from cluster_collect.spec import UNREAD
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.manifest import CollectedFile, HostOutcome
@@ -24,6 +25,9 @@ MAX_CLOCK_OFFSET_MS = 1000.0
 _SIGNS = {"complete": "✓", "partial": "▲", "failed": "✗"}
 _RAW_ADVICE = (
     "what was fetched is analysed the same; timelines, which are read on their hosts alone, are not known"
+)
+_UNREAD_ADVICE = (
+    "call it again with a larger --columns-deadline or --columns-memory; --what full fetches them whole"
 )
 _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
@@ -156,6 +160,10 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
     if outcome.raw_because:
         reason = f"sent its files as they are, not as columns: {outcome.raw_because}"
         troubles.append(Trouble(outcome.server_id, reason, _RAW_ADVICE))
+    n_unread = sum(file.reason == UNREAD for file in outcome.files) if outcome.files.n_columns else 0
+    if n_unread:
+        reason = f"had no time or memory to read {count(n_unread, 'timeline')}"
+        troubles.append(Trouble(outcome.server_id, reason, _UNREAD_ADVICE))
     if _is_clock_off(outcome):
         troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles

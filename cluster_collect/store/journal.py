@@ -14,6 +14,7 @@ from types import TracebackType
 
 from cluster_collect.entries import RemoteEntry, same_mtime
 from cluster_collect.faults import UnwritableError, local_error
+from cluster_collect.spec import UNREAD
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME
@@ -178,7 +179,7 @@ class Journal:
         asked = set(without)
         known = {**self._proven[server_id], **self._claimed[server_id]}
         return tuple(
-            replace(file, reason="kept from an earlier call")
+            file if file.reason == UNREAD else replace(file, reason="kept from an earlier call")
             for source, file in known.items()
             if source not in asked and self._is_there(file)
         )

@@ -14,7 +14,7 @@ from cluster_collect.faults import HostError, NoShellError, as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.collisions import merge_identical
 from cluster_collect.selection.select import PlacedFile, Selection
-from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
 from cluster_collect.store.budget import Budget
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
@@ -267,7 +267,8 @@ class HostCollection:
                 self._spec.server_id, source, entry, hash_again=self._options.verify
             )
             wants_whole = placed.stays_whole or not self._options.columns
-            if file is None or (file.reduced_from_bytes is not None and wants_whole):
+            is_reduced = file is not None and file.reduced_from_bytes is not None
+            if file is None or file.reason == UNREAD or (is_reduced and wants_whole):
                 missing.append(placed)
             else:
                 present[entry.path] = file

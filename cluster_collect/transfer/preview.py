@@ -84,7 +84,7 @@ def _method(survey: Survey, spec: HostSpec, options: CollectOptions) -> str:
         return method
     from cluster_collect.remote.reader import reader  # noqa: PLC0415 - brings what only columns need
 
-    return f"{method}, columns by {reader().name}"
+    return f"{method}; columns, if it can run {reader().name}"
 
 
 async def _look(

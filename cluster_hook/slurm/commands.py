@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_hook.job import FOLLOWED_MARK, FinishedJob
-from cluster_hook.processes import SCHEDULER_DEADLINE_S, run_command
+from cluster_hook.processes import NOT_STARTED, SCHEDULER_DEADLINE_S, run_command
 from cluster_hook.slurm.nodelist import expand_node_list
 from cluster_run.errors import InputError, UsageError
 
@@ -19,6 +19,7 @@ from cluster_run.errors import InputError, UsageError
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z/_:]*)=")
 #: Slurm's own format has no time zone; these are seconds since 1970.
 _TIMES = {"SLURM_TIME_FORMAT": "%s"}
+_NO_SLURM = "call it where Slurm's commands are, and in PATH"
 
 
 def read_jobs(job: str) -> tuple[FinishedJob, ...]:
@@ -49,10 +50,9 @@ def _describe(job: str) -> str:
         environment=_TIMES,
     )
     if end.code != 0:
-        raise InputError(
-            f"job {job}: Slurm did not describe it: {end.reason}",
-            "slurmctld forgets a job MinJobAge after its end; analyse its directory: cluster-analyse DIR",
-        )
+        advice = "slurmctld forgets a job MinJobAge after its end; analyse its directory: cluster-analyse DIR"
+        reason = f"job {job}: Slurm did not describe it: {end.reason}"
+        raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else advice)
     return end.stdout
 
 
@@ -223,7 +223,8 @@ def read_configuration() -> dict[str, str]:
         environment=_TIMES,
     )
     if end.code != 0:
-        raise InputError(f"Slurm did not say its configuration: {end.reason}")
+        reason = f"Slurm did not say its configuration: {end.reason}"
+        raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else "")
     pairs = (line.partition("=")[::2] for line in end.stdout.splitlines())
     return {name.strip(): value.strip() for name, value in pairs if value.strip() not in ("", "(null)")}
 

@@ -96,7 +96,7 @@ def add_sweep(commands: Commands) -> None:
     )
     parser.add_argument(
         "--keep-raw",
-        choices=("", SUSPECTS),
+        choices=(SUSPECTS,),
         default="",
         help="with --node-exchange: after the verdict fetch everything of the ranks that the findings name, "
         "and of peers to compare with; a later sweep lays it beside the results, in `raw`",

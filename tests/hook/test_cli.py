@@ -100,6 +100,17 @@ def test_the_options_for_another_process_say_the_same_and_hold_no_secret(
     assert tell_options(again).prometheus_dir == tmp_path
 
 
+def test_a_sweep_keeps_raw_files_of_suspects_only_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = ["sweep", "--profiles=p", "--results=r"]
+    assert build_parser().parse_args(sweep).keep_raw == ""
+    assert build_parser().parse_args([*sweep, "--keep-raw=suspects"]).keep_raw == "suspects"
+    with pytest.raises(SystemExit):
+        build_parser().parse_args([*sweep, "--keep-raw=0-7"])
+    said = capsys.readouterr().err
+    assert "[--keep-raw {suspects}]" in said
+    assert "(choose from 'suspects')" in said
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -15,7 +15,7 @@ from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
 from cluster_collect.transports.protocol import RunningCommand
 from cluster_collect.wording import printable
-from cluster_reduce.form import READY, SUFFIX, UNFIT
+from cluster_reduce.form import READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 
 _MAX_LINE_BYTES = 400
 #: What comes reduced is some figures: however large its file is there, so much is announced at most.
@@ -92,7 +92,8 @@ async def fetch_columns(
     sink = TarIntake(files, intake, takes_columns=True)
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING)
     sizes = {file.entry.path: _announced(file) for file in files}
-    requested = {**sizes, **{path + SUFFIX.encode(): size for path, size in sizes.items()}}
+    suffixes = ("", SUFFIX, UNREAD_SUFFIX)
+    requested = {path + end.encode(): size for path, size in sizes.items() for end in suffixes}
     stream = _ColumnsStream(ArchiveStream(requested, sink, trailer))
     is_sound = False
     try:

@@ -11,24 +11,25 @@ from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.select import PlacedFile
+from cluster_collect.spec import UNREAD
 from cluster_collect.store.budget import Budget
 from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, IncomingFile
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
-from cluster_reduce.form import SUFFIX
+from cluster_reduce.form import SUFFIX, UNREAD_SUFFIX
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
 
-_SUFFIX = SUFFIX.encode()
+_SUFFIX, _UNREAD_SUFFIX = SUFFIX.encode(), UNREAD_SUFFIX.encode()
 _REPORT_EVERY_BYTES = 256 * 1024
 
 
-def as_columns(placed: PlacedFile, size_bytes: int) -> PlacedFile:
+def as_columns(placed: PlacedFile, size_bytes: int, *, is_unread: bool = False) -> PlacedFile:
     """Return what a file is when its columns come in its place."""
     entry = placed.entry
     reduced = RemoteEntry(entry.path, entry.kind, size_bytes, entry.mtime_ns)
-    return PlacedFile(reduced, placed.target + _SUFFIX, entry.size_bytes)
+    return PlacedFile(reduced, placed.target + _SUFFIX, entry.size_bytes, is_unread=is_unread)
 
 
 class Intake:
@@ -79,7 +80,7 @@ class Intake:
             mtime_ns=entry.mtime_ns,
             sha256=sha256,
             state=("skipped" if placed.comes_reduced else "failed") if reason else "stored",
-            reason=reason,
+            reason=reason or (UNREAD if placed.is_unread else ""),
             reduced_from_bytes=placed.reduced_from_bytes,
         )
 
@@ -271,6 +272,10 @@ class TarIntake:
         if placed is None and self._takes_columns and name.endswith(_SUFFIX):
             whole = self._files.get(name.removesuffix(_SUFFIX))
             placed = None if whole is None else as_columns(whole, size_bytes)
+        if placed is None and self._takes_columns and name.endswith(_UNREAD_SUFFIX):
+            whole = self._files.get(name.removesuffix(_UNREAD_SUFFIX))
+            if whole is not None and whole.comes_reduced:
+                placed = as_columns(whole, size_bytes, is_unread=True)
         if placed is None:
             raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
         return placed

@@ -68,6 +68,12 @@ def test_another_run_is_chosen_by_its_name(runs: Path) -> None:
         discover(runs, "fifth")
 
 
+def test_where_captures_have_no_names_the_message_says_so(runs: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        discover(runs / "first", "fifth")
+    assert caught.value.advice == "there are: one without a name"
+
+
 def test_the_only_run_below_a_path_has_its_rank_table(runs: Path) -> None:
     for name in ("first", "third"):
         shutil.rmtree(runs / name)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.remote.reader import reader
 from cluster_collect.store.lock import locked
 from cluster_run.manifest import read_manifest
 
@@ -133,6 +134,8 @@ def test_a_dry_run_shows_what_would_be_fetched_and_writes_nothing(hosts: Hosts) 
     assert "would fetch 3 files, 3.0 MB into run" in result.stdout
     assert not (hosts.directory / "run").exists()
     assert tree(hosts.directory / "data") == before
+    columns = hosts.collect("--what", "columns", "--dry-run").stdout
+    assert f"; columns, if it can run {reader().name}" in columns
     document = json.loads(hosts.collect("--what", "full", "--dry-run", "--json").stdout)
     sources = [file["source"] for file in document["hosts"][0]["files"]]
     assert sorted(sources) == sorted(

@@ -149,6 +149,13 @@ def test_ranks_of_an_inventory_are_fetched_alone_and_one_that_nobody_has_is_name
     }
 
 
+def test_a_run_without_a_file_is_not_said_to_be_analysed_next(two_hosts: Hosts) -> None:
+    result = two_hosts.collect("--output", "run", "--ranks", "77", "--what", "full")
+    assert result.returncode == 3
+    assert "0 files" in result.stdout
+    assert "next:" not in result.stderr
+
+
 def test_a_run_that_cannot_be_asked_again_is_said_to_be_so(two_hosts: Hosts) -> None:
     assert two_hosts.collect("--output", "run", *COLUMNS).returncode == 0
     run = two_hosts.directory / "run"
@@ -161,6 +168,9 @@ def test_a_run_that_cannot_be_asked_again_is_said_to_be_so(two_hosts: Hosts) -> 
     two_hosts.inventory.rename(two_hosts.directory / "moved.yaml")
     result = run_collect(["--like", "run", "--ranks", "1"], two_hosts.directory)
     assert (result.returncode, "hosts.yaml: the inventory does not exist" in result.stderr) == (1, True)
+    assert "  → name where it is now: --inventory FILE" in result.stderr
+    nowhere = run_collect(["--like", "nowhere", "--ranks", "1"], two_hosts.directory)
+    assert (nowhere.returncode, "nowhere: no run directory" in nowhere.stderr) == (1, True), nowhere.stderr
     moved = ["--like", "run", "--ranks", "1", "--inventory", "moved.yaml", "--what", "full"]
     assert run_collect(moved, two_hosts.directory).returncode == 0
     assert whole_ranks(run) == {1}

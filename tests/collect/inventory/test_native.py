@@ -96,7 +96,7 @@ def test_every_key_reaches_the_spec() -> None:
         "passphrase_env": "passphrase",
         "bandwidth": "bandwidth_bytes_per_s",
     }
-    by_the_call = {"host", "captures"}
+    by_the_call = {"host", "captures", "device_ranks"}
     assert {renamed.get(name, name) for name in HOST_KEYS} | by_the_call == {
         field.name for field in fields(HostSpec)
     }

@@ -10,7 +10,9 @@ import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.show.context import Surroundings
+from cluster_collect.show.summary import collection_text
+from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
 from cluster_reduce.form import SUFFIX
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, HostOutcome
@@ -93,6 +95,32 @@ def test_what_a_host_has_no_time_or_memory_for_is_told(
     problems = [one for source in discover(tmp_path / "run").sources for one in read_rank(source).problems]
     assert {one.file for one in problems} == {TIMELINE}
     assert all(why in str(one.why["detail"]) for one in problems)
+
+
+def test_a_later_call_with_more_memory_reads_those_for_which_there_was_none(
+    root: Path, tmp_path: Path
+) -> None:
+    paths = list(root.rglob(TIMELINE))
+    for path in paths:
+        path.write_text(json.dumps(EVENTS * 3000))
+    paths[0].write_bytes(paths[0].read_bytes()[:-100])
+    # A damaged one stays so, however much memory there is.
+    for memory_bytes, n_unread, n_asked in (
+        (1 << 20, 4, None),
+        (1 << 20, 4, 4),
+        (1 << 31, 0, 4),
+        (1 << 31, 0, 0),
+    ):
+        told = Recorder()
+        options = replace(COLUMNS, columns_memory_bytes=memory_bytes)
+        outcome = only_host(collected(host(root), tmp_path / "run", options, told))
+        assert (outcome.state, outcome.reason) == ("complete", "")
+        assert sum(file.reason == UNREAD for file in timelines(outcome)) == n_unread
+        assert n_asked is None or told.n_planned == [n_asked]
+        text = collection_text([outcome], Surroundings(tmp_path / "run"))
+        assert ("had no time or memory to read 4 timelines" in text) == bool(n_unread)
+    problems = [one for source in discover(tmp_path / "run").sources for one in read_rank(source).problems]
+    assert [one.why["detail"] for one in problems] == ["cut off, or damaged"]
 
 
 def test_it_never_comes_whole_from_a_host_that_runs_no_reader(root: Path, tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cluster_hook.processes import our_command
-from cluster_hook.slurm.commands import SubmittedJob, parse_jobs
+from cluster_hook.slurm.commands import SubmittedJob, parse_jobs, read_configuration, read_jobs
 from cluster_hook.slurm.submit import SubmitOptions, post_job_arguments
 from cluster_run.errors import InputError
 from tests.hook.jobs import a_job
@@ -82,6 +83,16 @@ def test_a_job_that_never_started_has_an_empty_node_list() -> None:
 def test_a_line_without_a_work_directory_is_refused_with_the_job() -> None:
     with pytest.raises(InputError, match="job 5"):
         parse_jobs("JobId=5 JobName=t")
+
+
+@pytest.mark.parametrize("asked", [lambda: read_jobs("5"), read_configuration])
+def test_without_slurms_commands_the_advice_is_to_go_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[], object]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="No such file") as caught:
+        asked()
+    assert "where Slurm's commands are" in caught.value.advice
 
 
 def test_the_post_job_follows_any_end_in_the_same_partition_and_cannot_be_followed_itself() -> None:
