@@ -170,7 +170,7 @@ def _collect(job: _Job, shown: Display) -> Result:
     stored = ((outcome.host, _stored(outcome)) for outcome in outcomes)
     around = _surroundings(job, stored, time.monotonic() - begin_s)
     code = _code_of_outcomes(job, outcomes, around)
-    is_empty = code == ExitCode.FAILED or not any(stored.values())
+    is_empty = code == ExitCode.FAILED or not any(outcome.files.n_stored for outcome in outcomes)
     next_step = "" if is_empty else f"cluster-analyse {shlex.quote(str(job.run))}"
     if job.arguments.json:
         return Result(collection_json(outcomes, around, code), code, next_step)
