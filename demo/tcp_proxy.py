@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 _PIECE_BYTES = 256 * 1024
+#: How long a client has to read what was sent before its connection is cut.
+_READING_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ class TcpProxy:
             if mischief.cut_after_bytes is not None and n_seen >= mischief.cut_after_bytes:
                 writer.write(data[: mischief.cut_after_bytes - begin])
                 await writer.drain()
+                # A reset takes from the client what it has not read yet.
+                await asyncio.sleep(_READING_S)
                 writer.transport.abort()
                 return
             if mischief.stop_after_bytes is not None and n_seen >= mischief.stop_after_bytes:

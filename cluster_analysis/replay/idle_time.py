@@ -6,7 +6,6 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.replay import CALM_SHARE
 from cluster_analysis.trace.streams.points import POINT
 
 
@@ -15,9 +14,9 @@ def whole_idle_us(
 ) -> FloatArray:
     """Return the idle time of each rank and step (R, S), with what lies beside calls where that is known.
 
-    It is known where computing was told apart from calls, or calls are on a second stream: what a rank does
-    from the begin of its step to its last call is then computing or idle time. Ranks of a role are told one
-    way, or else they could not be compared.
+    It is known where computing was told apart from calls: what a rank does from the begin of its step to its
+    last call is then computing or idle time. Ranks of a role are told one way, or else they could not be
+    compared.
 
     Args:
         graph: the job's operators.
@@ -26,20 +25,15 @@ def whole_idle_us(
         idle_us: what the totals call idle.
         role: ranks that do the same work (R,).
     """
-    tells = graph.is_side
-    if POINT in graph.types:
-        tells = tells | (graph.operator_type == graph.types.index(POINT))[graph.operator]
-    if not tells.any() or idle_us.shape[1] != graph.n_steps:
+    if POINT not in graph.types or idle_us.shape[1] != graph.n_steps:
         return idle_us
+    is_point = (graph.operator_type == graph.types.index(POINT))[graph.operator]
     chain = graph.main_gaps_us
-    is_told = np.bincount(graph.cell, tells, chain.size).reshape(chain.shape) > 0
+    has_points = np.bincount(graph.cell, is_point, chain.size).reshape(chain.shape) > 0
     whole = np.full(idle_us.shape, np.nan)
     known = np.isin(ranks, graph.ranks)
     at = np.searchsorted(graph.ranks, ranks[known])
-    whole[known] = np.where(is_told[at], chain[at] - busy_us[known], np.nan)
-    if graph.is_side.any():  # gaps may hold waits for the second stream: what is so in calm steps is no wait
-        beside = np.quantile(whole - idle_us, CALM_SHARE, axis=1, keepdims=True)
-        whole = idle_us + beside
+    whole[known] = np.where(has_points[at], chain[at] - busy_us[known], np.nan)
     found = idle_us.copy()
     for one in np.unique(role).tolist():
         inside = role == one

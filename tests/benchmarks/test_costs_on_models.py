@@ -12,7 +12,6 @@ from benchmarks.detection import modelled
     [
         ("streams", "plain", 21_008),  # its ranks wait for the latest of their tensor-parallel peers
         ("paths", "hard", 121_063),  # its ranks are three calls behind their data-parallel peers
-        ("paths", "hard", 101_038),  # half of what it idles lies beside gradients
     ],
 )
 def test_a_host_that_launches_late_costs_what_its_ranks_idle_together(

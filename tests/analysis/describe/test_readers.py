@@ -21,7 +21,7 @@ READERS = {
     if name.startswith("cluster_analysis.") and name.split(".")[1] not in CARRIERS
 }
 #: How the carriers hand on what a rank's table became: under another name.
-HANDED_ON = {"collectives": "matched", "rank": "ranks"}
+HANDED_ON = {"collectives": "matched", "rank": "ranks", "sums": "totals"}
 
 
 def names_read() -> set[str]:
