@@ -97,7 +97,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
         "cluster_analysis.sources.text": (
-            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables "
+            "cluster_reduce.sums.kernel_details cluster_run"
         ),
         "cluster_analysis.sources.db": (
             "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_analysis.sources.columns.place import columns_of, on_disk
+from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
@@ -46,8 +46,10 @@ def file_size(path: Path) -> int:
 
 
 def _bytes_read(path: Path) -> int:
-    columns = columns_of(path)
-    return file_size(path) if columns is None else file_size(columns) * _COLUMNS_GROW
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return file_size(path) * _COLUMNS_GROW  # of its columns, or 0
 
 
 def modified_ns(path: Path) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from cluster_reduce.form import UnfitError, Writer
 
 #: Columns of the file for each text that kernels are told apart by; the first three must be there.
-KEYS = {
+COLUMNS_OF_KEYS = {
     "op_type": "Type",
     "core_type": "Accelerator Core",
     "name": "Name",
@@ -85,7 +85,7 @@ def reduce_kernel_details(path: bytes, size_bytes: int) -> bytes:
     if not _ends_in_a_line(path):
         raise UnfitError("a last line without its end")
     writer = Writer("kernels", size_bytes)
-    for at, key in enumerate(KEYS):
+    for at, key in enumerate(COLUMNS_OF_KEYS):
         add = writer.names if key == "name" else writer.texts
         add(key, [texts[at] for texts in kinds])
     found = list(kinds.values())
@@ -105,10 +105,10 @@ def reduce_kernel_details(path: bytes, size_bytes: int) -> bytes:
 def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
     header = stream.readline()
     names = [name.strip() for name in header.split(",")]
-    needed = [*list(KEYS.values())[:_N_NEEDED], _DURATION]
+    needed = [*list(COLUMNS_OF_KEYS.values())[:_N_NEEDED], _DURATION]
     if '"' in header or "\ufeff" in header or len(set(names)) < len(names) or not set(needed) <= set(names):
         raise UnfitError("another header")
-    places = [names.index(name) if name in names else len(names) for name in KEYS.values()]
+    places = [names.index(name) if name in names else len(names) for name in COLUMNS_OF_KEYS.values()]
     core, duration = names.index("Accelerator Core"), names.index(_DURATION)
     wait = names.index(_WAIT) if _WAIT in names else len(names)
     step = names.index(_STEP) if _STEP in names else len(names)

@@ -19,6 +19,7 @@ from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.tables import schema
+from cluster_reduce.sums.kernel_details import COLUMNS_OF_KEYS
 from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
@@ -27,15 +28,6 @@ _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
 OWN_GROUP_PREFIX = "rank:"
 
 _BLOCK_BYTES = 8 * 1024 * 1024
-#: Column of the file for each key of KERNELS, and for the two times.
-_COLUMNS = {
-    "op_type": "Type",
-    "core_type": "Accelerator Core",
-    "name": "Name",
-    "input_shapes": "Input Shapes",
-    "output_shapes": "Output Shapes",
-    "op_state": "OP State",
-}
 _DURATION, _WAIT = "Duration(us)", "Wait Time(us)"
 
 
@@ -120,7 +112,7 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     header = _header(path)
     if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
         return None
-    return _summed(path, header, tuple(_COLUMNS), remark).table(rank)
+    return _summed(path, header, tuple(COLUMNS_OF_KEYS), remark).table(rank)
 
 
 def _summed(path: Path, header: list[str], keys: tuple[str, ...], remark: Remark) -> KernelSums:
@@ -128,7 +120,7 @@ def _summed(path: Path, header: list[str], keys: tuple[str, ...], remark: Remark
     sums = KernelSums()
     n_bad = 0
     skipped: list[int] = []
-    named = {key: _COLUMNS[key] for key in keys if _COLUMNS[key] in header}
+    named = {key: COLUMNS_OF_KEYS[key] for key in keys if COLUMNS_OF_KEYS[key] in header}
     wanted = [*named.values(), *(name for name in (_DURATION, _WAIT) if name in header)]
     for text in _blocks(path, wanted, header, skipped, remark):
         durations, bad = numbers.to_float64(text[_DURATION])
