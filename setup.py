@@ -17,11 +17,10 @@ def extensions() -> list[Extension]:
     """Return what is to be compiled."""
     if os.environ.get("CLUSTER_PROFILER_PURE"):
         return []
-    names = ("module", "communication", "matrix", "steps", "columns", "json", "table")
     return [
         Extension(
             "cluster_analysis.sources.compiled._columns",
-            [str(COMPILED / f"{name}.c") for name in names],
+            [str(path) for path in sorted(COMPILED.glob("*.c"))],
             depends=[str(path) for path in sorted(COMPILED.glob("*.h"))],
             define_macros=[("Py_LIMITED_API", LIMITED_API)],
             extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden"],

@@ -26,14 +26,20 @@ def work_directory() -> Path:
 
 
 def made(name: str, make: Callable[[Path], None]) -> Path:
-    """Return what `make` writes at a path, made once; a run that was interrupted leaves nothing behind."""
+    """Return what `make` writes at a path, made once; a run that was interrupted leaves nothing behind.
+
+    Each process makes its own: two that wrote into one place left a job without some of its ranks.
+    """
     path = work_directory() / name
     if not path.exists():
-        growing = path.with_name(f"{name}.new")
+        growing = path.with_name(f"{name}.{os.getpid()}.new")
         shutil.rmtree(growing, ignore_errors=True)
         print(f"making {name} …", file=sys.stderr)
         make(growing)
-        growing.rename(path)
+        if path.exists():  # another process was faster
+            shutil.rmtree(growing)
+        else:
+            growing.rename(path)
     return path
 
 

@@ -6,6 +6,7 @@ Heavy modules are imported by the functions that need them: `--help` and a typin
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shlex
 import shutil
@@ -16,7 +17,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_analysis.lean_imports import collect_from_now_on, keep_data_sets_out, keep_pandas_out, lean_dask
+from cluster_analysis.lean_imports import (
+    collect_from_now_on,
+    keep_data_sets_out,
+    keep_help_texts_out,
+    keep_pandas_out,
+    lean_dask,
+)
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -74,12 +81,12 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
+    keep_help_texts_out()
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
     if options.scheduler in LOCAL_SCHEDULERS:
         lean_dask()
-    from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
@@ -88,6 +95,8 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
+        from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
+
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
@@ -111,7 +120,12 @@ def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]
     from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
 
     reports = [one.module for one in FILES if one.is_wanted(options)]
-    return [TEXTS[output_format], *reports, *reversed(MODULES_FOR_JUDGING)]
+    return [
+        TEXTS[output_format],
+        *reports,
+        "cluster_analysis.outputs.everything",
+        *reversed(MODULES_FOR_JUDGING),
+    ]
 
 
 def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
@@ -119,9 +133,11 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
 
     def told(what: str, done: int, total: int) -> None:
         tell(what, done, total)
-        if 0 < done < total:
+        if done and modules:
+            gc.disable()
             while modules:
                 import_module(modules.pop())
+            collect_from_now_on()
 
     return told
 
@@ -300,7 +316,7 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="tables above this go to files, like 4GiB (default: half of what is free)",
+        help="tables above this go to files, like 4GiB (default: 16 MiB)",
     )
     how.add_argument("--scratch", metavar="DIR", type=Path, help="where those files go (default: TMPDIR)")
     how.add_argument("--tls-ca-file", metavar="FILE", help="certificates for tls://: the authority's")

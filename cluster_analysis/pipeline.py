@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
-from cluster_analysis.engine.memory import default_limit_bytes, give_back, must_file
+from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.reduce_steps import reduce_all
@@ -96,7 +96,7 @@ def examined(
             if remark is not None:
                 for sentence in engine.remarks:
                     remark(sentence)
-            limit = options.memory_limit_bytes or default_limit_bytes()
+            limit = options.memory_limit_bytes or DEFAULT_LIMIT_BYTES
             stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
             wanted = Wanted(options.selection, spans=options.wants_insight(size_bytes))
             read = read_all(engine, sources, wanted, stem, tell)

@@ -13,6 +13,7 @@ from typing import get_args
 
 from cluster_collect.argument_types import key_value, moment, seconds, size, size_or_nothing
 from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
+from cluster_collect.selection.what import what_arguments
 from cluster_collect.spec import CollectOptions, Compression
 from cluster_run.command_line import exit_codes_help, positive_number
 from cluster_run.errors import ExitCode
@@ -69,11 +70,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     has_hosts = not given.inventory is given.hosts is given.rank_table is given.like is None
     if not (has_hosts or given.print_reader):
         parser.error("no hosts: give --inventory FILE, --hosts NODESET, --rank-table FILE or --like RUN")
-    what = tuple(part for text in given.what or _DEFAULTS.what for part in text.split(",") if part)
-    if len({"analysis", "columns", "full"} & set(what)) > 1 or not what:
-        parser.error(
-            "--what takes 'analysis', 'columns' or 'full', globs, or one of them and globs that narrow it"
-        )
+    what = what_arguments(parser, given.what or _DEFAULTS.what)
     of_ranks = rank_arguments(parser, given, what)
     options = CollectOptions(
         what=what,

@@ -27,6 +27,7 @@ from cluster_collect.show.progress import COLLECTING, Display, display
 from cluster_collect.show.summary import check_text, collection_text, plan_text
 from cluster_collect.show.tracker import Verbosity
 from cluster_collect.store.run_files import rank_table_name
+from cluster_collect.store.strangers import strangers_warning
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.pool import check, collect, plan
 from cluster_collect.transports.ignored_settings import ignored_settings
@@ -117,6 +118,8 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
     warnings += ignored_settings(inventory.specs)
     inventory = _with_secrets(inventory, arguments)
     run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
+    if arguments.mode == "collect" and (warning := strangers_warning(run)):
+        warnings = (*warnings, warning)
     return _Job(argv, arguments, inventory, run, warnings, missing, origin)
 
 
@@ -221,6 +224,7 @@ def _surroundings(
         missing=job.missing,
         absent_ranks=format_number_ranges(absent),
         warnings=job.warnings,
+        are_reduced=options.columns,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -33,11 +35,17 @@ def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, 
 
 
 def _check_collecting(options: FollowOptions) -> None:
-    """End the program with cluster-collect's own words where it would refuse what it will be told."""
-    if options.collects_otherwise:
-        from cluster_collect.arguments import parse_arguments  # noqa: PLC0415  most calls leave all as it is
+    """Say in cluster-collect's own words what it would refuse of what it will be told, without its usage."""
+    if not options.collects_otherwise:
+        return
+    from cluster_collect.arguments import parse_arguments  # noqa: PLC0415  most calls leave all as it is
 
-        parse_arguments(["--hosts=any", *collect_arguments(options)])
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parse_arguments(["--hosts=any", *collect_arguments(options)])
+    except SystemExit:
+        raise UsageError(said.getvalue().rpartition(": error: ")[2].strip()) from None
 
 
 def _check_scheduler(scheduler: str, *, has_nodes: bool) -> None:

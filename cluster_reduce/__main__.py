@@ -13,13 +13,14 @@ import time
 from typing import Any, BinaryIO
 
 from cluster_reduce.archive import Archive
-from cluster_reduce.form import READY, SUFFIX, UNFIT, UNREAD_SUFFIX
+from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 from cluster_reduce.guest import holders, n_workers
 from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
 from cluster_reduce.sums.trace_view import unread
-from cluster_reduce.workers import GoneError, Workers, is_of_limits
+from cluster_reduce.workers import GoneError, Workers
 
 _WAIT_S = 3600.0
+_STDERR = 2
 
 
 def main() -> int:
@@ -67,14 +68,16 @@ def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> N
                 if as_they_are:
                     archive.add_file(as_they_are.pop())
                 continue
-            name, content, why = done
-            if content is None and comes_reduced_only(name) and _size(name) >= LEAST_BYTES:
-                suffix = UNREAD_SUFFIX if is_of_limits(why) else SUFFIX
-                archive.add_content(name + suffix.encode(), unread(_size(name), why))
-            elif content is None:
-                archive.add_file(name)
+            name = done.name
+            if done.content is not None:
+                archive.add_content(name + SUFFIX.encode(), done.content)
+            elif comes_reduced_only(name) and _size(name) >= LEAST_BYTES:
+                suffix = UNREAD_SUFFIX if done.is_over_limits else SUFFIX
+                archive.add_content(name + suffix.encode(), unread(_size(name), done.why))
             else:
-                archive.add_content(name + SUFFIX.encode(), content)
+                if done.is_over_limits:
+                    os.write(_STDERR, OVER_LIMITS + name + b"\n")
+                archive.add_file(name)
     finally:
         workers.close()
     archive.close()

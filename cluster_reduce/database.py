@@ -170,11 +170,15 @@ def _table(
     # Row numbers of SQLite are whole.
     writer.ints(prefix + ".rowid", cells[0].whole)
     begin = ""
-    for at, column_cells in enumerate(cells[1:]):
+    for at in range(len(kept)):
         base = [begin] if begin and kept[at]["name"].lower() == _END else []
+        # What is written is held no longer.
+        column_cells, cells[at + 1] = cells[at + 1], _Cells()
         column_cells.write(writer, f"{prefix}.{at}", base)
         is_begin = kept[at]["name"].lower() == _BEGIN and column_cells.are_whole
         begin = f"{prefix}.{at}" if is_begin else begin
+        writer.keep([begin + ".ints"])
+    writer.keep([])
     return {"name": name, "columns": kept, "indexes": _indexes(connection, name, kept)}
 
 

@@ -3,7 +3,7 @@
 | table | rows |
 | --- | --- |
 | PYTORCH_API | copies before a step, and the data loader: one of some hundred calls |
-| COMMUNICATION_TASK_INFO | copies between ranks |
+| COMMUNICATION_TASK_INFO | copies between ranks, and what sends and receives do |
 | TASK | kernels, such copies, copies of memory; whatever has no time, which is counted; the last to end |
 | STRING_IDS | texts that a row that is kept refers to |
 """
@@ -18,6 +18,10 @@ _CALLS = (
     "OR value LIKE 'enumerate(DataLoader)%')"
 )
 _COPIES = f"taskType IN ({_IS_COPY})"
+_MESSAGES = (
+    "opId IN (SELECT opId FROM COMMUNICATION_OP WHERE opName IN (SELECT id FROM STRING_IDS "
+    "WHERE value LIKE '%send%' OR value LIKE '%recv%' OR value LIKE '%receive%'))"
+)
 _TASKS = (
     "(NOT (typeof(startNs) = 'integer' AND typeof(endNs) = 'integer' AND endNs >= startNs) "  # noqa: S608 - fixed names
     "OR globalTaskId IN (SELECT globalTaskId FROM COMPUTE_TASK_INFO) "
@@ -28,7 +32,11 @@ _TASKS = (
 #: Columns that have to be there, by table; all in lower case.
 _NEEDED: dict[str, Mapping[str, tuple[str, ...]]] = {
     "pytorch_api": {"pytorch_api": ("name",), "string_ids": ("id", "value")},
-    "communication_task_info": {"communication_task_info": ("tasktype",), "string_ids": ("id", "value")},
+    "communication_task_info": {
+        "communication_task_info": ("tasktype", "opid"),
+        "communication_op": ("opid", "opname"),
+        "string_ids": ("id", "value"),
+    },
     "task": {
         "task": ("startns", "endns", "globaltaskid", "tasktype"),
         "compute_task_info": ("globaltaskid",),
@@ -37,7 +45,11 @@ _NEEDED: dict[str, Mapping[str, tuple[str, ...]]] = {
     },
     "string_ids": {"string_ids": ("id", "value")},
 }
-_CONDITIONS = {"pytorch_api": _CALLS, "communication_task_info": _COPIES, "task": _TASKS}
+_CONDITIONS = {
+    "pytorch_api": _CALLS,
+    "communication_task_info": f"({_COPIES} OR {_MESSAGES})",
+    "task": _TASKS,
+}
 #: Columns that hold numbers of texts.
 _TEXTS = {
     "cann_api": ("name",),

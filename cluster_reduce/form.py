@@ -26,6 +26,7 @@ import re
 import zlib
 from array import array
 from collections.abc import Sequence
+from typing import cast
 
 from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
@@ -37,6 +38,8 @@ UNREAD_SUFFIX = ".unread"
 
 #: What the reader says first where it works; otherwise it begins with UNFIT, and says why.
 READY, UNFIT = b"columns 1\n", b"unfit "
+#: What it says on standard error before the name of a file that comes whole for lack of time or memory.
+OVER_LIMITS = b"over limits: ./"
 
 #: What heads of files have in common: the longer such a text, the shorter they are.
 HEAD_WORDS = (
@@ -67,7 +70,8 @@ HEAD_WORDS = (
 _MOST_DECIMALS, _MOST_HALVES = 9, 20
 _N_TRIED, _MOST_ULPS = 64, 1 << 10
 _LEVEL = 9
-_MIN_INT, _MAX_INT = -(1 << 63), (1 << 63) - 1
+#: So many numbers are handled at once: single ones take five times the memory of an array.
+_PART = 1 << 14
 _NS_PER_US = 1000
 #: ns of a quarter of a µs, as the shortest text of a float64 has it.
 QUARTERS_NS = (0, 200, 500, 800)
@@ -98,8 +102,8 @@ class Writer:
         self._ints[name] = values
         best = _packed(values)
         if base:
-            rest = [value - sum(parts) for value, *parts in zip(values, *(self._ints[one] for one in base))]
-            if rest and min(rest) >= _MIN_INT and max(rest) <= _MAX_INT:
+            rest = _less(values, [self._ints[one] for one in base])
+            if rest:
                 less = _packed(rest)
                 if less.cost_bytes < best.cost_bytes:
                     best = less
@@ -153,6 +157,10 @@ class Writer:
             found = [int(parts[2 * at + 1]) for parts in split if len(parts) > 2 * at + 1]
             self.ints(f"{name}.{at}", found)
 
+    def keep(self, names: Sequence[str]) -> None:
+        """Let go of all whole numbers but those of these columns: no other column will be near to them."""
+        self._ints = {name: self._ints[name] for name in names if name in self._ints}
+
     def content(self, **said: object) -> bytes:
         """Return the file; `said` is added to its head."""
         pool = deflated(b"".join(self._pool))
@@ -186,6 +194,18 @@ class Writer:
         self._add(name, doubles, form="doubles")
 
 
+def _less(values: Sequence[int], bases: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return numbers without the sum of their bases; nothing where one has more than 64 bits."""
+    found = array("q")
+    try:
+        for at in range(0, len(values), _PART):
+            parts = zip(*(one[at : at + _PART] for one in (values, *bases)))
+            found.extend(array("q", [value - sum(rest) for value, *rest in parts]))
+    except OverflowError:
+        return []
+    return found
+
+
 def _packed(values: Sequence[int]) -> Packed:
     try:
         return packed(values)
@@ -217,16 +237,27 @@ def _ulps(values: Sequence[float], whole: Sequence[int], scale: int) -> list[int
     return [own - other for own, other in zip(array("q", array("d", values).tobytes()), made)]
 
 
-def _as_whole(values: Sequence[float | None], scales: Sequence[int]) -> tuple[int, list[int]] | None:
+def _as_whole(values: Sequence[float | None], scales: Sequence[int]) -> tuple[int, Sequence[int]] | None:
     """Return which scale makes all numbers whole, and these; None where that would not be exact."""
-    given = [value for value in values if value is not None and -_MAX_EXACT <= value <= _MAX_EXACT]
-    if len(given) < len(values):
+    if not all(value is not None and -_MAX_EXACT <= value <= _MAX_EXACT for value in values):
         return None
+    given = cast("Sequence[float]", values)
     for place, scale in enumerate(scales):
         if all(round(value * scale) / scale == value for value in given[:_N_TRIED]):
-            whole = [round(value * scale) for value in given]
-            # Both sides are float64 and the division rounds once, so equal bytes are equal everywhere.
-            same = array("d", [value / scale for value in whole]).tobytes() == array("d", given).tobytes()
-            if same and all(-_MAX_EXACT <= value <= _MAX_EXACT for value in whole):
+            whole = _scaled(given, scale)
+            if whole is not None:
                 return place, whole
     return None
+
+
+def _scaled(values: Sequence[float], scale: int) -> Sequence[int] | None:
+    found = array("q")
+    for at in range(0, len(values), _PART):
+        part = values[at : at + _PART]
+        whole = [round(value * scale) for value in part]
+        # Both sides are float64 and the division rounds once, so equal bytes are equal everywhere.
+        same = array("d", [value / scale for value in whole]).tobytes() == array("d", part).tobytes()
+        if not same or not all(-_MAX_EXACT <= value <= _MAX_EXACT for value in whole):
+            return None
+        found.extend(array("q", whole))
+    return found

@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 
 N_BYTES = 8
@@ -34,6 +34,8 @@ _LEAST_ON_GRID = 64
 _LEAST_ALONE = 256
 #: Of longer columns the first rows say which way is the shortest.
 _MANY, _N_TRIED = 1 << 16, 1 << 13
+#: So many numbers are handled at once.
+_PART = 1 << 14
 
 
 class Packed:
@@ -67,7 +69,7 @@ def packed(values: Sequence[int]) -> Packed:
     """
     begin, step = _grid(values)
     if step > 1:
-        values = [(value - begin) // step for value in values]
+        values = in_parts("q", values, lambda part: [(value - begin) // step for value in part])
     ways = [_numbers, _differences]
     if len(values) > _MANY:
         tried = values[:_N_TRIED]
@@ -110,7 +112,7 @@ def _numbers(values: Sequence[int]) -> Packed:
 def _differences(values: Sequence[int]) -> Packed | None:
     """Do the same with each number less the one before; None where one has more than 64 bits."""
     try:
-        folded = _folded([after - before for before, after in zip([0, *values[:-1]], values)])
+        folded = _folded(_steps(values))
     except OverflowError:
         return None
     n_planes, begin = _n_planes(folded), 0
@@ -125,8 +127,33 @@ def _differences(values: Sequence[int]) -> Packed | None:
     return found
 
 
+def _steps(values: Sequence[int]) -> array[int]:
+    """Return the first number, and each other one less the one before."""
+    last = 0
+    found = array("q")
+    for at in range(0, len(values), _PART):
+        part = values[at : at + _PART]
+        found.extend(array("q", [after - before for before, after in zip([last, *part[:-1]], part)]))
+        last = part[-1]
+    return found
+
+
 def _folded(values: Sequence[int]) -> array[int]:
-    return array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", values)])
+    return in_parts(
+        "Q", values, lambda part: [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", part)]
+    )
+
+
+def in_parts(kind: str, values: Sequence[int], make: Callable[[Sequence[int]], Sequence[int]]) -> array[int]:
+    """Return what is made of numbers, one of each; single ones take five times the memory of an array.
+
+    Raises:
+        OverflowError: one that `kind` of array cannot hold.
+    """
+    found = array(kind)
+    for at in range(0, len(values), _PART):
+        found.extend(array(kind, make(values[at : at + _PART])))
+    return found
 
 
 def _n_planes(folded: array[int]) -> int:

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from typing import NamedTuple
 
 from cluster_reduce.form import UnfitError
 from cluster_reduce.guest import limit_memory
@@ -15,12 +16,18 @@ _PIECE_BYTES = 1 << 16
 _UNFIT, _NO_MEMORY, _UNFORESEEN = 3, 4, 5
 _STDIN, _STDOUT = 0, 1
 _TOO_LATE, _TOO_LARGE = "not read within --columns-deadline", "more memory than --columns-memory"
-_KILLED = "its reader was killed by signal "
 
 
-def is_of_limits(why: str) -> bool:
-    """Whether a file may be read at another time, with more time or memory."""
-    return why.startswith((_TOO_LATE, _TOO_LARGE, _KILLED))
+class Reduced(NamedTuple):
+    """A file that is done: its columns, or None and why.
+
+    One that `is_over_limits` may be read at another time, with more time or memory.
+    """
+
+    name: bytes
+    content: bytes | None
+    why: str = ""
+    is_over_limits: bool = False
 
 
 class GoneError(Exception):
@@ -37,10 +44,10 @@ class Workers:
         self._end_s = end_s
         # By the pipe: process, file, what came so far.
         self._running: dict[int, tuple[int, bytes, list[bytes]]] = {}
-        self._done: list[tuple[bytes, bytes | None, str]] = []
+        self._done: list[Reduced] = []
 
-    def take(self, wait_s: float) -> tuple[bytes, bytes | None, str] | None:
-        """Return a file that is done, and its columns, or None and why; nothing after `wait_s` seconds.
+    def take(self, wait_s: float) -> Reduced | None:
+        """Return a file that is done; nothing after `wait_s` seconds.
 
         Raises:
             GoneError: the connection has ended.
@@ -69,7 +76,7 @@ class Workers:
     def _give_up(self) -> None:
         """The time is over: the rest travels as it is."""
         names = [name for _, name, _ in self._running.values()] + self._waiting
-        self._done += [(name, None, _TOO_LATE) for name in names]
+        self._done += [Reduced(name, None, _TOO_LATE, is_over_limits=True) for name in names]
         self._waiting.clear()
         self.close()
 
@@ -123,7 +130,7 @@ class Workers:
             del self._running[pipe]
             os.close(pipe)
             status = os.waitpid(process, 0)[1]
-            self._done.append((name, *_result(status, b"".join(pieces))))
+            self._done.append(_result(name, status, b"".join(pieces)))
         return bool(ready)
 
 
@@ -133,11 +140,13 @@ def _write(pipe: int, content: bytes) -> None:
         rest = rest[os.write(pipe, rest) :]
 
 
-def _result(status: int, content: bytes) -> tuple[bytes | None, str]:
+def _result(name: bytes, status: int, content: bytes) -> Reduced:
     """Return what a process that ended so has made, or why it has made nothing."""
     if status == 0:
-        return content, ""
+        return Reduced(name, content)
     if not os.WIFEXITED(status):
-        return None, f"{_KILLED}{os.WTERMSIG(status)}"
+        why = f"its reader was killed by signal {os.WTERMSIG(status)}"
+        return Reduced(name, None, why, is_over_limits=True)
+    code = os.WEXITSTATUS(status)
     whys = {_UNFIT: content.decode(errors="replace"), _NO_MEMORY: _TOO_LARGE}
-    return None, whys.get(os.WEXITSTATUS(status), "its reader failed")
+    return Reduced(name, None, whys.get(code, "its reader failed"), is_over_limits=code == _NO_MEMORY)

@@ -111,7 +111,8 @@ class HostOutcome:
     `failure` is the reason for programs: one word of a fixed list, empty when the host is complete.
     `clock_offset_ms` is its clock minus ours, give or take `clock_uncertainty_ms`. `same_files_as` is the
     host that its files were fetched from, where both see one file system. `raw_because` is why a host
-    that was asked for columns sent its files as they are.
+    that was asked for columns sent its files as they are; `n_over_limits` is how many came so because to
+    read them takes more time or memory than it may.
     """
 
     host: HostId
@@ -127,6 +128,7 @@ class HostOutcome:
     same_files_as: str = ""
     clock_uncertainty_ms: float | None = None
     raw_because: str = ""
+    n_over_limits: int = 0
 
     @property
     def n_stored(self) -> int:

@@ -87,7 +87,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.numeric": "",
         # Sentences of facts, in every language; what judges knows facts only.
         "cluster_analysis.sentences": "cluster_run",
-        "cluster_analysis.thresholds": "",
+        "cluster_analysis.thresholds": "cluster_run",
         "cluster_analysis.tables": "cluster_run",
         "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
         # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
@@ -99,6 +99,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources.text": (
             "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables "
             "cluster_reduce.sums.kernel_details cluster_run"
+        ),
+        "cluster_analysis.sources.together": (
+            "cluster_analysis.sources.text cluster_analysis.sources.columns cluster_analysis.sources.db "
+            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.sources.db": (
             "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"

@@ -18,8 +18,19 @@ def quartiles(values: FloatArray) -> dict[str, float | None]:
     known = values[np.isfinite(values)]
     if not len(known):
         return dict.fromkeys(QUARTILES)
-    found = np.quantile(known, list(QUARTILES.values()))
-    return dict(zip(QUARTILES, map(float, found), strict=True))
+    ordered = np.sort(known) + 0.0  # no zero is negative
+    return {name: _between(ordered, share * (len(ordered) - 1)) for name, share in QUARTILES.items()}
+
+
+def _between(ordered: FloatArray, place: float) -> float:
+    """Return the value at a place between two of `ordered` (N,): `np.quantile` takes longer to be called.
+
+    From the nearer one, as NumPy does, so that the last digit is the same.
+    """
+    before = int(place)
+    low, high = float(ordered[before]), float(ordered[min(before + 1, len(ordered) - 1)])
+    share = place - before
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1.0 - share)
 
 
 def table_of(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:

@@ -28,6 +28,8 @@ from cluster_analysis.engine.protocol import (
     tell_nobody,
 )
 
+#: Tasks that lie ready for each process while it works, so that none waits until this one has time for it.
+_N_READY = 2
 #: What Dask calls for a graph, before each task, after each, and in the end.
 _Callbacks = tuple[Any, Any, Any, Any, Any]
 
@@ -98,8 +100,8 @@ class ThreadEngine(_LocalEngine):
 class ProcessEngine(_LocalEngine):
     """Local processes. When one dies, what was not finished runs again in new ones.
 
-    A pool does not say which task killed its worker. So those that were running are run again one at a
-    time, and only a task that is alone when its worker dies is counted against.
+    A pool does not say which task killed its worker. So those that were running, or lay ready, are run again
+    one at a time, and only a task that is alone when its worker dies is counted against.
     """
 
     wants_files = True
@@ -159,7 +161,7 @@ class ProcessEngine(_LocalEngine):
             found: Sequence[Outcome[Any]] = dask.multiprocessing.get(
                 graph,
                 keys,
-                pool=self._processes(),
+                pool=_Ahead(self._processes(), self.n_workers * (1 + _N_READY)),
                 chunksize=1,
                 # Tasks that Dask joins would fail together.
                 optimize_graph=False,
@@ -185,6 +187,14 @@ class ProcessEngine(_LocalEngine):
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
                 self._pool.submit(_nothing).result()
         return self._pool
+
+
+class _Ahead:
+    """A pool that Dask gives more tasks at once than it has processes."""
+
+    def __init__(self, pool: ProcessPoolExecutor, n_tasks: int) -> None:
+        self.submit = pool.submit
+        self._max_workers = n_tasks  # Dask asks each pool by this name
 
 
 def _begin_worker() -> None:

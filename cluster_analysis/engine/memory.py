@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
-from pathlib import Path
 
 from cluster_analysis.engine.protocol import Engine
 from cluster_run.errors import UsageError
 
 #: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
 TABLE_SHARE = 0.25
-#: Share of the memory of the machine (or of the container) that the tables may take unless told otherwise.
-DEFAULT_SHARE = 0.5
-_FALLBACK_BYTES = 2 * 1024**3
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+#: So much the tables may take unless told otherwise. Files take no more processor time, and are read by step.
+DEFAULT_LIMIT_BYTES = 16 * 1024 * 1024
 #: mallopt's parameter in the GNU C library, and the value for it: arrays of a million operators are larger,
 #: those of a batch or a step are smaller.
 _M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES = -3, 4 * 1024 * 1024
@@ -27,12 +24,6 @@ _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
 def must_file(engine: Engine, size_bytes: int, limit_bytes: int) -> bool:
     """Return whether the large tables must go to files of the scratch directory, if tasks see it at all."""
     return engine.shares_scratch and (engine.wants_files or size_bytes * TABLE_SHARE > limit_bytes)
-
-
-def default_limit_bytes() -> int:
-    """Return half of what the machine or the container can still give."""
-    limits = [size for size in (_available_bytes(), *map(_cgroup_limit, _CGROUP_LIMITS)) if size]
-    return int(min(limits, default=_FALLBACK_BYTES) * DEFAULT_SHARE)
 
 
 def give_back() -> None:
@@ -67,20 +58,3 @@ def parse_size(text: str) -> int:
     if size <= 0:
         raise UsageError(f"not a size: {text!r}", "write it like 512M or 2GiB")
     return size
-
-
-def _available_bytes() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def _cgroup_limit(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None

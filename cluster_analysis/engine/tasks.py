@@ -16,7 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.engine.joined import canonical, cut_by_step, joined
+from cluster_analysis.engine.totals import totals_of
+from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.together.read_together import read_together
+from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
@@ -29,8 +33,8 @@ from cluster_analysis.tables.schema import (
     STEPS,
     TOLD_SUMS,
 )
-from cluster_analysis.tables.totals import totals_of
-from cluster_analysis.topology.build import group_use, map_links
+from cluster_analysis.topology.build import map_links
+from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
 from cluster_run.facts import Fact, fact
@@ -46,6 +50,10 @@ _SPANS_SUFFIX = ".spans.arrow"
 #: Files with more steps than this stay open, so many at most: they hold little of each.
 _MANY_STEPS = 64
 _MOST_KEPT_OPEN = 128
+#: So many ranks are read together: more would save little, and take more memory.
+_MOST_TOGETHER = 16
+#: Written at once.
+_SINK_BYTES = 256 * 1024
 #: Key of the piece that says where the operators of all steps lie; no step has such a number.
 SPANS = -1
 
@@ -202,7 +210,11 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        tables = [_read(source, wanted) for source in batch.sources]
+        tables = [
+            one
+            for first in range(0, len(batch.sources), _MOST_TOGETHER)
+            for one in _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
+        ]
     finally:
         if was_enabled:
             gc.enable()
@@ -258,9 +270,25 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
     return joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
-def _read(source: RankSource, wanted: Wanted) -> RankTables:
+def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RankTables]:
+    with kept_open():
+        ready = _ready(sources, wanted)
+        return [_read(source, wanted, ready) for source in sources]
+
+
+def _ready(sources: Sequence[RankSource], wanted: Wanted) -> Ready:
+    if wanted.selection.steps is not None:
+        # Of selected steps a file may have to be read another way.
+        return NOTHING_READY
     try:
-        return read_rank(source, wanted.selection, with_spans=wanted.spans)
+        return read_together(sources)
+    except Exception:  # whoever reads the ranks one by one tells which it is, and loses that one alone
+        return NOTHING_READY
+
+
+def _read(source: RankSource, wanted: Wanted, ready: Ready) -> RankTables:
+    try:
+        return read_rank(source, wanted.selection, with_spans=wanted.spans, ready=ready)
     except Exception as error:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(
@@ -292,13 +320,18 @@ def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
+def _sink(path: str) -> pa.BufferedOutputStream:
+    # Arrow writes each column of each step on its own: a thousand calls into the system for a batch.
+    return pa.BufferedOutputStream(pa.OSFile(path, "wb"), _SINK_BYTES)
+
+
 def filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFiles]:
     """Write the tables of all steps to files whose paths begin with `stem`."""
     for name, schema, tables in (
         (_COLLECTIVES_SUFFIX, COLLECTIVES, [one.collectives for one in by_step.values()]),
         (_LINKS_SUFFIX, LINKS, [one.links for one in by_step.values()]),
     ):
-        with pa.OSFile(stem + name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        with _sink(stem + name) as sink, pa.ipc.new_file(sink, schema) as writer:
             for table in tables:
                 # One batch a step, so that the position in the file is that of the step.
                 (batch,) = table.to_batches() or [_empty_batch(schema)]
@@ -307,6 +340,6 @@ def filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFile
 
 
 def _filed_spans(spans: SpanTable, stem: str) -> SpanFile:
-    with pa.OSFile(stem + _SPANS_SUFFIX, "wb") as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
+    with _sink(stem + _SPANS_SUFFIX) as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
         writer.write_table(spans.spans)
     return SpanFile(stem)

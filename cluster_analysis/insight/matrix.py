@@ -23,7 +23,7 @@ from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
 from cluster_analysis.insight.totals import ratios
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.tables.schema import LINKS, PEER_VARIANT
 from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Rank, Step
 
@@ -55,7 +55,9 @@ MATRIX = pa.schema(
 def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | StepFiles]) -> pa.Table:
     """Return MATRIX of one step, without links that have an end nobody knows: the reduction names those."""
     links, _ = map_links(canonical([part.load().links for part in parts], LINKS), topology)
-    links = links.filter(pc.and_(pc.is_valid(links["src_rank"]), pc.is_valid(links["dst_rank"])))
+    is_measured = pc.not_equal(links["variant"].cast(pa.string()), PEER_VARIANT)
+    has_ends = pc.and_(pc.is_valid(links["src_rank"]), pc.is_valid(links["dst_rank"]))
+    links = links.filter(pc.and_(is_measured, has_ends))
     if not links.num_rows:
         return MATRIX.empty_table()
     labels, places = _labels(links)

@@ -12,7 +12,7 @@ import numpy as np
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, by_steady_kernels, metrics, outside_experts
-from cluster_analysis.judge.measures.steady import steady_kernels
+from cluster_analysis.judge.measures.steady import common_to_all_kernels, steady_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray
@@ -46,6 +46,13 @@ class Case:
         """Computing by the kernels that do the same work whatever the samples are; None where not known."""
         computing = [one for one in self.metrics if one.follows_work]
         longer = steady_kernels(self.evidence.operators, self.view) if computing else None
+        return None if longer is None else by_steady_kernels(computing[0], longer)
+
+    @cached_property
+    def common(self) -> Metric | None:
+        """Computing by what all types of kernels have in common, whatever the stage; None where not known."""
+        computing = [one for one in self.metrics if one.follows_work]
+        longer = common_to_all_kernels(self.evidence.operators, self.view) if computing else None
         return None if longer is None else by_steady_kernels(computing[0], longer)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:

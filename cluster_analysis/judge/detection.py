@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,10 @@ from cluster_analysis.tables.schema import LINK_SUMMARY, empty
 from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import FAULT_KINDS, Finding, LostPart, Verdict
+from cluster_run.findings import FAULT_KINDS, Confidence, Finding, LostPart, Verdict
+
+#: The surest first.
+_CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         ]
     )
     mean_error = replay.get("mean_error_share", 0.0)
+    is_far_off = max(mean_error, replay.get("error_share", 0.0)) > limits.replay_refuse
     if mean_error > limits.replay_mean_doubt:
-        findings = [_less_sure(one) for one in findings]
+        findings = [_less_sure(one, "low" if is_far_off else "medium") for one in findings]
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings = with_peers(findings, view)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
@@ -99,7 +104,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if mean_error > limits.replay_mean_doubt:
         notes.append(fact("replay_off", error_share=mean_error))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
-    questions = open_questions(view, evidence, findings, limits)
+    questions = open_questions(view, evidence, findings, limits, replay.get("copied_waiting_share", 0.0))
+    if is_far_off:
+        questions.append(fact("replay_far_off"))
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
     notes += questions
@@ -132,7 +139,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     chosen = healthy[:: max(1, len(healthy) // N_PLACEBOS)][:N_PLACEBOS]
     return {
         "error_share": round(what_if.replay.error_share, 6),
-        "mean_error_share": round(what_if.mean_error_share(), 6),
+        "mean_error_share": round(what_if.replay.mean_error_share, 6),
         "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
         "copied_waiting_share": round(what_if.copied_waiting_share(), 4),
         "placebo_ms": round(what_if.placebo_us(np.nan_to_num(usual), chosen) / 1e3, 3),
@@ -148,10 +155,10 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
     return list(best.values())
 
 
-def _less_sure(finding: Finding) -> Finding:
-    """No cost is sure where the mean replayed step is not the measured one."""
-    is_sure = finding.confidence == "high" and finding.cost_ms_per_step is not None
-    return replace(finding, confidence="medium") if is_sure else finding
+def _less_sure(finding: Finding, most: Confidence) -> Finding:
+    """No cost is sure where the mean replayed step is not the measured one: `most` is how sure it may be."""
+    is_surer = _CONFIDENCES.index(finding.confidence) < _CONFIDENCES.index(most)
+    return replace(finding, confidence=most) if is_surer and finding.cost_ms_per_step is not None else finding
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:

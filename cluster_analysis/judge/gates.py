@@ -9,7 +9,6 @@ from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
-from cluster_analysis.thresholds.cost import SURE_INTERVAL_FACTOR
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import (
@@ -68,9 +67,9 @@ def finding_of(
     is_costly = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
     is_sure = suspect.p_value <= (limits.costly_p_value if is_costly else limits.alarm_p_value)
     is_chance = weight is not None and weight < chance_us and suspect.link_factor is None
-    is_nature = _is_natural(
-        suspect, (weight or 0.0) / step_us if step_us > 0 else 0.0, len(view.ranks), limits
-    )
+    # What cannot be replayed may cost nothing: nature is weighed by what is known to be lost.
+    known = 0.0 if cost is None and seen_us == 0.0 and view.graph is not None else weight or 0.0
+    is_nature = _is_natural(suspect, known / step_us if step_us > 0 else 0.0, len(view.ranks), limits)
     if not suspect.is_alarm or not is_sure or is_chance or is_nature:
         severity = "info"
     return Finding(
@@ -123,26 +122,22 @@ def _confidence(told: Confidence, low: float | None, high: float | None, step_us
     """Less than high where the two ends of the interval lie far apart, and that matters."""
     if told != "high" or low is None or high is None:
         return told
-    is_wide = high > SURE_INTERVAL_FACTOR * low and high - low >= WARNING_COST_SHARE * step_us
+    is_wide = high > TWICE * low and high - low >= WARNING_COST_SHARE * step_us
     return "medium" if is_wide else told
 
 
 def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thresholds) -> bool:
-    """Whether a device is no slower than silicon is at times: one in a hundred lies a few percent behind.
+    """Whether devices are no slower than silicon is at times: one in a hundred lies a few percent behind.
 
-    What is critical is worth a look even so.
+    So do those of a host, which is held against other hosts. What is critical is worth a look even so.
     """
-    is_device = (suspect.kind, suspect.cause, suspect.pattern) == ("slow_rank", "compute", "persistent")
-    if not is_device or cost_share >= CRITICAL_COST_SHARE:
+    if (suspect.cause, suspect.pattern) != ("compute", "persistent") or cost_share >= CRITICAL_COST_SHARE:
         return False
     row = suspect.evidence[0]
-    # Beyond this the slowest of all devices lies in fewer jobs than there may be false alarms.
-    rare = limits.natural_tail_share * n_ranks / limits.natural_p_value
-    effect = max(limits.natural_effect, limits.natural_tail * math.log(max(rare, 1.0)))
+    effect = max(limits.natural_effect, limits.natural_tail * math.log(limits.natural_odds * n_ranks))
     excess = row.value - row.peers_median
-    is_beyond_this_job = excess >= FAR_SIGMAS * row.peers_mad
-    if is_beyond_this_job and cost_share >= limits.sure_cost_share:
-        return False
-    if not is_beyond_this_job and cost_share < limits.natural_cost_share:
-        return True
+    is_beyond_this_job = suspect.kind == "slow_host" or excess >= FAR_SIGMAS * row.peers_mad
+    is_costly = cost_share >= limits.sure_cost_share
+    if is_costly == is_beyond_this_job:  # what is both is no nature, what is neither is
+        return not is_costly
     return excess < effect * row.peers_median

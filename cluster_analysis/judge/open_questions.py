@@ -13,6 +13,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -61,15 +62,22 @@ def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
 
 
 def open_questions(
-    view: JobView, evidence: JobEvidence, findings: Sequence[Finding], limits: Thresholds
+    view: JobView,
+    evidence: JobEvidence,
+    findings: Sequence[Finding],
+    limits: Thresholds,
+    copied_share: float = 0.0,
 ) -> list[Fact]:
-    """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much."""
+    """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much.
+
+    `copied_share` is what the replay merely copies of all waiting.
+    """
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
     if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
         questions = questions or _unexplained(view, findings, limits)
         questions += (
             _waits_for_absent(view, evidence, limits)
-            or _long_steps(view, limits)
+            or _long_steps(view, limits, copied_share)
             or _long_pause(view, limits)
         )
     return questions
@@ -87,10 +95,17 @@ def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
-    """What may cost much and may be a fault, though it is no alarm: healthy is a promise."""
+    """What may cost much and may be a fault, though it is no alarm: healthy is a promise.
+
+    What is of low confidence may cost more than it says, by what is costly.
+    """
     step_ms = view.mean_step_us / 1e3
     unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
-    costs = {one.id: max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0) for one in unsure}
+    costs = {
+        one.id: max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0)
+        + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
+        for one in unsure
+    }
     costly = {name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms}
     if not costly or not step_ms > 0:
         return []
@@ -123,8 +138,12 @@ def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) 
     ]
 
 
-def _long_steps(view: JobView, limits: Thresholds) -> list[Fact]:
-    """Steps in which all ranks communicate for longer than in others, though none of them was late."""
+def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[Fact]:
+    """Steps in which all ranks communicate for longer than in others, though none of them was late.
+
+    Delays of several ranks add up, so that a little may explain all; but no more than itself where nobody
+    knows for whom most of the waiting was.
+    """
     if len(view.steps) < limits.min_steps_confident:
         return []
     local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
@@ -132,8 +151,9 @@ def _long_steps(view: JobView, limits: Thresholds) -> list[Fact]:
         exposed = view.step_us - local
         longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
         longer = np.maximum(np.nan_to_num(longer), 0.0)
-        later = np.fmax.reduce(local - median(local, 1)[:, None], axis=0)
-        unexplained = np.where(later < LATE_SHARE * longer, longer, 0.0)
+        later = np.nan_to_num(np.fmax.reduce(local - median(local, 1)[:, None], axis=0))
+        adds_up = (later >= LATE_SHARE * longer) & (copied_share <= HALFWAY)
+        unexplained = np.where(adds_up, 0.0, np.maximum(longer - later, 0.0))
     if not unexplained.mean() >= limits.open_cost_share * view.mean_step_us:
         return []
     worst = int(np.argmax(unexplained))

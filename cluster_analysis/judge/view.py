@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from cluster_analysis.judge.measures.dense import DensePart, dense_part
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
-from cluster_analysis.replay.idle_time import whole_idle_us
+from cluster_analysis.replay.idle_time import likely_idle_us, whole_idle_us
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.possible_gaps import with_possible_gaps
 from cluster_analysis.replay.replay import Graph
@@ -66,6 +67,14 @@ class JobView:
         by_step = median(self.step_us, 0)
         known = by_step[np.isfinite(by_step)]
         return float(known.mean()) if len(known) else float("nan")
+
+    @cached_property
+    def likely_idle_us(self) -> FloatArray:
+        """`free_us` with what is likely idled beside calls of a second stream too."""
+        if self.graph is None:
+            return self.free_us
+        busy = self.computing_us + np.nan_to_num(self.preparing_us)
+        return likely_idle_us(self.graph, self.ranks, busy, self.free_us, self.role)
 
     def rank_ids(self, positions: IntArray | list[int]) -> tuple[Rank, ...]:
         """Global ranks at positions."""

@@ -13,6 +13,8 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 
 #: Groups are padded to the longest while that takes no more than this many times their sizes.
 _MAX_PADDING = 8
+#: Values are compared with all others one by one up to so many.
+_MANY = 64
 #: Makes the median absolute deviation the standard deviation of a normal distribution.
 MAD_TO_SIGMA = 1.4826
 #: A median absolute deviation says as much as a standard deviation of this share of the samples.
@@ -31,10 +33,15 @@ def _nan_median(values: FloatArray, axis: int | None) -> FloatArray:
     if values.size == 0:
         shape = () if axis is None else tuple(np.delete(values.shape, axis))
         return np.full(shape, np.nan)
+    if axis is None:
+        values, axis = values.ravel(), 0
     ordered = np.sort(values, axis=axis)  # NaN goes last
     count = np.isfinite(ordered).sum(axis=axis)
-    if axis is None:
-        ordered, axis = ordered.ravel(), 0
+    least = int(count.min())
+    if least and least == count.max():  # the usual case: one place for all
+        pair = ordered.take([(least - 1) // 2, least // 2], axis=axis)
+        middle: FloatArray = pair.mean(axis=axis)
+        return middle
     low = np.maximum((count - 1) // 2, 0)
     high = np.minimum(count // 2, ordered.shape[axis] - 1)
     pick = np.stack(
@@ -71,19 +78,44 @@ def shortest_half_sigma(values: FloatArray) -> FloatArray:
 
 def leave_one_out(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Centre and robust sigma of all others, for each of `values` (N,); NaN values count for nobody."""
+    others = _others(values)
+    centre, scale = median(others, 1), sigma(others, 1)
+    return np.resize(centre, len(values)), np.resize(scale, len(values))
+
+
+def others_median(values: FloatArray) -> FloatArray:
+    """The centre that `leave_one_out` gives, without the time that its sigma takes (N,)."""
     n = len(values)
-    if n < 2:
-        return np.full(n, np.nan), np.full(n, np.nan)
-    if n > 64:  # one value moves the median of many by less than its error: leave none out
-        return np.full(n, median(values)), np.full(n, sigma(values))
+    if n > _MANY:
+        return np.full(n, median(values))
+    order = np.argsort(values, kind="stable")  # NaN goes last
+    ordered, is_known = values[order], np.isfinite(values)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    count = np.count_nonzero(is_known) - is_known
+    low, high = np.maximum((count - 1) // 2, 0), count // 2
+    # Behind its own place each of the others is one place further.
+    low, high = (np.minimum(at + (at >= place), n - 1) for at in (low, high))
+    return np.where(count > 0, (ordered[low] + ordered[high]) / 2.0, np.nan)
+
+
+def _others(values: FloatArray) -> FloatArray:
+    """All others of each of N values (N, N), NaN in its own place; or one row for all of them."""
+    n = len(values)
+    if n > _MANY:  # one value moves the median of many by less than its error: leave none out
+        return values[None]
     others = np.tile(values, (n, 1))
     np.fill_diagonal(others, np.nan)
-    return median(others, 1), sigma(others, 1)
+    return others
 
 
-def shrink(scale: FloatArray, pooled: float, df: FloatArray | float, prior_df: float = 6.0) -> FloatArray:
+#: Degrees of freedom that the pooled scale is worth beside a scale of few peers.
+PRIOR_DF = 14.0
+
+
+def shrink(scale: FloatArray, pooled: float, df: FloatArray | float) -> FloatArray:
     """Pull scales of few peers towards the pooled one (empirical Bayes, as limma does)."""
-    result: FloatArray = np.sqrt((prior_df * pooled**2 + df * scale**2) / (prior_df + df))
+    result: FloatArray = np.sqrt((PRIOR_DF * pooled**2 + df * scale**2) / (PRIOR_DF + df))
     return result
 
 

@@ -19,7 +19,7 @@ from cluster_analysis.insight.files import (
     write_text_files,
 )
 from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
-from cluster_analysis.outputs.registry import FILES
+from cluster_analysis.outputs.registry import FILES, FileReport
 from cluster_analysis.pipeline import Examined, compared, judged
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
@@ -71,13 +71,23 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, tell: Progress) -> None:
-    for report in FILES:
-        if report.is_wanted(examined.options):
-            tell(f"writing {report.owned}", 0, 1)
-            for name, content in report.reporter().files(reported):
-                path = folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+    """Write all reports: those that Arrow encodes beside the others, which the interpreter makes."""
+    wanted = [report for report in FILES if report.is_wanted(examined.options)]
+    with ThreadPoolExecutor(1, thread_name_prefix="reports") as thread:
+        pending = [thread.submit(_write, one, reported, folder) for one in wanted if one.by_arrow]
+        for report in wanted:
+            if not report.by_arrow:
+                tell(f"writing {report.owned}", 0, 1)
+                _write(report, reported, folder)
+        for one in pending:
+            one.result()
+
+
+def _write(report: FileReport, reported: Reported, folder: Path) -> None:
+    for name, content in report.reporter().files(reported):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def _nothing() -> None:

@@ -30,11 +30,13 @@ class FileReport:
         module: dotted name of a `FileReporter`.
         owned: the file or directory of the output folder that is this report's; an older one is removed.
         is_wanted: whether a run with these options writes it.
+        by_arrow: whether Arrow does most of the work, so that the interpreter can do another one meanwhile.
     """
 
     module: str
     owned: str
     is_wanted: Callable[[AnalyseOptions], bool] = _always
+    by_arrow: bool = False
 
     def reporter(self) -> FileReporter:
         """Return the module."""
@@ -47,9 +49,9 @@ TEXTS: Mapping[str, str] = {
     "json": "cluster_analysis.findings_json",
     "markdown": "cluster_analysis.reports.markdown",
 }
-#: What is written, in this order. The findings come last: where they are, all is there.
+#: What is put in place, in this order. The findings come last: where they are, all is there.
 FILES: tuple[FileReport, ...] = (
-    FileReport("cluster_analysis.reports.parquet", TABLES_NAME),
+    FileReport("cluster_analysis.reports.parquet", TABLES_NAME, by_arrow=True),
     FileReport("cluster_analysis.reports.html", REPORT_NAME, lambda options: options.write_report),
     FileReport(
         "cluster_analysis.reports.timeline.perfetto", TIMELINE_NAME, lambda options: options.write_timeline

@@ -11,7 +11,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.instances import Instances
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import Messages, message_times
-from cluster_analysis.replay.order import replay_order
+from cluster_analysis.replay.order import ReplayOrder, replay_order
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators
@@ -131,30 +131,24 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         at, n_instances, operator[at], rank[at], sender[at], receiver[at],
         beside.marks("instance_is_send")[at], beside.marks("instance_is_receive")[at],
     )  # fmt: skip
-    own, waits = np.full(n_instances, np.nan), np.zeros(n_instances, bool)
-    transfer, own[at], waits[at] = message_times(
-        messages, rank, beside.numbers("instance_elapse_us"), beside.numbers("operator_transfer_us")
-    )
-    n_operators = len(transfer)
+    elapse, quickest = beside.numbers("instance_elapse_us"), beside.numbers("operator_transfer_us")
     cell = number_of_step * np.int32(len(ranks)) + rank
     by_operator = beside.instances("instance_by_operator", none=0)
-    order = replay_order(
-        Instances(
-            operator,
-            by_operator,
-            cell,
-            after,
-            join,
-            sender,
-            receiver,
-            own,
-            beside.marks("instance_waits_last"),
-            is_p2p,
-            waits,
-        ),
-        n_operators,
-        len(steps) * len(ranks),
-    )
+    waits_last = beside.marks("instance_waits_last")
+
+    def timed(*, may_wait: bool) -> tuple[FloatArray, BoolArray, ReplayOrder]:
+        own, waits = np.full(n_instances, np.nan), np.zeros(n_instances, bool)
+        transfer, own[at], waits[at] = message_times(messages, rank, elapse, quickest, may_wait=may_wait)
+        instances = Instances(
+            operator, by_operator, cell, after, join, sender, receiver, own, waits_last, is_p2p, waits
+        )
+        return transfer, waits, replay_order(instances, len(transfer), len(steps) * len(ranks))
+
+    transfer, waits, order = timed(may_wait=True)
+    if order.has_circle and waits.any():
+        # Sends that would wait for each other in a circle did not wait: the job came to its end.
+        without = timed(may_wait=False)
+        transfer, waits, order = (transfer, waits, order) if without[2].has_circle else without
     return Graph(
         ranks=ranks,
         n_steps=len(steps),
@@ -174,7 +168,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         operator_type=beside.named("operator_type", "types", beside.types),
         operator_place=beside.numbers("operator_place").astype(np.int32),
         operator_bytes=beside.numbers("operator_bytes"),
-        operator_n_ranks=np.bincount(operator, minlength=n_operators),
+        operator_n_ranks=np.bincount(operator, minlength=len(transfer)),
         groups=beside.groups,
         types=beside.types,
         measured_us=beside.measured_us(),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.replay import CALM_SHARE
 from cluster_analysis.trace.streams.points import POINT
 
 
@@ -28,12 +29,37 @@ def whole_idle_us(
     if POINT not in graph.types or idle_us.shape[1] != graph.n_steps:
         return idle_us
     is_point = (graph.operator_type == graph.types.index(POINT))[graph.operator]
+    return _with(idle_us, _chain_idle_us(graph, is_point, ranks, busy_us), role)
+
+
+def likely_idle_us(
+    graph: Graph, ranks: IntArray, busy_us: FloatArray, idle_us: FloatArray, role: IntArray
+) -> FloatArray:
+    """Return what `whole_idle_us` does, and what is likely where calls are on a second stream.
+
+    There the main stream's gaps hold what is idled beside those calls, and in some steps waiting for them. So
+    what lies beside them in the calmest quarter of a rank's steps counts for all of its steps. It is an
+    estimate: who idles longer than the peers is told by `whole_idle_us`.
+    """
+    if not graph.is_side.any() or idle_us.shape[1] != graph.n_steps:
+        return whole_idle_us(graph, ranks, busy_us, idle_us, role)
+    beside = _chain_idle_us(graph, graph.is_side, ranks, busy_us) - idle_us
+    return _with(idle_us, idle_us + np.quantile(beside, CALM_SHARE, axis=1, keepdims=True), role)
+
+
+def _chain_idle_us(graph: Graph, tells: BoolArray, ranks: IntArray, busy_us: FloatArray) -> FloatArray:
+    """What each rank does between main calls, less what it computes (R, S); NaN where no instance tells."""
     chain = graph.main_gaps_us
-    has_points = np.bincount(graph.cell, is_point, chain.size).reshape(chain.shape) > 0
-    whole = np.full(idle_us.shape, np.nan)
+    is_told = np.bincount(graph.cell, tells, chain.size).reshape(chain.shape) > 0
+    idle = np.full(busy_us.shape, np.nan)
     known = np.isin(ranks, graph.ranks)
     at = np.searchsorted(graph.ranks, ranks[known])
-    whole[known] = np.where(has_points[at], chain[at] - busy_us[known], np.nan)
+    idle[known] = np.where(is_told[at], chain[at] - busy_us[known], np.nan)
+    return idle
+
+
+def _with(idle_us: FloatArray, whole: FloatArray, role: IntArray) -> FloatArray:
+    """The larger of both, in roles all of whose ranks are told: others could not be compared."""
     found = idle_us.copy()
     for one in np.unique(role).tolist():
         inside = role == one

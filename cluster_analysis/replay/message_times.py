@@ -35,12 +35,18 @@ class Messages:
 
 
 def message_times(
-    messages: Messages, instance_rank: IntArray, elapse: FloatArray, transfer: FloatArray
+    messages: Messages,
+    instance_rank: IntArray,
+    elapse: FloatArray,
+    transfer: FloatArray,
+    *,
+    may_wait: bool = True,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Transfers of operators (O,), what a message's instance takes by itself (M,), and which ones wait (M,).
 
-    An eager send takes the same time whatever the receiver does, and its message as long as itself. A
-    send that waits, and a batch, take what the shorter of the two ends takes. What one takes by itself is
+    An eager send, single or alone in its batch, takes the same time whatever the receiver does, and its
+    message as long as itself. A send that waits, and an exchange, take what the shorter of the two ends
+    takes. What one takes by itself is
     NaN where it takes the transfer.
 
     Args:
@@ -48,6 +54,7 @@ def message_times(
         instance_rank: the rank of every instance (V,).
         elapse: how long every instance lasted, µs (V,).
         transfer: transfers as the reduction has them, µs (O,).
+        may_wait: off where it is known that no send waits for its receiver.
     """
     n, operator, sender, receiver = (
         messages.n_instances,
@@ -65,8 +72,9 @@ def message_times(
         sends = kind & has_receiver
         waits |= sends & (not is_eager(lasted[sends], elapse[receiver[sends]]))
     exchanging = is_batch & has_receiver & has_sender
-    one_way = is_batch & has_receiver & ~has_sender
+    one_way = (messages.is_send | (is_batch & ~has_sender)) & has_receiver
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
+    waits &= may_wait
     # Both ends of a batch with several partners may have waited for others: the shortest is then no transfer.
     # A receiver that finds its message there takes next to nothing, which is no transfer either.
     if is_batch.any():
@@ -81,7 +89,7 @@ def message_times(
         transfer[operator[is_batch]] = np.where(now < SHORT_MESSAGE_SHARE * usual, usual, now)
         quick = is_batch & (lasted < QUICK_SHARE * transfer[operator])
         own[quick] = lasted[quick]
-    eager_sends = messages.is_send & ~waits
+    eager_sends = (messages.is_send | one_way) & ~waits
     transfer[operator[eager_sends]] = lasted[eager_sends]
     is_eager_instance = np.zeros(n, bool)
     is_eager_instance[messages.instances[eager_sends]] = True
@@ -89,7 +97,7 @@ def message_times(
     from_eager = from_eager[is_eager_instance[sender[from_eager]]]
     transfer[operator[from_eager]] = elapse[sender[from_eager]]
     # A message that was sent before its receiver came is there; one that waits for it moves only then.
-    received = from_eager[messages.is_receive[from_eager]]
+    received = from_eager[(messages.is_receive | ~has_receiver)[from_eager]]
     if len(received):
         quickest = float(np.percentile(lasted[received], 2))
         own[received] = np.minimum(lasted[received], quickest)

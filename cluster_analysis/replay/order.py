@@ -90,6 +90,11 @@ class ReplayOrder:
         return len(self.operators)
 
     @property
+    def has_circle(self) -> bool:
+        """Whether some operators would wait for each other in a circle, so that they have no block."""
+        return sum(block.n_operators for block in self.blocks) < len(self.operators)
+
+    @property
     def n_rows(self) -> int:
         """Operators, "nothing" and the begins of all cells."""
         return len(self.operators) + 1 + self.n_cells

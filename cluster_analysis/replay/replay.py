@@ -80,7 +80,7 @@ class Graph:
         counts = np.bincount(self.step * np.int32(len(self.ranks)) + self.rank, minlength=n_cells)
         return np.concatenate([[0], np.cumsum(counts)])
 
-    @property
+    @cached_property
     def cell(self) -> IntArray:
         """Rank and step of each instance as one number: rank * n_steps + step."""
         return self.rank.astype(np.int64) * self.n_steps + self.step
@@ -130,14 +130,19 @@ class Graph:
         order = self.order
         now = np.zeros(shape) if lead is None else np.broadcast_to(lead, shape)
         ends = np.full((n_scenarios, self.n_steps * len(self.ranks)), -np.inf)
+        left = np.arange(n_scenarios)
         for _ in range(_CARRY_ROUNDS):
-            for part in self._parts(n_scenarios):
-                rows = self._pass(repairs[part], now[part])
+            for part in self._parts(len(left)):
+                chosen = left[part]
+                rows = self._pass([repairs[one] for one in chosen], now[chosen])
                 latest = np.maximum.reduceat(rows[order.last_rows], order.last_begin, axis=0)
-                ends[part, order.cells] = latest.T
+                ends[np.ix_(chosen, order.cells)] = latest.T
             before, now = now, self.leads(ends.reshape(shape))
-            if float(np.abs(now - before).max(initial=0.0)) < SETTLED_US:
+            moved_us = np.abs(now - before).max(axis=(1, 2), initial=0.0)
+            if float(moved_us.max(initial=0.0)) < SETTLED_US:
                 break
+            # With the same leads a scenario would end the same.
+            left = np.flatnonzero(moved_us)
         return ends.reshape(shape)
 
     def leads(self, ends: FloatArray) -> FloatArray:
@@ -145,6 +150,13 @@ class Graph:
         late = np.where(np.isfinite(ends), ends - ends.max(axis=2, keepdims=True), 0.0)
         first = late[:, :1] if self.first_step_leads else np.zeros_like(late[:, :1])
         return np.concatenate([first, late[:, :-1]], axis=1)
+
+    @cached_property
+    def waits_us(self) -> FloatArray:
+        """What `waiting_us` says of the job as it was; not to be changed."""
+        waits = self.waiting_us(Repair())
+        waits.flags.writeable = False
+        return waits
 
     def waiting_us(self, repair: Repair) -> FloatArray:
         """Return how much longer each instance of a main stream lasts than its operator's transfer (V,).

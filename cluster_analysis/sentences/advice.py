@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import AdviceKind
+from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.problem import Problem
 
 ADVICE: Mapping[AdviceKind, Template] = {
@@ -17,6 +17,18 @@ ADVICE: Mapping[AdviceKind, Template] = {
     ),
     "collect_from_host": ("collect it from its host", "请从其主机采集"),
     "collect_again": ("collect it again", "请重新采集"),
+    "collect_or_parse_again": (
+        "collect it again; where it is the same on its host, parse the capture again there",
+        "请重新采集；若主机上的文件也是如此，请在该主机上重新解析",
+    ),
+    "collect_whole": (
+        "collect it whole: cluster-collect --like <this run> --what full",
+        "请完整采集：cluster-collect --like <该运行目录> --what full",
+    ),
+    "report_step": (
+        "the other steps were analysed; please report this",
+        "其余的步已分析；请反馈此问题",
+    ),
     "collect_hosts_again": (
         "collect their hosts again, or look why they wrote none",
         "请重新采集这些主机，或查明为何没有写出数据",
@@ -104,8 +116,26 @@ ADVICE: Mapping[AdviceKind, Template] = {
 }
 
 
+#: What to do where whoever met the problem knew nothing better; all others are files that hold too little.
+_USUAL: Mapping[ReasonKind, AdviceKind] = {
+    "unforeseen_content": "report_file",
+    "reading_failed": "report_file",
+    "step_not_analysed": "report_step",
+    "not_read_on_host": "collect_whole",
+    "other_size": "collect_again",
+    "other_hash": "collect_again",
+    "not_collected": "collect_again",
+    "file_not_collected": "collect_again",
+    "given_up": "collect_again",
+    "no_step_times_of_rank": "parse_again_on_host",
+    "silent_steps": "parse_again_on_host",
+    "missing_ranks": "collect_them_too",
+    "links_not_mapped": "collect_group",
+    "unusable_description": "put_rank_table",
+}
+
+
 def advice(problem: Problem) -> Phrase:
-    """Return what to do about it; empty where the reason says it all."""
-    if problem.advice is None:
-        return Phrase("", "")
-    return fill(ADVICE[problem.advice], dict(problem.why.values))
+    """Return what to do about it."""
+    usual = _USUAL.get(problem.why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
+    return fill(ADVICE[problem.advice or usual], dict(problem.why.values))

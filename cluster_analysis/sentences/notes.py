@@ -90,6 +90,10 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "costs are less sure",
         "重放的平均步耗时与实测相差 {error_share:percent}：损失的可信度较低",
     ),
+    "replay_far_off": (
+        "the replay misses the measured steps by more than 5 %: what it cannot repeat may hide what was lost",
+        "重放与实测的步耗时相差超过 5 %：无法重现的部分可能掩盖损失",
+    ),
     "unpaired_messages": (
         "some sends and receives could not be paired: their waits are taken as they were",
         "部分 send 与 receive 无法配对：其等待时间按原值计",

@@ -8,6 +8,7 @@ from string import Formatter
 from typing import Any, Literal
 
 from cluster_analysis.sentences import amounts, terms
+from cluster_analysis.sentences.details import in_chinese
 from cluster_run.ids import format_number_ranges
 
 Language = Literal["en", "zh"]
@@ -36,8 +37,9 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
     `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `and`, `or`, `shares` and
-    `say_rank` of names, `n` for how many, `term` of a word that both languages have, `role` of who does the
-    same work, `capital` of a phrase, and `one|many` for the words that fit the number, which `#` stands for.
+    `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of another
+    program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the words
+    that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -107,6 +109,10 @@ def _say_rank(values: tuple[tuple[str, int], ...], language: Language) -> str:
     return _names(tuple(f"{name} {said} {rank}" for name, rank in values), language)
 
 
+def _said(value: str, language: Language) -> str:
+    return in_chinese(value) if language == "zh" else value
+
+
 def _term(value: str, language: Language) -> str:
     english, chinese = terms.TERMS[value]
     return chinese if language == "zh" else english
@@ -133,6 +139,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "n": lambda value, _: str(len(value)),
     "parts": lambda value, _: " / ".join("-" if one is None else f"{one:.5f}" for one in value),
     "term": _term,
+    "said": _said,
     "role": _role,
 }
 _ENGLISH, _CHINESE = _Filler("en"), _Filler("zh")

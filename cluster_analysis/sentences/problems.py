@@ -10,7 +10,7 @@ from cluster_run.facts import Fact, ReasonKind
 from cluster_run.problem import Problem
 
 WHY: Mapping[ReasonKind, Template] = {
-    "unreadable": ("cannot be read: {detail}", "无法读取：{detail}"),
+    "unreadable": ("cannot be read: {detail}", "无法读取：{detail:said}"),
     "leads_nowhere": (
         "cannot be listed: it is a link that leads nowhere",
         "无法列出目录：符号链接指向不存在的位置",
@@ -23,14 +23,14 @@ WHY: Mapping[ReasonKind, Template] = {
     "nsight_report": ("it is a report of NVIDIA Nsight", "是 NVIDIA Nsight 的报告"),
     "pytorch_trace": ("it is a trace of PyTorch's own profiler", "是 PyTorch 自带 profiler 的 trace"),
     "xla_trace": ("it is a trace of XLA", "是 XLA 的 trace"),
-    "unlistable": ("cannot be listed: {detail}", "无法列出目录：{detail}"),
+    "unlistable": ("cannot be listed: {detail}", "无法列出目录：{detail:said}"),
     "unforeseen_content": (
         "holds what it should not: {error}: {detail}",
-        "内容异常：{error}：{detail}",
+        "内容异常：{error}：{detail:said}",
     ),
     "not_read_on_host": (
         "its host, where it is read, could not read it: {detail}",
-        "该文件在其主机上读取，但主机未能读取：{detail}",
+        "该文件在其主机上读取，但主机未能读取：{detail:said}",
     ),
     "empty": ("empty (0 bytes)", "空文件（0 字节）"),
     "blank": ("nothing but blanks ({n_bytes} bytes)", "只有空白字符（{n_bytes} 字节）"),
@@ -53,22 +53,22 @@ WHY: Mapping[ReasonKind, Template] = {
     ),
     "not_utf8": ("not UTF-8 at byte {byte}", "第 {byte} 字节不是 UTF-8"),
     "utf16": ("UTF-16, and not UTF-8", "编码为 UTF-16，而非 UTF-8"),
-    "not_json": ("not JSON: {detail}", "不是 JSON：{detail}"),
+    "not_json": ("not JSON: {detail}", "不是 JSON：{detail:said}"),
     "not_json_at": (
         "not JSON at byte {byte} of {n_bytes}: {detail}",
-        "第 {byte} 字节（共 {n_bytes} 字节）不是 JSON：{detail}",
+        "第 {byte} 字节（共 {n_bytes} 字节）不是 JSON：{detail:said}",
     ),
-    "not_csv": ("not a readable CSV file: {detail}", "不是可读的 CSV 文件：{detail}"),
-    "not_database": ("not a readable database: {detail}", "不是可读的数据库：{detail}"),
-    "cannot_be_opened": ("cannot be opened: {detail}", "无法打开：{detail}"),
+    "not_csv": ("not a readable CSV file: {detail}", "不是可读的 CSV 文件：{detail:said}"),
+    "not_database": ("not a readable database: {detail}", "不是可读的数据库：{detail:said}"),
+    "cannot_be_opened": ("cannot be opened: {detail}", "无法打开：{detail:said}"),
     "write_ahead_log": (
         "a write-ahead log of {n_bytes} bytes lies beside it: its changes are not read",
         "旁边有 {n_bytes} 字节的预写日志（WAL）：其中的修改未读取",
     ),
-    "not_of_form": ("not of the expected form: {detail}", "格式不符：{detail}"),
+    "not_of_form": ("not of the expected form: {detail}", "格式不符：{detail:said}"),
     "not_of_form_in": (
         "not of the expected form in {place}, which begins at byte {byte}: {detail}",
-        "{place}（始于第 {byte} 字节）格式不符：{detail}",
+        "{place}（始于第 {byte} 字节）格式不符：{detail:said}",
     ),
     "of_part": ("its part {part} cannot be used", "其中的 {part} 无法使用"),
     "two_columns_of_one_name": ("it has two columns of one name", "有两列同名"),
@@ -208,15 +208,15 @@ WHY: Mapping[ReasonKind, Template] = {
         "{n_hosts} {n_hosts:host|hosts} of the rank table {n_hosts:is|are} not in it",
         "rank table 中有 {n_hosts} 台主机不在其中",
     ),
-    "unusable_description": ("{detail}", "无法使用：{detail}"),
-    "not_collected": ("not collected: {detail}", "未采集：{detail}"),
+    "unusable_description": ("{detail}", "无法使用：{detail:said}"),
+    "not_collected": ("not collected: {detail}", "未采集：{detail:said}"),
     "file_not_collected": (
         "{state:term} when it was collected: {detail}",
-        "采集时{state:term}：{detail}",
+        "采集时{state:term}：{detail:said}",
     ),
-    "given_up": ("given up: {detail}", "已放弃：{detail}"),
-    "reading_failed": ("cannot be read: {error}: {detail}", "无法读取：{error}：{detail}"),
-    "step_not_analysed": ("step {step} could not be analysed: {detail}", "步 {step} 无法分析：{detail}"),
+    "given_up": ("given up: {detail}", "已放弃：{detail:said}"),
+    "reading_failed": ("cannot be read: {error}: {detail}", "无法读取：{error}：{detail:said}"),
+    "step_not_analysed": ("step {step} could not be analysed: {detail}", "步 {step} 无法分析：{detail:said}"),
     "group_disagreement": (
         "the ranks disagree on the members of group {group}; {ranks:all_ranges} is used, as most ranks say",
         "各卡对通信域 {group} 的成员说法不一；按多数采用 {ranks:all_ranges}",

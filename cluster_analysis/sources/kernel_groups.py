@@ -101,7 +101,7 @@ class KernelSums:
         ]
         columns = {
             "rank": numbers.constant(rank, ordered.num_rows, pa.int32()),
-            **{name: numbers.encoded(ordered[name].to_pylist()) for name in KEYS},
+            **{name: numbers.encoded(ordered[name].combine_chunks()) for name in KEYS},
             "n_calls": ordered["n"],
             "total_us": pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
             "avg_us": _mean_us(ordered["ps"], ordered["n"]),

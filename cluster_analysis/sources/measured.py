@@ -1,8 +1,13 @@
-"""What was measured is there and not below 0; where it is not, the file is damaged, and that is told."""
+"""What was measured is there, once, and not below 0; where it is not, the file is damaged, and that is told.
+
+A rank has one device and counts its steps up, so a table that repeats a step holds several devices, or
+several sessions. Nothing says which of the rows is this rank's, and both together would be a wrong number.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,3 +68,16 @@ def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
     missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
     n_missing = pc.sum(missing).as_py()
     remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=needed.rows))
+
+
+def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return the rows of `table` whose `rank` and `step` no other row has; rows without a step stay."""
+    rows = list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))
+    counts = Counter(rows)
+    if len(counts) == len(rows):
+        return table
+    is_repeated = [step is not None and counts[rank, step] > 1 for rank, step in rows]
+    if not any(is_repeated):
+        return table
+    remark(left_out(sum(is_repeated), "row", "step_repeated"))
+    return table.filter(pc.invert(pa.array(is_repeated)))

@@ -7,10 +7,8 @@ then the group's whole hash. Three digits collide quickly, so only the whole has
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -67,18 +65,13 @@ def operations(names: pa.Array) -> pa.Array:
 
 def operation_of(name: str) -> str:
     """Return the operation of one name of `operations`."""
-    found = operation(name.partition("__")[0])
+    found = _operation_of_stem(name.partition("__")[0])
     return operation(name) if found == "unknown" else found
 
 
-def encoded(places: npt.NDArray[np.integer], values: Sequence[str]) -> pa.DictionaryArray:
-    """Return the values at the places, in a dictionary in the order of their first rows."""
-    numbers: dict[str, int] = {}
-    used, first = np.unique(places, return_index=True)
-    codes = np.zeros(len(values), np.int32)
-    for place in used[np.argsort(first)].tolist():
-        codes[place] = numbers.setdefault(values[place], len(numbers))
-    return pa.DictionaryArray.from_arrays(pa.array(codes[places]), pa.array(list(numbers), pa.string()))
+@lru_cache(maxsize=1 << 10)
+def _operation_of_stem(stem: str) -> str:
+    return operation(stem)
 
 
 def operation(name: str | None) -> str:
@@ -102,6 +95,7 @@ def point_to_point(op_types: pa.Array) -> pa.Array:
     return pc.fill_null(is_one.take(op_types.indices), False)
 
 
+@lru_cache(maxsize=4096)
 def group_hash(group_id: str) -> str:
     """Return the number that operator names carry for a group id of `parallel_group_info`.
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -209,6 +210,11 @@ def local_rank(text: object) -> int | None:
 def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:
     """Return an array of one repeated number."""
     return pa.array(np.full(length, value, kind.to_pandas_dtype()))
+
+
+def ranks_of(rank: int, n_rows: int) -> npt.NDArray[np.int32]:
+    """Return the rank of each row of a file of one."""
+    return np.full(n_rows, rank, np.int32)
 
 
 def encoded(values: Sequence[str | None] | pa.Array) -> pa.Array:

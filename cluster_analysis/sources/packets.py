@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,14 +46,29 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
 
     The sums are exact, so the order of the entries makes no difference.
     """
+    owners = np.zeros(len(entries.steps), np.int64)
+    return packet_sums_of([rank], owners, entries, remark)[0]
+
+
+def packet_sums_of(
+    ranks: Sequence[int], owners: npt.NDArray[np.int64], entries: PacketEntries, remark: Remark
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Return PACKETS of several ranks, one behind the other, and whose row each is (place in `ranks`).
+
+    Args:
+        ranks: the ranks.
+        owners: of each entry whose it is, a place in `ranks`.
+        entries: those of all ranks.
+        remark: told of sizes that are no number.
+    """
     if not len(entries.sizes):
-        return schema.empty(schema.PACKETS)
+        return schema.empty(schema.PACKETS), np.zeros(0, np.int64)
     steps, step_places = _steps(entries.steps)
     names, group_places = _groups(entries.groups)
     sizes, size_places = _sizes(entries.sizes)
-    # One number names step, group, transport and size, in the order of the table.
-    shape = (len(steps), len(names), len(TRANSPORTS), len(sizes))
-    places = (step_places, group_places, _PLACES[entries.transports], size_places)
+    # One number names rank, step, group, transport and size, in the order of the table.
+    shape = (len(ranks), len(steps), len(names), len(TRANSPORTS), len(sizes))
+    places = (owners, step_places, group_places, _PLACES[entries.transports], size_places)
     codes = np.ravel_multi_index(places, shape)
     # Short numbers are sorted by their digits, in a fifth of the time.
     short = codes.astype(np.uint16) if math.prod(shape) <= _MOST_SHORT else codes
@@ -62,23 +78,23 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
         remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
         order = order[~is_bad]
     if not len(order):
-        return schema.empty(schema.PACKETS)
+        return schema.empty(schema.PACKETS), np.zeros(0, np.int64)
     sorted_codes = codes[order]
     begins = [0, *(np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1).tolist(), len(order)]
     counts, times = entries.figures[order].T.tolist()
     at = np.unravel_index(sorted_codes[begins[:-1]], shape)
     columns = {
-        "rank": numbers.constant(rank, len(begins) - 1, pa.int32()),
-        "step": pa.array(steps[at[0]], pa.int64()),
-        "group": numbers.encoded([names[place] for place in at[1].tolist()]),
-        "transport": numbers.encoded([_SORTED_TRANSPORTS[place] for place in at[2].tolist()]),
-        "packet_bytes": pa.array(sizes[at[3]] * numbers.BYTES_PER_MB),
+        "rank": pa.array(np.array(ranks, np.int32)[at[0]]),
+        "step": pa.array(steps[at[1]], pa.int64()),
+        "group": numbers.encoded([names[place] for place in at[2].tolist()]),
+        "transport": numbers.encoded([_SORTED_TRANSPORTS[place] for place in at[3].tolist()]),
+        "packet_bytes": pa.array(sizes[at[4]] * numbers.BYTES_PER_MB),
         "n_packets": pa.array([round(math.fsum(counts[a:b])) for a, b in pairwise(begins)], pa.int64()),
         "total_us": pa.array(
             [math.fsum(times[a:b]) * numbers.US_PER_MS for a, b in pairwise(begins)], pa.float64()
         ),
     }
-    return pa.table(columns, schema=schema.PACKETS)
+    return pa.table(columns, schema=schema.PACKETS), np.asarray(at[0], np.int64)
 
 
 def _steps(steps: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

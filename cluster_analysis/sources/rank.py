@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from cluster_analysis.sources.columns.links import read_link_columns
 from cluster_analysis.sources.columns.operators import read_operator_columns
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_matrix, read_db_steps
+from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
+from cluster_analysis.sources.db.figures_db import read_task_operators
+from cluster_analysis.sources.db.matrix_db import read_db_matrix
 from cluster_analysis.sources.db.profiler_db import (
     read_db_metadata,
     read_own_device,
@@ -24,7 +26,7 @@ from cluster_analysis.sources.db.profiler_db import (
 )
 from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.db.task_links_db import read_task_links
-from cluster_analysis.sources.db.task_operators_db import read_task_operators
+from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.rank import is_iteration_export, read_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
@@ -38,13 +40,18 @@ from cluster_analysis.sources.text.metadata_json import read_metadata, read_prof
 from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import TIMELINE, read_timeline_steps, slice_number
+from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection
 from cluster_run.ids import DeviceId
 
 
 def read_rank(
-    source: RankSource, selection: Selection | None = None, *, with_spans: bool = True
+    source: RankSource,
+    selection: Selection | None = None,
+    *,
+    with_spans: bool = True,
+    ready: Ready = NOTHING_READY,
 ) -> RankTables:
     """Read all files of one rank. Never raises for bad data: see `RankTables.problems`.
 
@@ -52,6 +59,7 @@ def read_rank(
         source: its files.
         selection: which steps; all without it.
         with_spans: whether also where each operator lies in a text.
+        ready: what was read of it already, all steps.
     """
     steps = None
     if selection is not None and selection.steps is not None:
@@ -63,7 +71,7 @@ def read_rank(
         elif is_iteration_export(source.files):
             tables = read_iteration_export(reading)
         else:
-            tables = _read_ascend(reading, steps, with_spans)
+            tables = _read_ascend(reading, steps, with_spans, ready)
         tables = replace(
             tables,
             steps=_selected(tables.steps, steps),
@@ -86,15 +94,26 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: bool) -> RankTables:
+def _read_ascend(
+    reading: Reading, steps: frozenset[int] | None, with_spans: bool, ready: Ready
+) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
-    metadata = _metadata(reading)
-    step_table = _steps(reading, is_mindspore)
+    metadata = _metadata(reading, ready)
+    step_table = _steps(reading, is_mindspore, ready)
     times = reading.first(("profiler_db", read_step_times)) or ()
     communication = reading.first(
-        ("communication", lambda path, remark: _read_communication(path, rank, steps, remark, with_spans)),
-        ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
+        (
+            "communication",
+            lambda path, remark: _read_communication(path, rank, steps, remark, with_spans, ready),
+        ),
+        (
+            "analysis_db",
+            lambda path, remark: (
+                ready.communication(path, remark, with_spans=False)
+                or read_db_communication(path, rank, remark)
+            ),
+        ),
         ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
         (
@@ -103,13 +122,14 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
         ),
     )
     links = reading.first(
-        ("matrix", lambda path, remark: _read_matrix(path, rank, steps, remark)),
-        ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
+        ("matrix", ready.or_links(lambda path, remark: _read_matrix(path, rank, steps, remark))),
+        ("analysis_db", ready.or_links(lambda path, remark: read_db_matrix(path, rank, remark))),
         ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore)),
         ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
     )
+    peers = reading.first(("profiler_db", lambda path, remark: read_task_peers(path, rank, remark)))
     operators = reading.first(
-        ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),
+        ("op_statistic", ready.or_read(lambda path, remark: read_op_statistic(path, rank, remark))),
         ("kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)),
         ("profiler_db", lambda path, remark: read_task_operators(path, rank, remark)),
     )
@@ -123,19 +143,22 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
         rank=rank,
         steps=or_empty(step_table, schema.STEPS),
         collectives=or_empty(collectives, schema.COLLECTIVES),
-        links=or_empty(links, schema.LINKS),
+        links=or_empty(_together(links, peers), schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
-        figures=read_figures(reading),
+        figures=read_figures(reading, ready),
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
         sums=or_empty(communication.sums if communication else None, schema.TOLD_SUMS),
     )
 
 
 def _read_communication(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool
+    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool, ready: Ready
 ) -> CommunicationTables:
+    plain = ready.communication(path, remark, with_spans=with_spans)
+    if plain is not None:
+        return plain
     columns = columns_of(path)
     if columns is not None:
         return read_operator_columns(columns, rank, steps, remark)
@@ -149,44 +172,51 @@ def _read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Re
     return read_matrix(path, rank, steps, remark)
 
 
-def _steps(reading: Reading, is_mindspore: bool) -> pa.Table | None:
+def _steps(reading: Reading, is_mindspore: bool, ready: Ready) -> pa.Table | None:
     rank = reading.source.rank
     slices = [Path(path) for role, path in reading.source.files.items() if role.partition("/")[0] == TIMELINE]
     timeline = sorted(slices, key=slice_number)
     return reading.first(
-        ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
-        ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
+        ("step_trace", ready.or_read(lambda path, remark: read_step_trace(path, rank, remark))),
+        ("analysis_db", ready.or_read(lambda path, remark: read_db_steps(path, rank, remark))),
         ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
         (TIMELINE, lambda _, remark: read_timeline_steps(timeline, rank, remark)),
     )
 
 
-def _metadata(reading: Reading) -> RankMetadata:
+def _metadata(reading: Reading, ready: Ready) -> RankMetadata:
     metadata = reading.first(
         ("metadata", lambda path, _: read_metadata(path)),
         ("profiler_db", read_db_metadata),
     )
     info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
     metadata = metadata or RankMetadata()
-    metadata = replace(metadata, device=_device(reading))
+    metadata = replace(metadata, device=_device(reading, ready))
     if info is None:
         return metadata
     return replace(metadata, profiler_level=info[0], versions=info[1])
 
 
-def _device(reading: Reading) -> DeviceId | None:
+def _device(reading: Reading, ready: Ready) -> DeviceId | None:
     """Return the device that a file says it is of. What is wrong with the file is told where it is read."""
     for role, read in (
         ("step_trace", read_device_of_steps),
         ("profiler_db", read_own_device),
         ("analysis_db", read_own_device),
     ):
-        if role in reading.source.files:
+        path = reading.source.files.get(role)
+        if path is not None and path not in ready.of_no_device:
             with suppress(BadFileError):
-                device = read(Path(reading.source.files[role]))
+                device = read(Path(path))
                 if device is not None:
                     return DeviceId(device)
     return None
+
+
+def _together(links: pa.Table | None, peers: pa.Table | None) -> pa.Table | None:
+    if links is None or peers is None:
+        return peers if links is None else links
+    return pa.concat_tables([links, peers]).unify_dictionaries().combine_chunks()
 
 
 def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:

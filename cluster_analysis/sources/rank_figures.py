@@ -27,6 +27,7 @@ from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
 from cluster_analysis.sources.text.trace_view_json import read_trace_view
+from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
@@ -42,12 +43,12 @@ _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
 }
 
 
-def read_figures(reading: Reading) -> dict[str, pa.Table]:
+def read_figures(reading: Reading, ready: Ready = NOTHING_READY) -> dict[str, pa.Table]:
     """Return the tables of `schema.FIGURES` that the rank's files hold, by name."""
     rank = reading.source.rank
     found = {"counters": counters.counter_table(rank, _counters(reading))}
     for name, readers in _READERS.items():
-        table = reading.first(*((role, _of_rank(read, rank)) for role, read in readers))
+        table = reading.first(*((role, ready.or_read(_of_rank(read, rank))) for role, read in readers))
         if table is not None:
             found[name] = table
     return found

@@ -95,9 +95,12 @@ OPERATOR_SPANS = pa.schema(
     ]
 )
 
+#: The variant of links that only say whom a message is for or from.
+PEER_VARIANT = "peer"
+
 #: One row a link entry of communication_matrix.json. `rank` wrote it. `variant` is `top1`, `middle`,
 #: `bottom1`…, `total`, or `op` in files with one entry an operator. `src_rank` and `dst_rank` are
-#: global and null until the group's members are known.
+#: global and null until the group's members are known. Rows of PEER_VARIANT have neither size nor time.
 LINKS = pa.schema(
     [
         ("rank", pa.int32()),

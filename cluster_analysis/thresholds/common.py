@@ -10,10 +10,14 @@ TOLERANCE_SHARE = 0.05
 HALFWAY = 0.5
 #: Nearly all: of steps, ranks, places.
 MOSTLY = 0.75
+#: With more rows, leaving one out changes no median that matters.
+MANY_ROWS = 32
 #: Clearly more: so many times as much as others, or as chance makes.
 TWICE = 2.0
 #: So many sigmas away is far: no tail of healthy ranks, which is longer than a normal one, reaches there.
 FAR_SIGMAS = 6.0
+#: So many sigmas more than others have are no chance, where one thing is asked.
+CLEAR_SIGMAS = 3.0
 #: Degrees of freedom that any comparison has: with fewer nothing is ever improbable.
 LEAST_DF = 4.0
 #: What lasts so much longer than usual, µs, is an event that somebody has to look at.

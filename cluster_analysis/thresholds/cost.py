@@ -26,8 +26,6 @@ LEAST_WAITING_US = 200.0
 N_LINKS_OF_CHAIN = 4
 
 # Gates.
-#: Costs whose highest reading is more than this many times the lowest are not known well.
-SURE_INTERVAL_FACTOR = 1.5
 
 # Detection.
 #: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to

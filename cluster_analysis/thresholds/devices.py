@@ -1,10 +1,13 @@
-"""Slow ranks, their kernels and their pauses: the numbers that decide, each with its reason."""
+"""Slow ranks and hosts, their kernels and their pauses: the numbers that decide, each with its reason."""
 
 from __future__ import annotations
 
-# Clocks.
-#: A clock so many standard deviations of its peers' below theirs is no chance.
-CLOCK_SIGMAS = 3.0
+# Hosts.
+#: Idle time, also that before the first operator, differs between healthy hosts by this share of itself (CPU
+#: load, NUMA): no fault below.
+HOST_IDLE_SIGMA = 0.15
+#: All ranks may pause in half of the steps (garbage collection, checkpoints): steps up to here are usual.
+CALM_QUANTILE = 0.25
 
 # Kernels.
 #: Kinds of kernels below this share of a device's computing explain nothing.
@@ -13,8 +16,6 @@ SMALL_SHARE = 0.02
 LEAST_EXCESS = 0.01
 #: Slow kinds with this share of the time are all that matter.
 NEARLY_ALL_SHARE = 0.9
-#: Other numbers of calls, by more than this share, are other work.
-AS_OFTEN_SHARE = 0.01
 #: Kinds of kernels that are named.
 N_NAMED = 3
 
@@ -24,16 +25,7 @@ N_NAMED = 3
 #: samples whose times scatter by so many times less than usual.
 STEADY_SIGMA = 0.02
 STEADIER_FACTOR = 1.5
-#: A type that is so many sigmas less slow than the steady ones says that it is not the device.
-MOST_SIGMAS = 2.0
 
 # Pauses.
 #: Two pauses as alike as this have one cause; the chance of two different ones rarely agrees so well.
 ALIKE_SHARE = 0.15
-#: Accidents are as alike by chance as their lengths differ (as a share of them), and no less often than this.
-LEAST_ALIKE_SHARE = 0.03
-#: Healthy ranks pause by accident in so many of their steps; a job's own rate counts beside that of so many.
-USUAL_RATE = 0.004
-USUAL_CELLS = 100
-#: All ranks pause where a step idles longer than usual by so many of the smallest effects of one rank.
-JOB_PAUSE_FACTOR = 4

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_analysis.thresholds.common import EVENT_US, FEWEST_PEERS, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import EVENT_US, FEWEST_PEERS, TOLERANCE_SHARE, TWICE
+from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 
 
 @dataclass(frozen=True)
@@ -15,77 +16,64 @@ class Thresholds:
     false_discovery_rate: float = 0.01
     #: With fewer peers than this a rank is not compared, only described.
     min_peers: int = FEWEST_PEERS
-    #: Scale floors: peers agree to 0.05-1 % in healthy jobs, a tighter scale would be chance.
-    floor_computing: float = 0.002
-    floor_free_share_of_step: float = 0.002
-    floor_preparing_share_of_step: float = 0.001
-    floor_single_step: float = 0.01
+    #: Scale floors: peers agree to 0.05-1 % in healthy jobs, of computing or of the step; a tighter scale is
+    #: chance. In single steps, and of links, to the second.
+    floor: float = 0.002
+    floor_single: float = 0.01
     #: Smallest effects worth a line: a device's computing time, a link's time, local time as share of step.
     device_effect: float = 0.02
     link_effect: float = 0.10
-    local_effect_share_of_step: float = 0.005
+    local_effect_share_of_step: float = WARNING_COST_SHARE
     #: Events that make a rank intermittently slow.
     min_events: int = 2
     #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are chance.
-    min_pauses: int = 3
+    min_pauses: int = FEWEST_PEERS
     #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
-    min_steps_confident: int = 3
-    event_effect: float = 0.03
+    min_steps_confident: int = FEWEST_PEERS
+    #: With fewer steps than this nothing comes and goes, or grows.
     min_steps_intermittent: int = 5
-    min_steps_trend: int = 8
-    #: Links agree to 0.3-1 %; a link is slow when most of its observations are, and there are several.
-    floor_link: float = 0.01
-    link_share: float = 0.6
-    min_link_observations: int = 2
-    #: Contention makes a transfer up to 1.7 times as long for a moment. More than this it hardly ever adds: a
-    #: single observation says something.
-    contention_effect: float = 1.0
     #: Smallest effect of a group's operators, where there is no matrix: they show the slowest link only.
     group_effect: float = 0.25
-    #: Links that contention makes slow by chance, of all that a job has: no more may be among the slow ones.
-    links_by_chance: float = 5.0
-    #: What lasts so much longer than usual, and longer than contention makes it, was sent again or stood
+    #: What lasts so much longer than usual, and twice as long (contention adds less), was sent again or stood
     #: still.
     retransmission_us: float = EVENT_US
-    #: When one or two steps are all there is: idle time that is news in them, in multiples of the peers' (a
-    #: host's is steadier than a rank's), and computing that is, whatever the gaps say.
-    single_step_idle_factor: float = 4.0
-    single_step_host_idle_factor: float = 3.0
+    #: When one or two steps are all there is: idle time that is news in them, in multiples of the peers',
+    #: and computing that is, whatever the gaps say.
+    single_step_idle_factor: float = 3.0
     single_step_device_effect: float = 0.2
     #: What is not confirmed in them, and costs this share of the step, leaves the question open.
-    open_cost_share: float = 0.05
+    open_cost_share: float = CRITICAL_COST_SHARE
     #: An alarm must be as improbable as this in a healthy job, over all its ranks; from this share of the
     #: step on the second will do.
     alarm_p_value: float = 1e-3
     costly_p_value: float = 5e-3
     sure_cost_share: float = 0.01
     #: An alarm costs this many times what "repairing" a healthy rank seems to save.
-    placebo_factor: float = 2.0
+    placebo_factor: float = TWICE
     #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
     #: information below the cost of a critical finding, unless they lie so many times what this job's devices
-    #: scatter by behind them and cost what is costly. What lies nearer is information below the share of the
-    #: step that follows, as tails are long.
+    #: scatter by behind them and cost what is costly. What lies nearer and costs less is information always.
     natural_effect: float = 0.08
-    natural_cost_share: float = 0.015
-    #: So many devices have a long tail, and it is so long on average: the more ranks, the slower is the
-    #: slowest healthy one. This is the chance of it in a job.
-    natural_tail_share: float = 0.01
+    #: One device in a hundred has a long tail, and it is so long on average: the more ranks, the slower the
+    #: slowest healthy one. So many times a device's odds are those of a false alarm in 5000 jobs.
     natural_tail: float = 0.01
-    natural_p_value: float = 2e-4
+    natural_odds: float = 50.0
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
-    input_bound_share: float = 0.05
+    input_bound_share: float = CRITICAL_COST_SHARE
     #: Share of the step from which on communication beside no computing is a finding of its own.
     exposed_share: float = 0.3
     host_bound_share: float = 0.2
     #: Operators of one kind in a group and step: so small, so many and so costly that merging is worth it.
     small_bytes: float = 2e6
     small_count: int = 100
-    small_share: float = 0.01
-    #: Replay error above which no milliseconds are quoted.
+    small_share: float = sure_cost_share
+    #: Replay error above which no milliseconds are quoted, and no job is healthy. Where that of the mean step
+    #: is larger, costs have low confidence: to refuse them would have lost two in 216 development jobs, which
+    #: were right within 2.1 % of the step.
     replay_refuse: float = TOLERANCE_SHARE
     #: The mean replayed step differs from the mean measured one by no more, or no cost has high confidence.
     replay_mean_doubt: float = 0.02
     #: Rows below the cost of a warning that are listed at most.
     max_info: int = 5
     #: Spread of computing between stages that is worth explaining.
-    stage_effect: float = 0.05
+    stage_effect: float = TOLERANCE_SHARE

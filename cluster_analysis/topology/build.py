@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.tables.model import Capture, RankMetadata, Topology
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
-from cluster_analysis.topology.groups import GROUP_USE, declared_members, find_members, in_whole_blocks
+from cluster_analysis.topology.groups import declared_members, find_members, in_whole_blocks
 from cluster_analysis.topology.roles import assign_roles
 from cluster_analysis.trace.calls import codes
 from cluster_run.facts import fact
@@ -20,68 +20,6 @@ from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1
-#: What makes a row of GROUP_USE, and its values.
-_USES = ("rank", "group", "is_p2p", "op_type")
-_Use = tuple[int, str, bool, str]
-
-
-def group_use(collectives: pa.Table, links: pa.Table) -> pa.Table:
-    """Return which groups ranks use, and how (GROUP_USE): small, and all that `build_topology` needs.
-
-    Args:
-        collectives: COLLECTIVES of some ranks.
-        links: LINKS of the same ranks.
-    """
-    counted = (
-        _plain(collectives, "op_name").group_by([*_USES], use_threads=False).aggregate([("op_name", "count")])
-    )
-    counts = dict(zip(_keys(counted), counted["op_name_count"].to_pylist(), strict=True))
-    ends = (
-        _plain(links, "src_local", "dst_local")
-        .group_by([*_USES, "src_local", "dst_local"], use_threads=False)
-        .aggregate([])
-    )
-    own: dict[tuple[int, str], set[int]] = {}
-    n_local: dict[tuple[int, str], int] = {}
-    peers: dict[_Use, set[int]] = {}
-    local_ends = zip(ends["src_local"].to_pylist(), ends["dst_local"].to_pylist(), strict=True)
-    for key, (source, destination) in zip(_keys(ends), local_ends, strict=True):
-        if source is None or destination is None:
-            continue
-        if source == destination:
-            own.setdefault(key[:2], set()).add(source)
-        peers.setdefault(key, set()).update((source, destination))
-        n_local[key[:2]] = max(n_local.get(key[:2], 0), source + 1, destination + 1)
-    rows = []
-    for key in sorted(counts.keys() | peers.keys()):
-        mine = own.get(key[:2], set())
-        local = next(iter(mine)) if len(mine) == 1 else None
-        rows.append(
-            {
-                **dict(zip(_USES, key, strict=True)),
-                "n_ops": counts.get(key, 0),
-                "local_rank": local,
-                "n_local": n_local.get(key[:2], 0),
-                "peers": sorted(peers.get(key, set()) - {local}),
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=GROUP_USE)
-
-
-def _keys(table: pa.Table) -> Iterator[_Use]:
-    return zip(*(table[name].to_pylist() for name in _USES), strict=True)
-
-
-def _plain(table: pa.Table, *extra: str) -> pa.Table:
-    return pa.table(
-        {
-            "rank": table["rank"],
-            "group": table["group"].cast(pa.string()),
-            "is_p2p": table["is_p2p"],
-            "op_type": table["op_type"].cast(pa.string()),
-            **{name: table[name] for name in extra},
-        }
-    )
 
 
 def build_topology(

@@ -245,14 +245,14 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
-    gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
+    after, gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
     operators = StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
         instance_rank=calls.rank,
         instance_operator=seen.operator,
         instance_by_operator=seen.members.astype(np.int32),
-        instance_after=local.after,
+        instance_after=after,
         instance_join=local.join,
         instance_gap_us=gap,
         instance_elapse_us=calls.elapse_us,
@@ -294,11 +294,16 @@ def _head_us(calls: Calls, steps: pa.Table) -> FloatArray:
 
 
 def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> Exposed:
-    """Communication that computing does not cover, by the totals and by the records of the main streams."""
+    """Communication that computing does not cover, by the totals and by the records of the main streams.
+
+    With one stream, the records do not tell what computing covers: there it is all communication.
+    """
     elapse = np.where(local.is_side, 0.0, calls.elapse_us)
     total = np.full(len(calls.ranks), np.nan)
     if steps.num_rows:
         total = _by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"]))
+        if not local.is_side.any():
+            total += _by_rank(steps, calls.ranks, np.nan_to_num(numbers(steps["overlapped_us"])))
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
     return Exposed(total, recorded, stage)
 

@@ -25,6 +25,7 @@ from cluster_collect.selection.captures import (
     not_excluded,
 )
 from cluster_collect.selection.links import Links
+from cluster_collect.selection.what import KINDS
 
 COLLIDED_NAME = b"collided"
 _MSMONITOR = re.compile(rb"msmonitor_.*\.db")
@@ -207,7 +208,7 @@ def _wanted(
     is_narrow = bool({"analysis", "columns"} & set(what))
     paths = [entry.path for entry in entries] if is_narrow else []
     needed = needed_by_analysis(paths, with_timelines="columns" in what) if is_narrow else None
-    globs = [text for text in what if text not in ("analysis", "columns", "full")]
+    globs = [text for text in what if text not in KINDS]
     matches = matcher(globs)
 
     def wanted(path: bytes, is_known: bool) -> bool:

@@ -16,7 +16,8 @@ class Surroundings:
     """What a summary knows beside the hosts' answers.
 
     `free_bytes` is the space here, None where unknown; `missing` says which ranks have no host, and
-    `absent_ranks` which of those that were asked for have no capture.
+    `absent_ranks` which of those that were asked for have no capture. Where `are_reduced` hosts send columns
+    of their large files, so that sizes on the hosts are more than what comes.
     """
 
     run: Path
@@ -27,6 +28,7 @@ class Surroundings:
     missing: str = ""
     absent_ranks: str = ""
     warnings: tuple[str, ...] = ()
+    are_reduced: bool = False
 
     @property
     def lacks_something(self) -> bool:

@@ -36,6 +36,7 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
             "same_files_as": outcome.same_files_as,
             "n_columns": outcome.files.n_columns,
             "raw_because": outcome.raw_because,
+            "n_over_limits": outcome.n_over_limits,
             **_failure(outcome, around),
             "files": [
                 {"source": file.source, "path": file.path, "state": file.state, "reason": file.reason}
@@ -76,7 +77,8 @@ def plan_json(plans: Sequence[HostPlan], around: Surroundings, code: ExitCode) -
         }
         for plan in plans
     ]
-    return _document("dry-run", code, around.warnings, {"run": str(around.run), "hosts": hosts})
+    document = {"run": str(around.run), "are_reduced": around.are_reduced, "hosts": hosts}
+    return _document("dry-run", code, around.warnings, document)
 
 
 def check_json(checks: Sequence[HostCheck], around: Surroundings, code: ExitCode) -> str:

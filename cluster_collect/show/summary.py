@@ -29,6 +29,9 @@ _RAW_ADVICE = (
 _UNREAD_ADVICE = (
     "call it again with a larger --columns-deadline or --columns-memory; --what full fetches them whole"
 )
+_WHOLE_ADVICE = (
+    "they are analysed the same; a larger --columns-deadline or --columns-memory lets them come as columns"
+)
 _CLOCK_ADVICE = "time stamps of its ranks cannot be compared with others; synchronise it (chronyc tracking)"
 
 
@@ -77,11 +80,12 @@ def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
     text = format_table(head, rows, numbers={1, 3, 4, 5}, empty_columns=False)
     text += _troubles_text(_answer_troubles(plans, around)) + _missing_text(around)
     if around.free_bytes is not None and n_bytes + around.min_free_bytes > around.free_bytes:
-        text += f"\nnot enough room here: {format_bytes(around.free_bytes)} free\n"
+        if_whole = " if all come whole" if around.are_reduced else ""
+        text += f"\nnot enough room here{if_whole}: {format_bytes(around.free_bytes)} free\n"
         text += "  → choose another --output, collect less with --what, or make room\n"
     free = "" if around.free_bytes is None else f" ({format_bytes(around.free_bytes)} free)"
     text += f"\nwould fetch {count(n_files, 'file')}, {format_bytes(n_bytes)} into {around.run}{free}"
-    return text + "; nothing was copied\n"
+    return text + _sizes_text(around) + "; nothing was copied\n"
 
 
 def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
@@ -99,7 +103,12 @@ def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
     text += _missing_text(around)
     n_good = sum(not check.reason for check in checks)
     free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
-    return text + f"\n{n_good} of {count(len(checks), 'host')} ready{free}; nothing was copied\n"
+    text += f"\n{n_good} of {count(len(checks), 'host')} ready{free}"
+    return text + _sizes_text(around) + "; nothing was copied\n"
+
+
+def _sizes_text(around: Surroundings) -> str:
+    return "; sizes are those on the hosts, columns take a few percent of them" if around.are_reduced else ""
 
 
 def _outcome_row(outcome: HostOutcome) -> tuple[str, ...]:
@@ -164,6 +173,9 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
     if n_unread:
         reason = f"had no time or memory to read {count(n_unread, 'timeline')}"
         troubles.append(Trouble(outcome.server_id, reason, _UNREAD_ADVICE))
+    if outcome.n_over_limits:
+        reason = f"had no time or memory to read {count(outcome.n_over_limits, 'file')}, which came whole"
+        troubles.append(Trouble(outcome.server_id, reason, _WHOLE_ADVICE))
     if _is_clock_off(outcome):
         troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles

@@ -38,6 +38,7 @@ class Findings:
     wire_bytes: int = 0
     same_files_as: HostId | None = None
     raw_because: str = ""
+    over_limits: set[bytes] = field(default_factory=set)
 
     @property
     def has_all(self) -> bool:
@@ -103,6 +104,7 @@ def outcome_of(
         failure=failure.word,
         same_files_as=findings.same_files_as or "",
         raw_because=findings.raw_because,
+        n_over_limits=len(findings.over_limits),
     )
 
 

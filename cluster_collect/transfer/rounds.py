@@ -147,7 +147,9 @@ class Rounds:
         source = self._source(self._survey.codec or "none", self._booking(watchdog))
         try:
             fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options)
-            return await watchdog.guard(fetching, "waiting for its columns")
+            after, errors, over_limits = await watchdog.guard(fetching, "waiting for its columns")
+            self._findings.over_limits |= over_limits
+            return after, errors
         except NoRoomError:
             raise  # files as they are would need more
         except HostError as error:

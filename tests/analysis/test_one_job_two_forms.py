@@ -15,6 +15,7 @@ from cluster_analysis.cli import main as analyse
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_simulate.files.totals import Framework
@@ -45,7 +46,9 @@ def both_forms(root: Path, spec: JobSpec, framework: Framework) -> tuple[Tables,
 
 
 def rows(tables: RankTables, name: str) -> list[dict[str, object]]:
-    return sorted(getattr(tables, name).to_pylist(), key=lambda row: [str(value) for value in row.values()])
+    """What was measured: whom each message is for is told by databases alone."""
+    every = [row for row in getattr(tables, name).to_pylist() if row.get("variant") != PEER_VARIANT]
+    return sorted(every, key=lambda row: [str(value) for value in row.values()])
 
 
 def assert_equal(text: Tables, database: Tables) -> None:

@@ -143,6 +143,7 @@ def test_slurm_submit_refuses_a_mistake_before_it_submits_anything(
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert why in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 2, "what is wrong and what to do, without a page of usage"
     assert not (tmp_path / "submitted").exists()
 
 

@@ -17,6 +17,7 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run import layout
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import Rank
@@ -46,12 +47,17 @@ US_APART = 2e-3
 
 
 def frame(tables_of_ranks: Mapping[Rank, RankTables], name: str) -> pd.DataFrame:
-    """Return one table of all ranks with plain text columns, in order, without what only a topology knows."""
+    """Return one table of all ranks with plain text columns, in order, without what only a topology knows.
+
+    Whom each message is for is told by databases alone, in links that nobody measured.
+    """
     parts = [getattr(tables_of_ranks[rank], name) for rank in sorted(tables_of_ranks)]
     plain = pa.concat_tables(parts).unify_dictionaries().to_pandas()
     for column in plain.columns:
         if isinstance(plain[column].dtype, pd.CategoricalDtype):
             plain[column] = plain[column].astype(object)
+    if "variant" in plain.columns:
+        plain = plain[plain["variant"] != PEER_VARIANT]
     ordered = plain.sort_values(["rank", *SORTED_BY[name]]).reset_index(drop=True)
     return ordered.drop(columns=["src_rank", "dst_rank"], errors="ignore")
 

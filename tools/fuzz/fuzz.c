@@ -11,9 +11,11 @@
 
 #include "communication.h"
 #include "matrix.h"
+#include "packed.h"
+#include "sums.h"
 #include "table.h"
 
-#define N_ROOTS 12
+#define N_ROOTS 18
 #define N_COLUMNS 12
 
 /* Read a text as a database, with a table at each of its first pages. */
@@ -32,7 +34,7 @@ static void read_tables(const uint8_t *given, size_t length) {
         return;
     for (root = 0; root < N_ROOTS; root++) {
         for (column = 0; column < N_COLUMNS; column++)
-            wishes[column] = (uint8_t)((root + column) % 3);
+            wishes[column] = (uint8_t)((root + column) % 4);
         memset(cells, 0, sizeof cells);
         memset(&table, 0, sizeof table);
         table.file = file;
@@ -44,6 +46,64 @@ static void read_tables(const uint8_t *given, size_t length) {
         (void)table_read(&table);
         table_free(&table);
     }
+}
+
+/* Sum spans by a text's own bytes: half of them are rows, and all of them keys. */
+static void sum_spans(const uint8_t *given, size_t length) {
+    size_t n = length / sizeof(int64_t), at;
+    int64_t *numbers = calloc(4 * n + 1, sizeof *numbers), *rows = numbers + n, *spans = numbers + 2 * n;
+    const int64_t *keys[] = {numbers, numbers};
+    struct sums sums;
+    memset(&sums, 0, sizeof sums);
+    for (at = 0; numbers && at < n; at++) {
+        memcpy(&numbers[at], given + at * sizeof *numbers, sizeof *numbers);
+        rows[at] = given[at] % 8 ? (int64_t)(given[at] % n) : numbers[at];
+        spans[2 * at + 1] = given[at];
+    }
+    sums.keys = keys;
+    sums.n_keys = 2;
+    sums.n_known = n;
+    sums.rows = rows;
+    sums.spans = spans;
+    sums.n_spans = numbers ? n : 0;
+    (void)sums_make(&sums);
+    free(sums.found.at);
+    free(numbers);
+}
+
+/* Take a text's own bytes for the stems of names, and for numbers in planes. Small ones, or most would be refused at once. */
+static void fill_names(const uint8_t *given, size_t length) {
+    enum { N_NAMES = 16, N_MOST = 2 };
+    size_t n = length < 64 ? length : 64, at;
+    int32_t *ends = calloc(2 * n + 1, sizeof *ends);
+    int64_t *numbers = calloc(N_NAMES * (1 + N_MOST), sizeof *numbers), values[64];
+    struct texts texts = {{NULL, 0, 0}, {NULL, 0, 0}};
+    struct stems stems;
+    struct packed packed = {given, n / 3, 3, n % 2, INT64_MIN + (int64_t)n, INT64_MAX - (int64_t)n};
+    if (n && ends && numbers) {
+        for (at = 0; at < n; at++) {
+            ends[at] = (int32_t)at + given[at] % 4 - 1;
+            ends[n + at] = (int32_t)at + 1 + given[at] % 3;
+        }
+        for (at = 0; at < N_NAMES * (1 + N_MOST); at++)
+            numbers[at] = at < N_NAMES ? given[at % n] % 5 - (given[at % n] > 250) : (int64_t)given[at % n] << (at % 56);
+        memset(&stems, 0, sizeof stems);
+        stems.letters = (const char *)given;
+        stems.n_letters = length;
+        stems.part_ends = ends;
+        stems.n_parts = n;
+        stems.stem_ends = ends + n;
+        stems.n_stems = given[0] % 5 < n ? given[0] % 5 : n;
+        stems.places = numbers;
+        stems.numbers = numbers + N_NAMES;
+        stems.n_names = N_NAMES;
+        stems.n_most = N_MOST;
+        (void)stems_filled(&stems, &texts);
+        packed_read(&packed, values);
+    }
+    texts_free(&texts);
+    free(ends);
+    free(numbers);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
@@ -63,6 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     links_free(&links);
     free(text);
     read_tables(given, length);
+    sum_spans(given, length);
+    fill_names(given, length);
     return 0;
 }
 

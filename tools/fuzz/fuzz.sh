@@ -9,7 +9,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 compiled=$root/cluster_analysis/sources/compiled
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-sources=("$root/tools/fuzz/fuzz.c" "$compiled"/{communication,matrix,steps,columns,json,table}.c)
+shopt -s extglob
+sources=("$root/tools/fuzz/fuzz.c" "$compiled"/!(module).c)
 flags=(-std=gnu11 -g -O1 -fno-omit-frame-pointer -Wall -Wextra -I "$compiled")
 
 if command -v clang >/dev/null && clang "${flags[@]}" -DWITH_LIBFUZZER -fsanitize=fuzzer,address,undefined \

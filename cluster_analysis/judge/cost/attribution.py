@@ -31,7 +31,7 @@ def waits_for(
         late: positions of the suspect's ranks in the graph.
         role_of: the role of a group by its name.
     """
-    saved = graph.waiting_us(Repair()) - graph.waiting_us(repair)
+    saved = graph.waits_us - graph.waiting_us(repair)
     is_late = np.zeros(len(graph.ranks), bool)
     is_late[late] = True
     touched = np.zeros(len(graph.groups), bool)

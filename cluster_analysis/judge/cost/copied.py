@@ -7,7 +7,7 @@ import numpy as np
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
-from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.replay import GAP_TOLERANCE, QUICK_QUANTILE
 
 
@@ -17,7 +17,7 @@ def copied_waiting_share(view: JobView, graph: Graph) -> float:
     Waiting is copied in messages whose other end is not known, which last as long as they did, and in gaps
     that are longer than all that their rank did itself. The rest follows from who comes late.
     """
-    waited = graph.waiting_us(Repair())
+    waited = graph.waits_us
     is_lone = graph.is_p2p & (graph.sender == len(graph.rank)) & (graph.receiver == len(graph.rank))
     copied_us = float(waited[is_lone].sum()) + _of_lone_messages(graph, is_lone) + _of_gaps(view, graph)
     followed_us = float(waited[~is_lone].sum())

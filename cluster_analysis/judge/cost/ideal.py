@@ -14,7 +14,6 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.replay.replay import Graph
 from cluster_run.findings import PART_OF_KIND, Finding, LostPart, Part
 
@@ -38,18 +37,16 @@ def evened(graph: Graph, view: JobView) -> Graph:
     Peers are ranks of one role that make as many calls in the step; a rank without any keeps its own.
     """
     role = _roles(graph, view)
-    order = stable_order(graph.cell)
-    count = np.bincount(graph.cell, minlength=len(graph.ranks) * graph.n_steps)
-    begin = np.cumsum(count) - count
+    begin, count = graph.cell_begin[:-1], np.diff(graph.cell_begin)
     cells = np.arange(len(count))
     gap: FloatArray = graph.gap_us.copy()
-    key = np.stack([role[cells // graph.n_steps], cells % graph.n_steps, count])
+    key = np.stack([role[cells % len(graph.ranks)], cells // len(graph.ranks), count])
     _, alike = np.unique(key, axis=1, return_inverse=True)
     for one in range(int(alike.max(initial=-1)) + 1):
         same = np.flatnonzero(np.ravel(alike) == one)
         if len(same) < 2 or not count[same[0]]:
             continue
-        instances = order[begin[same][:, None] + np.arange(count[same[0]])]
+        instances = begin[same][:, None] + np.arange(count[same[0]])
         gap[instances] = gap[instances].mean(axis=0)
     return replace(graph, gap_us=gap)
 

@@ -117,30 +117,40 @@ def _excess_in_graph(view: JobView, graph: Graph, suspect: Suspect) -> FloatArra
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
     """What each rank of a suspect loses in each step (R, S); `level_us` is what it loses usually.
 
-    A host that launches late does so by chance more or less, and before the first operator too. Its ranks
-    wait for the latest of them, so that the usual does not tell what they lose together. One gap that loses
-    more than the host does in a usual step is a pause, and not its launching.
+    Who launches late is idle beside calls too. A host does so by chance more or less, and before the first
+    operator too. Its ranks wait for the latest of them, so that the usual does not tell what they lose
+    together. One gap that loses more than the host does in a usual step is a pause, and not its launching.
     """
-    if view.gaps is None or not _idles(suspect):
+    if view.gaps is None or not _launches_late(suspect):
         return level_us
-    idle = np.nan_to_num(view.idled_us) + np.nan_to_num(view.preparing_us)
+    preparing = np.nan_to_num(view.preparing_us)
+    likely = view.likely_idle_us
+    beside = np.nan_to_num(likely - view.idled_us)
+    idle = np.nan_to_num(likely) + preparing
     is_hit = np.asarray((level_us > 0).any(axis=1))
     excess = level_us.copy()
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
+        more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
+        excess[own] += np.where(level_us[own] > 0, more, 0.0)
         lost = view.gaps.lost_us(own, peers)
-        if lost is None:
+        if lost is None or not _idles(suspect):
             continue
-        pauses = level_us[own] < lost.max(axis=2).T
+        pauses = excess[own] < lost.max(axis=2).T
         measured = np.clip(idle[own] - median(idle[peers], 0), 0.0, idle[own])
-        excess[own] = np.where(pauses, level_us[own], measured)
+        excess[own] = np.where(pauses, excess[own], measured)
     return excess
+
+
+def _launches_late(suspect: Suspect) -> bool:
+    """Whether it is idle between its operators."""
+    return suspect.cause == "dispatch" and suspect.where == "spread"
 
 
 def _idles(suspect: Suspect) -> bool:
     """Whether it is a host that is idle between its operators."""
-    return suspect.kind == "slow_host" and suspect.cause == "dispatch" and suspect.where == "spread"
+    return suspect.kind == "slow_host" and _launches_late(suspect)
 
 
 def _weigh_by_place(

@@ -49,12 +49,14 @@ class Replay:
 
     `step_us` (S,) are their times in µs, `is_good` (S,) whether a step is one of them, and
     `error_share` the median error against the measured time over those steps; over all, if hardly any is
-    good.
+    good. `mean_error_share` is how far the mean step of the typical rank is from its measured mean, all steps
+    in both.
     """
 
     step_us: FloatArray
     is_good: BoolArray
     error_share: float
+    mean_error_share: float
 
 
 class WhatIf:
@@ -63,6 +65,8 @@ class WhatIf:
     def __init__(self, view: JobView) -> None:
         self._view = view
         self._graph, self.replay, self._lead = _validated(view.graph)
+        # By the suspects that are repaired together, who are kept with it: some are asked for several times.
+        self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
         """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
@@ -113,12 +117,6 @@ class WhatIf:
         """Return the share of all waiting that no repair can shorten, as the replay takes it as it was."""
         return 0.0 if self._graph is None else copied_waiting_share(self._view, self._graph)
 
-    def mean_error_share(self) -> float:
-        """Return how far the mean replayed step is from the mean measured one, as a share of that."""
-        if self.replay is None or not self._view.mean_step_us > 0:
-            return 0.0
-        return abs(float(self.replay.step_us.mean()) / self._view.mean_step_us - 1.0)
-
     def chain(self, suspect: Suspect) -> tuple[Wait, ...]:
         """Return who waits because of a suspect, directly and down the line."""
         graph, view = self._graph, self._view
@@ -135,15 +133,18 @@ class WhatIf:
         return found[:N_LINKS_OF_CHAIN]
 
     def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
-        saved: list[float] = []
         if self.replay is None:
             return [0.0] * len(sets)
-        for begin in range(0, len(sets), _BATCH):
-            batch = sets[begin : begin + _BATCH]
-            repairs = [repair_of(self._view, graph, one) for one in batch]
+        keys = [frozenset(map(id, one)) for one in sets]
+        new = {key: one for key, one in zip(keys, sets, strict=True) if key not in self._known}
+        asked = list(new.items())
+        for begin in range(0, len(asked), _BATCH):
+            batch = asked[begin : begin + _BATCH]
+            repairs = [repair_of(self._view, graph, one) for _, one in batch]
             by_step = self.replay.step_us - graph.replay(repairs, self._lead)
-            saved += [self._mean_saving(row, one) for row, one in zip(by_step, batch, strict=True)]
-        return saved
+            for row, (key, one) in zip(by_step, batch, strict=True):
+                self._known[key] = one, self._mean_saving(row, one)
+        return [self._known[key][1] for key in keys]
 
     def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
         """Mean over all steps; a step that cannot be replayed saves what its excess does in the others.
@@ -248,7 +249,7 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
     choices = []
     guess: FloatArray | None = None
     for leads in (True, False):
-        one = replace(graph, first_step_leads=leads)
+        one = graph if graph.first_step_leads == leads else replace(graph, first_step_leads=leads)
         ends = one.rank_ends([Repair()], guess)[0]
         guess = one.leads(ends[None])[0]
         latest = ends.max(axis=1)
@@ -256,10 +257,14 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
         with np.errstate(invalid="ignore"):
             # A rank whose files end before a step has no end in it.
             own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
-            error = np.abs(np.where(np.isfinite(own), own, np.nan) / graph.measured_us - 1.0)
+            own = np.where(np.isfinite(own), own, np.nan)
+            error = np.abs(own / graph.measured_us - 1.0)
+            of_mean = np.nansum(own + 0.0 * graph.measured_us, axis=0) / np.nansum(
+                graph.measured_us + 0.0 * own, axis=0
+            )
         if np.isfinite(error).any():
             good = _good_steps(error)
-            quality = Replay(latest, good, float(median(error[good])))
+            quality = Replay(latest, good, float(median(error[good])), float(median(np.abs(of_mean - 1.0))))
             # The mean: that of most ranks is right either way, if only some ended late.
             first = error[0][np.isfinite(error[0])]
             choices.append((float(first.mean()) if len(first) else np.inf, one, quality, guess))

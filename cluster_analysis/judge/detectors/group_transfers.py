@@ -20,9 +20,9 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import FEWEST_TEAMS, HEALTHY_QUANTILE, SMALL_BYTES
+from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
@@ -135,7 +135,7 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> Floa
     for code in range(n_classes):
         inside = np.flatnonzero(kind == code)
         levels = medians_by(slowness[inside], np.unique(team[inside], return_inverse=True)[1])
-        if len(levels) >= FEWEST_TEAMS:
+        if len(levels) >= FEWEST_PEERS:
             excess[known[inside]] = slowness[inside] - np.quantile(levels, HEALTHY_QUANTILE)
     return excess
 
@@ -149,12 +149,11 @@ def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArr
     level = np.full(n_teams, np.nan)
     level[n > 0] = medians_by(values, np.unique(team, return_inverse=True)[1])
     share = np.bincount(team, values > HALFWAY * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
-    big = (np.nan_to_num(level) >= np.log1p(limits.group_effect)) & (share >= limits.link_share)
-    slow = big & (n >= limits.min_link_observations)
+    slow = np.nan_to_num(level) >= np.log1p(limits.group_effect)
     healthy = values[~slow[team]]
     chance = np.ones(n_teams)
     for here in np.flatnonzero(slow):
-        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
+        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy)
     return np.flatnonzero(slow & (chance * n_teams <= 1.0)), level, chance
 
 

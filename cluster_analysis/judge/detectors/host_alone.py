@@ -12,7 +12,6 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.metrics import Metric
-from cluster_analysis.judge.measures.steady import common_to_all_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -30,7 +29,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
     view = case.view
     alone = [int(host) for host in np.unique(view.host[view.host >= 0]) if _is_alone(view, int(host))]
-    slower = common_to_all_kernels(case.evidence.operators, view) if alone else None
+    slower = case.common.values[:, 0] if alone and case.common is not None else None
     for metric in case.metrics:
         for host in alone:
             inside = view.host == host
@@ -79,7 +78,7 @@ def _idle(case: Case, metric: Metric, host: int, inside: BoolArray) -> _Told | N
     of_others, own = float(median(metric.time_us[~inside])), float(median(metric.time_us[inside]))
     # A moment on one rank lifts no median of the host.
     lasting = median(median(metric.time_us[inside], 0))
-    is_multiple = lasting >= limits.single_step_host_idle_factor * max(of_others, metric.floor)
+    is_multiple = lasting >= limits.single_step_idle_factor * max(of_others, metric.floor)
     if not is_multiple or not own - of_others >= limits.sure_cost_share * view.mean_step_us:
         return None
     kind, said = _KINDS[metric.name]

@@ -21,14 +21,8 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import binomial_tail, median
 from cluster_analysis.replay.role_gaps import concentration
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
-from cluster_analysis.thresholds.devices import (
-    ALIKE_SHARE,
-    JOB_PAUSE_FACTOR,
-    LEAST_ALIKE_SHARE,
-    USUAL_CELLS,
-    USUAL_RATE,
-)
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
+from cluster_analysis.thresholds.devices import ALIKE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
@@ -49,7 +43,7 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
     Also ranks of hosts that are slow all the time: those pause in no step or in each.
     """
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
-    events = events_of(series, deviation.event_scale, 2 * metric.effect)
+    events = events_of(series, deviation.event_scale, TWICE * metric.effect)
     found = []
     for rank in np.flatnonzero(events.sum(1) >= 2):
         mine = events[rank]
@@ -79,7 +73,7 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
     shortest = float(series[rank][mine].min())
     others = np.delete(series, rank, axis=0)
     accidents = float((others >= HALFWAY * shortest).sum()) + 0.5
-    rate = (accidents + USUAL_RATE * USUAL_CELLS) / (np.isfinite(others).sum() + USUAL_CELLS)
+    rate = accidents / max(np.isfinite(others).sum(), 1)
     n_mine = int(mine.sum())
     # Looked for in two places: before a step's first operator, and behind it.
     chance = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
@@ -88,7 +82,7 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         chance *= n_regular / comb(n_steps, n_mine)
     unlike = _unlikeness(series[rank][mine])
-    return float(min(1.0, chance * (max(unlike, LEAST_ALIKE_SHARE) if unlike <= ALIKE_SHARE else 1.0)))
+    return float(min(1.0, chance * (unlike if unlike <= ALIKE_SHARE else 1.0)))
 
 
 def _unlikeness(lengths_us: FloatArray) -> float:
@@ -160,7 +154,7 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspec
     usual = float(median(by_step))
     if n_steps < limits.min_steps_intermittent or not np.isfinite(by_step).all():
         return []
-    extra = np.where(by_step - usual > JOB_PAUSE_FACTOR * metric.effect, by_step - usual, 0.0)
+    extra = np.where(by_step - usual > TWICE * metric.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)
     if not 0 < len(events) <= n_steps // 2 or not _is_regular(events, n_steps):
         return []

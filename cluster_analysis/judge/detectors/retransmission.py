@@ -18,15 +18,13 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, half_octaves, stable_order
-from cluster_analysis.numeric.stats import leave_one_out, median
+from cluster_analysis.numeric.stats import median, others_median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import wait_for_each_other
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import (
-    ENOUGH_OTHERS,
-    MOST_LINKS,
-)
+from cluster_analysis.thresholds.network import MOST_LINKS
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Link
@@ -192,8 +190,8 @@ def _others_transfer(graph: Graph, code: IntArray) -> FloatArray:
     usual = np.full(len(code), np.nan)
     order = stable_order(code)
     for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-        if len(part) > ENOUGH_OTHERS:
-            usual[part] = leave_one_out(graph.transfer_us[part])[0]
+        if len(part) >= FEWEST_PEERS:
+            usual[part] = others_median(graph.transfer_us[part])
     return usual
 
 

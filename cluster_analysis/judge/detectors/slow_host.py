@@ -22,22 +22,15 @@ from cluster_analysis.numeric.stats import (
     MAD_EFFICIENCY,
     MAD_TO_SIGMA,
     MEDIAN_SE,
+    PRIOR_DF,
     median,
     medians_by,
+    shrink,
     sigma,
     student_tail,
 )
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, MOSTLY, TWICE
-from cluster_analysis.thresholds.hosts import (
-    CALM_QUANTILE,
-    ENOUGH_HOSTS,
-    ENOUGH_UNITS_DF,
-    FEW_UNITS_FACTOR,
-    HOST_IDLE_SIGMA,
-    IDLE_CAUTION_FACTOR,
-    PRIOR_DF,
-    TAIL_DF,
-)
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, MOSTLY
+from cluster_analysis.thresholds.devices import CALM_QUANTILE, HOST_IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Evidence
 
@@ -85,9 +78,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             return found
         worst = max(slow, key=lambda one: (one.level, -one.host))
         one = _suspect(view, metric, values, worst, out)
-        one = replace(
-            one, p_value=min(1.0, worst.tail * len(hosts) * (1.0 if metric.is_log else IDLE_CAUTION_FACTOR))
-        )
+        one = replace(one, p_value=min(1.0, worst.tail * len(hosts)))
         if len(view.steps) < limits.min_steps_confident:
             one = _doubted(one, metric, limits)
         found.append(one)
@@ -101,7 +92,7 @@ def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
     A late start may be a moment's whatever its length.
     """
     row = one.evidence[0]
-    factor = 1.0 + limits.natural_effect if metric.is_log else limits.single_step_host_idle_factor
+    factor = 1.0 + limits.natural_effect if metric.is_log else limits.single_step_idle_factor
     if metric.where != "head" and row.value >= factor * row.peers_median:
         return replace(one, confidence="medium")
     return replace(one, confidence="low", is_alarm=False)
@@ -141,11 +132,9 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
             typical = max(typical, _usual_us(metric.values[others]))
         factor = own / np.log1p(own / typical) if own > 0 else typical
         prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
-        n_free = len(peer_hosts) - 1
-        scale = float(np.sqrt((PRIOR_DF * prior**2 + n_free * spread**2) / (PRIOR_DF + n_free)))
-    df = float(len(peer_hosts) - 1 + TAIL_DF)
-    enough = ENOUGH_HOSTS if metric.is_log else FEWEST_PEERS
-    step_error, step_df = _step_error(view, values, inside, peers, enough)
+        scale = float(shrink(np.array(spread), prior, len(peer_hosts) - 1.0))
+    df = float(len(peer_hosts) - 1 + PRIOR_DF)
+    step_error, step_df = _step_error(view, metric, values, inside, peers)
     if metric.is_log and step_error > HALFWAY * scale:
         df = min(df, step_df)
     scale = max(scale, step_error)
@@ -154,49 +143,34 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
 
 
 def _usual_us(idle_us: FloatArray) -> float:
-    """Idle time (R, S) of a usual step."""
-    middle = float(np.nan_to_num(median(idle_us)))
-    calm = float(np.quantile(np.nan_to_num(median(idle_us, 0)), CALM_QUANTILE))
-    return calm if middle > TWICE * calm else middle
+    """Idle time (R, S) of a calm step."""
+    return float(np.quantile(np.nan_to_num(median(idle_us, 0)), CALM_QUANTILE))
 
 
 def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
     """Standard error of a host's level from how ranks of one host scatter about each other."""
     everybody = np.concatenate([inside, peers])
     hosts, code = np.unique(view.host[everybody], return_inverse=True)
-    levels = medians_by(relative[everybody], code)
-    scatter = float(np.nan_to_num(sigma(relative[everybody] - levels[code])))
-    n_hosts = len(hosts) - 1
-    return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(n_hosts, 1)))
+    scatter = float(np.nan_to_num(sigma(relative[everybody] - medians_by(relative[everybody], code)[code])))
+    return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(len(hosts) - 1, 1)))
 
 
 def _step_error(
-    view: JobView, values: FloatArray, inside: IntArray, peers: IntArray, enough: int
+    view: JobView, metric: Metric, values: FloatArray, inside: IntArray, peers: IntArray
 ) -> tuple[float, float]:
-    """Standard error of a host's level over steps, from how its peer hosts scatter from step to step.
+    """Standard error of a host's level over steps, and its degrees of freedom.
 
-    And its degrees of freedom. What the hosts compute on is independent: many replicas tell the scatter well.
-    Fewer than `enough` hosts with few of them may all be steady by chance, while samples differ in length:
-    there the difference's own scatter counts too.
+    From how its peer hosts scatter from step to step. What follows samples may differ from theirs by chance
+    in a few steps: there the difference's own scatter counts too.
     """
-    n_steps = values.shape[1]
-    if n_steps <= 2:
-        return 0.0, np.inf
     hosts = medians_by(values[peers], view.host[peers])
-    noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / len(hosts)) ** 0.5
-    df = MAD_EFFICIENCY * len(hosts) * (n_steps - 1)
-    unit = _independent(view)
-    units = medians_by(values[peers], unit[peers])
-    units_df = MAD_EFFICIENCY * len(units) * (n_steps - 1)
-    if units_df >= ENOUGH_UNITS_DF:
-        each = float(np.nan_to_num(sigma(units - median(units, 1)[:, None])))
-        noise, df = max(noise, each / np.sqrt(len(np.unique(unit[inside])))), units_df
-    elif len(hosts) < enough:
-        difference = median(values[inside], 0) - median(hosts, 0)
-        difference = difference[np.isfinite(difference)]
-        own = float(difference.std(ddof=1)) if len(difference) > 2 else 0.0
-        if own > noise:
-            noise, df = own, len(difference) - 1.0
+    n_hosts, n_steps = hosts.shape
+    noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / n_hosts) ** 0.5
+    df = MAD_EFFICIENCY * n_hosts * (n_steps - 1)
+    difference = median(values[inside], 0) - median(hosts, 0)
+    own = float(np.nanstd(difference, ddof=1)) if metric.follows_work and n_steps >= FEWEST_PEERS else 0.0
+    if own > noise:
+        noise, df = own, n_steps - 1.0
     return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(LEAST_DF, df)
 
 
@@ -212,8 +186,6 @@ def _spread_of_hosts(
         return 0.0
     levels = medians_by(relative[peers], unit[peers])
     spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
-    if len(units) <= FEWEST_PEERS + 1:
-        spread = max(spread, float(np.abs(levels).max()) / FEW_UNITS_FACTOR)
     return float(spread / np.sqrt(len(np.unique(unit[inside]))))
 
 

@@ -12,15 +12,15 @@ from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
 from cluster_analysis.judge.detectors.workload import only_own
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
+    deviations,
     event_tails,
     events_of,
-    record_tails,
     tp_cp_deviations,
 )
 from cluster_analysis.judge.measures.metrics import Metric, local_fact
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
@@ -46,6 +46,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
                 by_kernels = _by_kernels(case, case.steady, deviation, of_hosts, excluded)
                 sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
                 ranks += [one for one in by_kernels if one.key not in sure]
+            ranks += _beside_all(case, deviation.n_peers < limits.min_peers, of_hosts, excluded)
             ranks = surest(ranks)
         if len(view.steps) < limits.min_steps_confident:
             ranks = [confirmed_within_step(view, one, limits) for one in ranks]
@@ -62,11 +63,25 @@ def _by_kernels(
         level = float(deviation.level[rank])
         series = computing.series[rank]
         shifted = series - np.nan_to_num(series).mean() + level
-        course = np.maximum(_lasting(shifted, computing, rank, level), 0.0)
+        course = np.maximum(_lasting(shifted, computing, rank, level, case.view.peers_of(rank)), 0.0)
         steps = np.flatnonzero(course >= HALFWAY * level)
         excess = np.zeros(computing.series.shape)
         excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
         yield replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
+
+
+def _beside_all(case: Case, lonely: BoolArray, of_hosts: BoolArray, excluded: BoolArray) -> list[Suspect]:
+    """Give those of the `lonely` ranks (R,), which have too few peers, all of whose kernels are slow.
+
+    What all types have in common knows no stage: any rank of the job is a peer in it.
+    """
+    metric = case.common if lonely.any() else None
+    if metric is None:
+        return []
+    view = replace(case.view, role=np.zeros_like(case.view.role), has_roles=False)
+    values = np.where(of_hosts[:, None], np.nan, metric.values)
+    deviation = deviations(values, view, metric.floor, case.limits, use_replicas=False)
+    return rank_suspects(view, metric, deviation, case.limits, excluded | ~lonely)
 
 
 def rank_suspects(
@@ -142,7 +157,7 @@ def _single_events(
         rank, step = int(inside[at[0]]), int(at[1])
         others = cells.copy()
         others[at] = 0.0
-        far = series[rank, step] >= TWICE * max(float(others.max()), limits.natural_effect / 2)
+        far = series[rank, step] >= TWICE * max(float(others.max()), HALFWAY * limits.natural_effect)
         events[rank, step] = far and series[rank, step] >= FAR_SIGMAS * deviation.event_scale[rank, step]
     return events
 
@@ -193,13 +208,12 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     The rise is most of what they lose in any step: a few long steps late in a capture are none.
     """
     n_steps = deviation.series.shape[1]
-    if n_steps < limits.min_steps_trend:
+    if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
-    least = limits.event_effect if metric.is_log else metric.effect
     far = FAR_SIGMAS * np.nan_to_num(deviation.step_sigma) / np.sqrt(n_steps)
     most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
-    return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, least), most))
+    return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, metric.effect), most))
 
 
 def _intermittent(
@@ -207,7 +221,7 @@ def _intermittent(
 ) -> tuple[BoolArray, BoolArray, FloatArray]:
     """Ranks that are slow in some steps (R,), these steps (R, S), and P of as many in a healthy rank (R,)."""
     n_steps = series.shape[1]
-    least = limits.event_effect if metric.is_log else 2 * metric.effect
+    least = metric.effect if metric.is_log else TWICE * metric.effect
     events = events_of(series, deviation.event_scale, least)
     tail = event_tails(events, series)
     if n_steps < limits.min_steps_intermittent:
@@ -215,21 +229,24 @@ def _intermittent(
     enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)
     has_peers = deviation.n_peers >= limits.min_peers
     chosen = enough & benjamini_hochberg(np.where(has_peers, tail, np.nan), limits.false_discovery_rate)
-    if metric.is_log:  # idle time is not dealt anew each step: hosts and pauses have habits
-        scale = np.hypot(np.nan_to_num(deviation.step_sigma), deviation.scale)
-        records, cells = record_tails(series, scale, view.role, least)
-        records = records / len(view.ranks)  # over all ranks already
-        better = has_peers & (records * len(view.ranks) <= limits.false_discovery_rate) & (records < tail)
-        tail, events = np.where(better, records, tail), np.where(better[:, None], cells, events)
-        chosen |= better
     return np.asarray(chosen), events, tail
 
 
-def _lasting(series: FloatArray, deviation: Deviation, rank: int, level: float) -> FloatArray:
-    """The level by step (S,): its own course as far as it varies more than peers do, else the same in all."""
+def _lasting(
+    series: FloatArray, deviation: Deviation, rank: int, level: float, peers: IntArray
+) -> FloatArray:
+    """The level by step (S,): its own course as far as it varies more than peers do, else the same in all.
+
+    Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
+    """
     known = np.where(np.isfinite(series), series, level)
     seen = float(np.mean((known - level) ** 2))
+    healthy = deviation.series[peers]
+    healthy = healthy[np.isfinite(healthy).any(axis=1)]
+    scatter = np.nan_to_num(healthy - median(healthy, 1)[:, None])
     noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
+    if len(healthy):
+        noise = max(noise, float(np.quantile((scatter**2).mean(axis=1), MOSTLY)))
     own = max(0.0, 1.0 - noise / seen) if seen > 0 and len(series) > 2 else 0.0
     return np.asarray(level + own * (known - level))
 
@@ -243,7 +260,7 @@ def _suspect(
     time = np.nan_to_num(metric.time_us[rank])
     if pattern == "persistent":
         level = float(deviation.level[rank])
-        own = _lasting(series[rank], deviation, rank, level)
+        own = _lasting(series[rank], deviation, rank, level, view.peers_of(rank))
         where_steps = own >= HALFWAY * level
     elif pattern in ("intermittent", "transient"):
         own, where_steps = np.where(events, series[rank], 0.0), events

@@ -17,6 +17,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
@@ -28,10 +29,6 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     yield from _input_bound(case.evidence, case.view, case.limits)
     yield from _host_bound(case.evidence, case.view, case.limits)
     yield from _small_packets(case.evidence, case.view, case.limits)
-
-
-#: Share of the time before the first operator from which on a part of it is its reason.
-_MOSTLY = 0.5
 
 
 def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
@@ -73,13 +70,13 @@ def _why_late(counters: pa.Table, n_steps: int, typical_us: float) -> tuple[Fact
     moved_us = _of_typical_rank(counters, "head_copy_us", "device", n_steps)
     if loader_us is None:
         return fact("loader_not_timed"), "low"
-    if loader_us >= _MOSTLY * typical_us:
+    if loader_us >= HALFWAY * typical_us:
         return fact("loader_takes_most", loader_us=loader_us), "high"
     if copy_us is None:
         return fact("loader_takes_little", loader_us=loader_us), "medium"
     rest_us = max(typical_us - loader_us - copy_us, 0.0)
     told = fact("head_split", loader_us=loader_us, copy_us=copy_us, moved_us=moved_us or 0.0, rest_us=rest_us)
-    return told, "medium" if rest_us > _MOSTLY * typical_us else "high"
+    return told, "medium" if rest_us > HALFWAY * typical_us else "high"
 
 
 def _of_typical_rank(counters: pa.Table, metric: str, label: str, n_steps: int) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cluster_analysis.thresholds.network import MIN_LINKS
+from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_run.findings import FaultKind
 
 Part = Literal["link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"]
@@ -104,7 +104,7 @@ def _hypotheses(
         # A link is charged once for both directions.
         worth = len(covered) if part != "link" else 1
         score = worth - 1.0 - 2.0 * good
-        separable = part == "link" or len(claimed) >= MIN_LINKS
+        separable = part == "link" or len(claimed) >= FEWEST_PEERS
         options.append((score, Cover(part, ranks, hosts_named, tuple(sorted(covered)), separable)))
     return options
 

@@ -16,7 +16,7 @@ from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
-from cluster_analysis.thresholds.peers import LEAST_DENSE_SHARE, MOST_PAUSE_SHARE, MOST_WAITING_SHARE
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def dense_part(
         np.bincount(cell, weight, n_cells).reshape(shape)
         for weight in (gap, np.where(inside, 0.0, gap), is_exchange.astype(np.float64))
     )
-    if not pairs.any() or dense.sum() < LEAST_DENSE_SHARE * whole.sum():
+    if not pairs.any():
         return None
     known = np.isin(ranks, graph.ranks)
     row = np.searchsorted(graph.ranks, ranks[known])
@@ -81,8 +81,8 @@ def dense_part(
     outside = graph.gap_us.copy()
     outside[instances] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
     local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
-    computing[known] = np.where(whole[row] > (1.0 + MOST_WAITING_SHARE) * local_us, np.nan, computing[known])
-    is_paused = free_us - group_medians(free_us, role) > MOST_PAUSE_SHARE * computing_us
+    computing[known] = np.where(whole[row] > (1.0 + TOLERANCE_SHARE) * local_us, np.nan, computing[known])
+    is_paused = free_us - group_medians(free_us, role) > TOLERANCE_SHARE * computing_us
     computing = np.where(is_paused, np.nan, computing)
     return DensePart(computing, RoleGaps(ranks, replace(graph, gap_us=outside)))
 

@@ -10,6 +10,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
     MEDIAN_SE,
+    PRIOR_DF,
     binomial_tail,
     group_medians,
     leave_one_out,
@@ -19,14 +20,8 @@ from cluster_analysis.numeric.stats import (
     sigma,
     student_tail,
 )
-from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
+from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF, MANY_ROWS
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.peers import (
-    FEW_PEERS,
-    FEW_PEERS_DF,
-    MANY_ROWS,
-    RECORD_SIGMAS,
-)
 
 
 @dataclass(frozen=True)
@@ -100,7 +95,7 @@ def tp_cp_deviations(values: FloatArray, view: JobView, floor: float, limits: Th
     for code in np.unique(view.tp_cp_peers):
         inside = np.flatnonzero(view.tp_cp_peers == code)
         if len(inside) > 1:
-            series[inside] = values[inside] - others_median(values[inside])
+            series[inside] = values[inside] - medians_of_other_rows(values[inside])
     if not np.isfinite(series).any():
         return None
     none = np.zeros(values.shape)
@@ -129,7 +124,7 @@ def _tested(
         scatter[inside] = sigma(noise, 0)
     df = np.maximum(n_peers - 1, 1)
     scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
-    scale = np.where(n_peers <= FEW_PEERS, shrink(scale, np.hypot(pooled, floor), df), scale)
+    scale = shrink(scale, np.hypot(pooled, floor), df)
     error = MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
     # In a step in which all peers scatter (garbage collection, long data), lying above them is no event.
     event_scale = np.hypot(np.fmax(scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
@@ -137,7 +132,7 @@ def _tested(
     z = level / np.maximum(scale, error)
     p = np.where(
         n_peers >= limits.min_peers,
-        student_tail(z, np.maximum(LEAST_DF, df + FEW_PEERS_DF * (n_peers <= FEW_PEERS))),
+        student_tail(z, np.maximum(LEAST_DF, df + PRIOR_DF)),
         np.nan,
     )
     return Deviation(
@@ -174,7 +169,7 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
             elif len(others):
                 effect[own] = median(raw[others], 0)
             elif len(own) > 2:
-                effect[own] = others_median(raw[own])
+                effect[own] = medians_of_other_rows(raw[own])
     replicas = np.unique(view.replica)
     if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
         return none, 0.0
@@ -197,7 +192,7 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
 
 
-def others_median(values: FloatArray) -> FloatArray:
+def medians_of_other_rows(values: FloatArray) -> FloatArray:
     """Median of the other rows, by column; all rows once there are many."""
     if len(values) > MANY_ROWS:
         return np.broadcast_to(median(values, 0), values.shape)
@@ -223,33 +218,3 @@ def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
         others = (int(as_large.sum()) - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
         p[rank] = binomial_tail(int(count[rank]), n_steps, others)
     return p
-
-
-def record_tails(
-    series: FloatArray, scale: FloatArray, role: IntArray, least: float
-) -> tuple[FloatArray, BoolArray]:
-    """P that the largest deviations of all ranks and steps of a role are one rank's (R,); and these (R, S).
-
-    With samples of unequal length another rank is late each step. If the data are dealt anew, the `k` largest
-    of `N` deviations belong to one rank of `S` steps with a probability of (S-1)/(N-1) … (S-k+1)/(N-k+1),
-    however long their tails are. Asked are three at least, each four times the `scale` (R,) and `least`; P is
-    1 for all other ranks.
-    """
-    p, cells = np.ones(len(series)), np.zeros(series.shape, bool)
-    n_steps = series.shape[1]
-    roles = np.unique(role[role >= 0])
-    for one in roles:
-        inside = np.flatnonzero(role == one)
-        values = np.where(np.isfinite(series[inside]), series[inside], -np.inf).ravel()
-        order = np.argsort(-values, kind="stable")[: n_steps + 1]
-        owner = inside[order // n_steps]
-        rank = int(owner[0])
-        clear = values[order] > max(RECORD_SIGMAS * float(np.nan_to_num(scale[rank], nan=np.inf)), least)
-        k = int(np.logical_and.accumulate((owner == rank) & clear).sum())
-        if k < FEWEST_PEERS:
-            continue
-        n_known = int(np.isfinite(values).sum())
-        i = np.arange(1, k)
-        p[rank] = min(1.0, len(roles) * float(np.prod((n_steps - i) / np.maximum(n_known - i, 1))))
-        cells[rank, order[:k] % n_steps] = True
-    return p, cells

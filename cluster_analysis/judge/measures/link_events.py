@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import medians_by, sigma
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import ENOUGH_OTHERS
 from cluster_analysis.trace.calls import codes, is_sum, numbers
 from cluster_run.findings import Link
 from cluster_run.ids import Rank
@@ -52,10 +52,7 @@ class LinkEvent:
 
 def lasted_far_too_long(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresholds) -> BoolArray:
     """Whether times are beyond what contention makes of the usual ones, and by so much longer: an event."""
-    longer_us = time_us - usual_us
-    return np.asarray(
-        (longer_us > limits.contention_effect * usual_us) & (longer_us > limits.retransmission_us)
-    )
+    return np.asarray((time_us > TWICE * usual_us) & (time_us - usual_us > limits.retransmission_us))
 
 
 def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], LinkEvent]:
@@ -83,10 +80,10 @@ def link_events(links: pa.Table, limits: Thresholds) -> dict[tuple[str, int], Li
     _, of_link = combined(like, src[known], dst[known])
     # Far longer than the middle of those of its kind, of which there are enough, and of the link itself:
     # one that is always slow has no event.
-    own = np.where(np.bincount(of_link) > ENOUGH_OTHERS, medians_by(time[known], of_link), 0.0)
+    own = np.where(np.bincount(of_link) >= FEWEST_PEERS, medians_by(time[known], of_link), 0.0)
     like_it = np.maximum(usual[like], own[of_link])
     is_far = lasted_far_too_long(time[known], like_it, limits)
-    far = np.flatnonzero(is_far & (count[like] > ENOUGH_OTHERS))
+    far = np.flatnonzero(is_far & (count[like] >= FEWEST_PEERS))
     spread = cache(lambda one: float(np.nan_to_num(sigma(time[known][like == one]))))
     events: dict[tuple[str, int], LinkEvent] = {}
     for row in sorted(far.tolist(), key=lambda at: -time[known[at]]):

@@ -18,12 +18,9 @@ from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, si
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import (
-    AS_SLOW_SHARE,
-    BEYOND_CONTENTION_RATE,
-    CONTENTION_RATE,
     DEVICES_PER_BOARD,
     HEALTHY_QUANTILE,
     SMALL_BYTES,
@@ -158,7 +155,7 @@ def _excess(
     farthest = np.zeros(n_classes)
     np.maximum.at(farthest, link_class, above)
     is_few = np.bincount(link_class, minlength=n_classes) < FEWEST_PEERS
-    reference[is_few & (farthest < np.log1p(limits.contention_effect))] = np.nan
+    reference[is_few & (farthest < np.log(TWICE))] = np.nan
     return slowness - reference[class_of]
 
 
@@ -208,21 +205,18 @@ def _quantiles_by(values: FloatArray, groups: IntArray, n_groups: int, quantile:
 
 
 def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
-    """Find the slow links: significant in their transport, ≥ 10 % slower, in most of their observations."""
+    """Find the slow links: significant in their transport, ≥ 10 % slower in the middle."""
     link = _combine(seen.transport, seen.pair)
     first = first_positions(link)
     n_links = len(first)
     level = _medians(seen.excess, link)
-    slow_seen = np.where(
-        np.isfinite(seen.excess), seen.excess > HALFWAY * np.log1p(limits.link_effect), False
-    )
+    least = np.log1p(limits.link_effect)
+    slow_seen = np.where(np.isfinite(seen.excess), seen.excess > HALFWAY * least, False)
     n = np.bincount(link, np.isfinite(seen.excess), n_links).astype(np.int32)
     share = np.bincount(link, slow_seen, n_links) / np.maximum(n, 1)
     transport = seen.transport[first]
     spread, p = np.full(n_links, np.nan), np.full(n_links, np.nan)
     slow = np.zeros(n_links, bool)
-    is_beyond = np.nan_to_num(level) >= np.log1p(limits.contention_effect)
-    needed = np.where(is_beyond, 1, limits.min_link_observations)
     n_peers = np.zeros(n_links, np.int32)
     for code in np.unique(transport):
         inside = np.flatnonzero((transport == code) & np.isfinite(level))
@@ -232,31 +226,28 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         bulk = level[inside]
         # Scatter from the fast side only, as if the slow one were like it: that may be the fault.
         fast = bulk[bulk <= 0.0]
-        scale = float(np.fmax(sigma(np.r_[fast, -fast]), limits.floor_link))
+        scale = float(np.fmax(sigma(np.r_[fast, -fast]), limits.floor_single))
         spread[inside] = scale
         p[inside] = student_tail(bulk / scale, max(LEAST_DF, len(inside) - 2))
         chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
-        big = (bulk >= np.log1p(limits.link_effect)) & (share[inside] >= limits.link_share)
-        slow[inside] = chosen & big & (n[inside] >= needed[inside])
+        slow[inside] = chosen & (bulk >= least)
     chance = np.ones(n_links)
     healthy = seen.excess[~slow[link] & np.isfinite(seen.excess)]
     for here in np.flatnonzero(slow):
-        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy, limits)
-    slow &= chance * n_links <= limits.links_by_chance
+        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy)
+    slow &= chance * n_links <= 1.0
     return LinkTable(
         seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, chance, seen.transports
     )
 
 
-def chance_of(level: float, share: float, n: int, healthy: FloatArray, limits: Thresholds) -> float:
+def chance_of(level: float, share: float, n: int, healthy: FloatArray) -> float:
     """How probable `share` of `n` observations at `level` is by chance, given the excess of healthy ones.
 
-    Contention slows some transfers of any link for a moment, and hardly ever to more than twice their time.
+    Contention slows some transfers of any link for a moment: so often as the others show.
     """
-    as_slow = float((healthy > AS_SLOW_SHARE * level).mean()) if len(healthy) else 0.0
-    is_beyond = level >= np.log1p(limits.contention_effect)
-    rate = max(as_slow, BEYOND_CONTENTION_RATE if is_beyond else CONTENTION_RATE)
-    return float(binomial_tail(round(share * n), n, rate))
+    as_slow = float((healthy > HALFWAY * level).sum()) + 0.5
+    return float(binomial_tail(round(share * n), n, as_slow / (len(healthy) + 1)))
 
 
 def link_summary(seen: Observations | None) -> pa.Table:

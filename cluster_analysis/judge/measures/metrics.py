@@ -55,13 +55,13 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     with np.errstate(divide="ignore", invalid="ignore"):
         log_computing = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
     short = len(view.steps) < limits.min_steps_confident
-    computing_floor = limits.floor_single_step if short else limits.floor_computing
+    computing_floor = limits.floor_single if short else limits.floor
     local = limits.local_effect_share_of_step * step_us
     return (
         Metric("preparing", "input", "head", view.preparing_us, view.preparing_us,
-               limits.floor_preparing_share_of_step * step_us, local, False),
+               limits.floor * step_us, local, False),
         Metric("free", "dispatch", "spread", view.idled_us, view.idled_us,
-               limits.floor_free_share_of_step * step_us, local, False),
+               limits.floor * step_us, local, False),
         Metric("computing", "compute", "spread", log_computing, view.computing_us,
                computing_floor, limits.device_effect, True, follows_work=True),
     )  # fmt: skip

@@ -16,8 +16,8 @@ import pyarrow as pa
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
-from cluster_analysis.thresholds.devices import MOST_SIGMAS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
+from cluster_analysis.thresholds.devices import SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
 from cluster_analysis.trace.calls import codes, numbers
 
 
@@ -80,7 +80,7 @@ def _usual(scatter: FloatArray, total: FloatArray) -> float:
 
 def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
     """What all types (R, T) may take longer by on each rank (R,), for all that scatter (T,) says."""
-    return np.asarray(np.fmin.reduce(longer + MOST_SIGMAS * scatter, axis=1, initial=np.inf))
+    return np.asarray(np.fmin.reduce(longer + CLEAR_SIGMAS * scatter, axis=1, initial=np.inf))
 
 
 def common_to_all_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:

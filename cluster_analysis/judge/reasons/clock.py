@@ -11,8 +11,8 @@ import pyarrow as pa
 from cluster_analysis.judge.reasons.counters import beside, by_rank
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
-from cluster_analysis.thresholds.devices import CLOCK_SIGMAS, LEAST_EXCESS
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY
+from cluster_analysis.thresholds.devices import LEAST_EXCESS
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
@@ -50,7 +50,7 @@ def _explained(mean_mhz: dict[int, float], view: JobView, suspect: Suspect) -> S
     time = suspect.evidence[0]
     slower = time.value / time.peers_median - 1.0
     needed = max(LEAST_EXCESS, HALFWAY * slower)
-    if clock.others / clock.own - 1.0 < needed or clock.others - clock.own < CLOCK_SIGMAS * clock.scatter:
+    if clock.others / clock.own - 1.0 < needed or clock.others - clock.own < CLEAR_SIGMAS * clock.scatter:
         return suspect
     row = Evidence(_METRIC, clock.own, clock.others, clock.scatter, clock.n_others)
     said = fact(

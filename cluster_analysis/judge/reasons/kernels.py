@@ -15,9 +15,8 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.devices import (
-    AS_OFTEN_SHARE,
     LEAST_EXCESS,
     N_NAMED,
     NEARLY_ALL_SHARE,
@@ -130,4 +129,4 @@ def _kinds(operators: pa.Table, rank: int, peers: IntArray) -> list[_Kind]:
 
 def _as_often(n_calls: FloatArray, row: int) -> BoolArray:
     """Other numbers of calls are other work, or other shapes."""
-    return np.asarray(np.abs(n_calls - n_calls[row]) <= AS_OFTEN_SHARE * n_calls[row])
+    return np.asarray(np.abs(n_calls - n_calls[row]) <= TOLERANCE_SHARE * n_calls[row])

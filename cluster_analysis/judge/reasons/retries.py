@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis.judge.reasons.counters import beside, by_rank
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.thresholds.common import FEWEST_PEERS
-from cluster_analysis.thresholds.network import RETRY_SIGMAS
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
@@ -50,7 +49,7 @@ def _confirmed(count: dict[int, float], suspect: Suspect) -> Suspect:
         return suspect
     most = max(own, key=lambda rank: own[rank])
     retries = beside(count, own[most], others)
-    if retries.n_others < FEWEST_PEERS or retries.own <= retries.others + RETRY_SIGMAS * retries.scatter:
+    if retries.n_others < FEWEST_PEERS or retries.own <= retries.others + CLEAR_SIGMAS * retries.scatter:
         return suspect
     row = Evidence(_METRIC, retries.own, retries.others, retries.scatter, retries.n_others)
     said = fact("sent_again", own_rank=most, n_retries=round(retries.own), others=retries.others)

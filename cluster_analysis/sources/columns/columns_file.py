@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources.columns.name_columns import Names
+from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.form import HEAD_WORDS, MOST_NUMBERS, QUARTERS_NS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
@@ -141,6 +142,10 @@ class ColumnsFile:
         texts = pa.DictionaryArray.from_arrays(places, pa.array(known, pa.string()))
         return texts.dictionary_decode().dictionary_encode() if None in known else texts
 
+    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+        """Return which text each row has, and the distinct texts, None for a missing one."""
+        return self._places(name), self._distinct(name)
+
     def names(self, name: str) -> Names:
         """Return texts whose numbers are columns of their own."""
         places = self._places(name)
@@ -154,7 +159,8 @@ class ColumnsFile:
             given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
             if len(given) != np.count_nonzero(has_one):
                 raise _damaged(f"column {name!r}")
-            numbers[has_one, at] = given
+            rows = slice(None) if len(given) == len(places) else has_one
+            numbers[rows, at] = given
         return Names(stems, places, numbers)
 
     def _distinct(self, name: str) -> list[str | None]:
@@ -188,12 +194,16 @@ class ColumnsFile:
         return column.base
 
     def _whole(self, column: Column) -> npt.NDArray[np.int64]:
-        values = _unfolded(self._planes[column.name], column.n)
+        planes, module = self._planes[column.name], compiled()
+        if column.n and planes and module is not None and _is_on_grid(column):
+            given = (column.is_delta, column.begin, column.step)
+            return np.frombuffer(module.numbers(b"".join(planes), len(planes), *given), np.int64)
+        values = _unfolded(planes, column.n)
         if column.is_delta:
             values = values.cumsum()
         if column.step == 1 and not column.begin:
             return values
-        if not (1 <= column.step <= _MAX_INT and -_MAX_INT <= column.begin <= _MAX_INT):
+        if not _is_on_grid(column):
             raise _damaged(f"column {column.name[:40]!r}")
         # Wraps where the file lies; it never raises.
         return values * np.int64(column.step) + np.int64(column.begin)
@@ -209,6 +219,10 @@ class ColumnsFile:
         if found is None or found.form not in forms:
             raise _damaged(f"no column {name!r}")
         return found
+
+
+def _is_on_grid(column: Column) -> bool:
+    return 1 <= column.step <= _MAX_INT and -_MAX_INT - 1 <= column.begin <= _MAX_INT
 
 
 def _planes(head: _Head, body: memoryview) -> dict[str, list[memoryview]]:

@@ -6,8 +6,6 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.name_columns import Names
@@ -44,21 +42,10 @@ class Levels:
         self.is_p2p = np.repeat(are_p2p[wanted] != 0, counts[wanted])
         self.n_rows = len(self.steps)
 
-    def kept(self, values: pa.Array) -> pa.Array:
-        """Return the values of selected steps."""
-        self._check(len(values))
-        return values if self.n_rows == self.n_all else values.filter(pa.array(self.is_kept))
-
     def kept_names(self, names: Names) -> Names:
         """Return the names of selected steps."""
         self._check(len(names))
         return names if self.n_rows == self.n_all else names.kept(self.is_kept)
-
-    def kept_texts(self, values: pa.DictionaryArray) -> pa.DictionaryArray:
-        """Return the values of selected steps; their dictionary holds no other."""
-        if self.n_rows == self.n_all:
-            return self.kept(values)
-        return pc.dictionary_encode(self.kept(values).dictionary_decode())
 
     def kept_numbers(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Return the values of selected steps."""

@@ -1,21 +1,53 @@
-"""The columns of communication_matrix.json → the table that the file itself gives."""
+"""The columns of communication_matrix.json → the table that the file itself gives, of one or more files."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources import numbers
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.levels import Levels
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.columns.name_columns import Names
+from cluster_analysis.sources.columns.shared_texts import Coded, shared_texts
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.link_names import Described, LinkNames, links_table
 from cluster_analysis.sources.measured import MEASURED_LINKS, NEEDED_LINKS, tell_missing, without_negative
-from cluster_analysis.sources.text.matrix_json import describe_links
 from cluster_analysis.tables import schema
+from cluster_run.facts import fact
+
+
+class LinkFile:
+    """The links of selected steps of one file, as arrays.
+
+    Raises:
+        BadFileError: the columns are damaged.
+    """
+
+    def __init__(self, path: Path, rank: int, steps: frozenset[int] | None) -> None:
+        file = ColumnsFile(path, "matrix")
+        levels = Levels(file, "n_links", "key.places", steps)
+        self.rank = rank
+        self.n_rows = levels.n_rows
+        self.steps = levels.steps
+        self.is_p2p = levels.is_p2p
+        self.operators, self.keys = (levels.kept_names(file.names(name)) for name in ("op_name", "key"))
+        self.sources, self.destinations = (
+            _local_ranks(levels.kept_numbers(file.ints(name))) for name in ("src_local", "dst_local")
+        )
+        transports, known = file.coded("transport")
+        self.transports: Coded = (levels.kept_numbers(transports), known)
+        self.sizes_mb, self.times_ms = (
+            levels.kept_numbers(file.floats(name)) for name in ("size_mb", "time_ms")
+        )
+
+    def is_whole(self) -> bool:
+        """Return whether nothing is to be told of: nothing is missing or below 0."""
+        return bool(((self.sizes_mb >= 0) & (self.times_ms >= 0)).all())
 
 
 def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
@@ -24,44 +56,52 @@ def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remar
     Raises:
         BadFileError: the columns are damaged.
     """
-    file = ColumnsFile(path, "matrix")
-    levels = Levels(file, "n_links", "key.places", steps)
-    if not levels.n_rows:
-        return schema.empty(schema.LINKS)
-    given, keys = (levels.kept_names(file.names(name)) for name in ("op_name", "key"))
-    given_names = given.texts()
-    given_names = pc.if_else(pc.equal(given_names, ""), None, given_names)
-    known_keys, places = keys.distinct()
-    known = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), known_keys.texts())
-    groups, op_types, variants, op_names = describe_links(known, given_names, given.operations_of_stems())
-    sizes, times = (levels.kept_numbers(file.floats(name)) for name in ("size_mb", "time_ms"))
-    columns = {
-        "rank": numbers.constant(rank, levels.n_rows, pa.int32()),
-        "step": pa.array(levels.steps),
-        "group": groups,
-        "is_p2p": pc.or_(pa.array(levels.is_p2p), names.point_to_point(op_types)),
-        "op_type": op_types,
-        "variant": variants,
-        "op_name": op_names,
-        "src_local": _local_ranks(file, "src_local", levels),
-        "dst_local": _local_ranks(file, "dst_local", levels),
-        "src_rank": pa.nulls(levels.n_rows, pa.int32()),
-        "dst_rank": pa.nulls(levels.n_rows, pa.int32()),
-        "transport": levels.kept_texts(file.texts("transport")),
-        "size_bytes": _scaled(sizes, numbers.BYTES_PER_MB),
-        "time_us": _scaled(times, numbers.US_PER_MS),
-    }
-    table = pa.table(columns, schema=schema.LINKS)
+    file = LinkFile(path, rank, steps)
+    table = table_of([file])
+    if file.is_whole():
+        return table
     tell_missing(table, NEEDED_LINKS, remark)
-    are_below_0 = any(np.fmin.reduce(values, initial=0.0) < 0 for values in (sizes, times))
-    return without_negative(table, MEASURED_LINKS, remark) if are_below_0 else table
+    return without_negative(table, MEASURED_LINKS, remark)
 
 
-def _scaled(values: npt.NDArray[np.float64], factor: float) -> pa.Array:
+def table_of(files: Sequence[LinkFile]) -> pa.Table:
+    """Return LINKS of one or more files, one file behind the other."""
+    counts = [one.n_rows for one in files]
+    if not sum(counts):
+        return schema.empty(schema.LINKS)
+    filed_p2p = pa.array(np.concatenate([one.is_p2p for one in files]))
+    columns = {
+        "rank": pa.array(np.repeat(np.array([one.rank for one in files], np.int32), counts)),
+        "step": pa.array(np.concatenate([one.steps for one in files])),
+        "src_local": pa.array(np.concatenate([one.sources for one in files])),
+        "dst_local": pa.array(np.concatenate([one.destinations for one in files])),
+        "transport": shared_texts([one.transports for one in files]),
+        "size_bytes": _scaled([one.sizes_mb for one in files], numbers.BYTES_PER_MB),
+        "time_us": _scaled([one.times_ms for one in files], numbers.US_PER_MS),
+    }
+    return links_table(_described(files), filed_p2p, columns)
+
+
+def _described(files: Sequence[LinkFile]) -> Described:
+    """Return what `LinkNames` makes of the entries' names; one without letters names no operator."""
+    keys, operators = (Names.joined([getattr(one, name) for one in files]) for name in ("keys", "operators"))
+    (known_keys, key_places), (known, places) = keys.distinct(), operators.distinct()
+    of_stem = np.repeat(np.arange(len(files)), [one.keys.n_stems for one in files])
+    texts = known.texts().to_pylist()
+    is_none = np.array([text == "" for text in texts], bool)
+    given = np.where(is_none[places], -1, places)
+    owners = of_stem[known_keys.stems()].tolist()
+    return LinkNames(key_places, known_keys.texts().to_pylist(), owners, given, texts).described()
+
+
+def _scaled(values: Sequence[npt.NDArray[np.float64]], factor: float) -> pa.Array:
     """Return values times factor; NaN becomes null."""
     with np.errstate(over="ignore"):
-        return pa.array(values * factor, from_pandas=True)
+        return pa.array(np.concatenate(values) * factor, from_pandas=True)
 
 
-def _local_ranks(file: ColumnsFile, name: str, levels: Levels) -> pa.Array:
-    return pa.array(levels.kept_numbers(file.ints(name))).cast(pa.int32())
+def _local_ranks(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    local = values.astype(np.int32)
+    if (local != values).any():
+        raise BadFileError(fact("not_of_form", detail="columns: ranks"))
+    return local

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names
+from cluster_analysis.sources.columns.shared_texts import in_order_of_rows
+from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
@@ -20,6 +23,9 @@ _MOST_INDEX = 10**9
 #: A number has one digit more from each of these on.
 _POWERS = np.array([10**n for n in range(1, 19)], np.int64)
 _MOST_LETTERS = (1 << 31) - 1
+#: Numbers of a smaller range need no sorting to be told apart.
+_MOST_RANGE = 1 << 20
+_MOST_CODES = 1 << 62
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -40,6 +46,21 @@ class Names:
     def __len__(self) -> int:
         return len(self._places)
 
+    @classmethod
+    def joined(cls, names: Sequence[Names]) -> Names:
+        """Return the names of several files, one behind the other."""
+        if len(names) == 1:
+            return names[0]
+        begins = np.cumsum([0, *(len(one._stems) for one in names)])
+        n_most = max(one._numbers.shape[1] for one in names)
+        numbers = np.zeros((sum(map(len, names)), n_most), np.int64)
+        row = 0
+        for one in names:
+            numbers[row : row + len(one), : one._numbers.shape[1]] = one._numbers
+            row += len(one)
+        places = [one._places + begin for one, begin in zip(names, begins, strict=False)]
+        return cls([stem for one in names for stem in one._stems], np.concatenate(places), numbers)
+
     def kept(self, is_kept: npt.NDArray[np.bool_]) -> Names:
         """Return some of the names; `is_kept` (N,)."""
         return Names(self._stems, self._places[is_kept], self._numbers[is_kept])
@@ -50,6 +71,9 @@ class Names:
         Raises:
             BadFileError: together they would be longer than any file.
         """
+        filled = self._filled()
+        if filled is not None:
+            return pa.Array.from_buffers(pa.string(), len(self), [None, *map(pa.py_buffer, filled)])
         n_numbers = np.array([len(stem) - 1 for stem in self._stems], np.int64)[self._places]
         is_number = np.arange(self._numbers.shape[1]) < n_numbers[:, None]
         given = self._numbers[is_number]
@@ -66,45 +90,94 @@ class Names:
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(letters.encode())]
         return pa.Array.from_buffers(pa.string(), len(self), buffers)
 
-    def distinct(self) -> tuple[Names, list[int]]:
+    def _filled(self) -> tuple[bytes, bytes] | None:
+        """Return offsets and letters of the names; None without compiled reader, or where they cannot be."""
+        module = compiled()
+        if module is None:
+            return None
+        parts = [part.encode() for stem in self._stems for part in stem]
+        part_ends = np.cumsum([len(part) for part in parts], dtype=np.int32)
+        stem_ends = np.cumsum([len(stem) for stem in self._stems], dtype=np.int32)
+        found: tuple[bytes, bytes] | None = module.filled(
+            b"".join(parts),
+            part_ends.tobytes(),
+            stem_ends.tobytes(),
+            self._places.astype(np.int64, copy=False).tobytes(),
+            self._numbers.astype(np.int64, copy=False).tobytes(),
+        )
+        return found
+
+    def distinct(self) -> tuple[Names, _IntArray]:
         """Return the names that differ, in the order of their first rows, and which of them each is (N,)."""
-        rows = list(zip(self._places.tolist(), *self._numbers.T.tolist(), strict=True))
-        known: dict[tuple[int, ...], int] = {}
-        places = [known.setdefault(row, len(known)) for row in rows]
-        cells = np.array(list(known), np.int64).reshape(len(known), 1 + self._numbers.shape[1])
-        return Names(self._stems, cells[:, 0], cells[:, 1:]), places
+        code, n_codes = self._places.astype(np.int64), max(1, len(self._stems))
+        for column in self._numbers.T:
+            own, n_own = _codes(column)
+            if n_codes * n_own > _MOST_CODES:
+                code, n_codes = _codes(np.unique(code, return_inverse=True)[1])
+            code, n_codes = code * n_own + own, n_codes * n_own
+        _, first, places = np.unique(code, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rows = first[order]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return Names(self._stems, self._places[rows], self._numbers[rows]), rank[places]
 
-    def operations(self) -> pa.DictionaryArray:
-        """Return what `names.operations` makes of the names."""
-        return names.encoded(*self.operations_of_stems())
+    def stems(self) -> _IntArray:
+        """Return the number of each name's stem (N,)."""
+        return self._places
 
-    def operations_of_stems(self) -> tuple[_IntArray, list[str]]:
-        """Return the stem of each name (N,), and the operation of each stem: no number decides it."""
-        return self._places, [names.operation_of("0".join(stem)) for stem in self._stems]
+    @property
+    def n_stems(self) -> int:
+        """How many stems there are."""
+        return len(self._stems)
+
+    def operations(self) -> tuple[pa.DictionaryArray, npt.NDArray[np.bool_]]:
+        """Return what `names.operations` makes of the names, and which are point to point (N,)."""
+        known: dict[str, int] = {}
+        codes = np.zeros(len(self._stems), np.int32)
+        for at in in_order_of_rows(self._places, len(self._stems)):
+            # No number in a name decides it.
+            operation = names.operation_of("0".join(self._stems[at]))
+            codes[at] = known.setdefault(operation, len(known))
+        op_types = pa.DictionaryArray.from_arrays(
+            pa.array(codes[self._places]), pa.array(list(known), pa.string())
+        )
+        return op_types, names.point_to_point(op_types).to_numpy(zero_copy_only=False)
 
     def indices_in_group(self) -> pa.Array:
         """Return what `names.indices_in_group` makes of the names."""
-        n_rows = len(self)
-        indices = np.full(n_rows, -1, np.int64)
-        for place, (column, constant) in enumerate(self._index_of_stems):
-            rows = slice(None) if len(self._stems) == 1 else self._places == place
-            indices[rows] = constant if column is None else self._numbers[rows, column]
+        columns, constants = np.array(self._index_of_stems, np.int64).reshape(-1, 2).T
+        column, indices = columns[self._places], constants[self._places]
+        if self._numbers.shape[1]:
+            own = np.take_along_axis(self._numbers, np.maximum(column, 0)[:, None], axis=1)[:, 0]
+            indices = np.where(column < 0, indices, own)
         indices[indices >= _MOST_INDEX] = -1
         return pa.array(indices.astype(np.int32))
 
     @cached_property
-    def _index_of_stems(self) -> list[tuple[int | None, int]]:
-        """Return for each stem which of its numbers is the index, or else what the index always is."""
+    def _index_of_stems(self) -> list[tuple[int, int]]:
+        """Return for each stem which of its numbers is the index; or -1, and what the index always is."""
         return [_index_of(stem) for stem in self._stems]
 
 
-def _index_of(stem: list[str]) -> tuple[int | None, int]:
+def _codes(values: _IntArray) -> tuple[_IntArray, int]:
+    """Return numbers from 0 that are equal where the values are, and more than the largest of them."""
+    if not len(values):
+        return values, 1
+    low, high = int(values.min()), int(values.max())
+    if high - low < _MOST_RANGE:
+        return values - low, high - low + 1
+    known, places = np.unique(values, return_inverse=True)
+    return places, len(known)
+
+
+def _index_of(stem: list[str]) -> tuple[int, int]:
     # Numbers of one digit each; with others, what is no place for a number stays.
     filled = [
         "".join([stem[0], *(f"{first + at}{part}" for at, part in enumerate(stem[1:]))]) for first in (0, 1)
     ]
     found = [_INDEX.search(text) for text in filled]
     if found[0] is None or found[1] is None:
-        return None, -1
+        return -1, -1
     index, other = (int(match.group(1)) for match in found if match is not None)
-    return (None, index) if index == other else (index, 0)
+    return (-1, index) if index == other else (index, 0)

@@ -1,13 +1,14 @@
 """Cells of a database: SQLite puts any type into any cell, so a column has the type that its cells have.
 
 A column whose cells are all whole numbers, floats or texts is an Arrow array of them, with nulls for empty
-cells; any other mixture is a list, with each cell as Python's `sqlite3` gives it.
+cells; any other mixture is a list, with each cell as Python's `sqlite3` gives it. Texts are a dictionary
+where one was asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ Cells: TypeAlias = "pa.Array | list[Any]"
 
 #: Numbers below this are codes themselves; and how large products of codes may become.
 _MOST_OWN, _MOST_CODES = 1 << 24, 1 << 60
+#: So many are counted up by a place for each.
+_FEW_CODES = 1 << 16
 
 _ARROW: dict[frozenset[type], pa.DataType] = {
     frozenset(): pa.null(),
@@ -35,6 +38,18 @@ def cells_of(values: Sequence[Any], *, are_floats: bool = False) -> Cells:
         kinds = {float if kind is int else kind for kind in kinds}
     kind = _ARROW.get(frozenset(kinds - {type(None)}))
     return list(values) if kind is None else pa.array(values, kind)
+
+
+def coded(cells: Cells) -> Cells:
+    """Return texts as a dictionary, and other cells as they are."""
+    if isinstance(cells, list) or not pa.types.is_string(cells.type):
+        return cells
+    return cells.dictionary_encode()
+
+
+def is_coded(cells: Cells) -> TypeGuard[pa.DictionaryArray]:
+    """Return whether the cells are texts as a dictionary."""
+    return not isinstance(cells, list) and pa.types.is_dictionary(cells.type)
 
 
 def as_list(cells: Cells) -> list[Any]:
@@ -64,9 +79,20 @@ def chosen(cells: Cells, is_chosen: npt.NDArray[np.bool_]) -> Cells:
 
 def joined(first: Cells, second: Cells) -> Cells:
     """Return the cells of both, one behind the other."""
+    if is_coded(first) and is_coded(second):
+        places = pc.index_in(second.dictionary, first.dictionary)
+        if not places.null_count:
+            indices = pa.concat_arrays([first.indices, places.take(second.indices)])
+            return pa.DictionaryArray.from_arrays(indices, first.dictionary)
+    first, second = decoded(first), decoded(second)
     if isinstance(first, list) or isinstance(second, list) or first.type != second.type:
         return as_list(first) + as_list(second)
     return pa.concat_arrays([first, second])
+
+
+def decoded(cells: Cells) -> Cells:
+    """Return texts of a dictionary one by one, and other cells as they are."""
+    return cells.dictionary_decode() if is_coded(cells) else cells
 
 
 def codes_of(keys: Sequence[Cells]) -> npt.NDArray[np.int64]:
@@ -75,9 +101,9 @@ def codes_of(keys: Sequence[Cells]) -> npt.NDArray[np.int64]:
     for key in keys:
         own, n_own = _own_codes(key)
         if n_codes * n_own > _MOST_CODES:
-            codes, n_codes = _dense(codes)
+            codes, n_codes = _dense(codes, n_codes)
         codes, n_codes = codes * n_own + own, n_codes * n_own
-    return _dense(codes)[0] if len(keys) > 1 else codes
+    return _dense(codes, n_codes)[0] if len(keys) > 1 else codes
 
 
 def _own_codes(key: Cells) -> tuple[npt.NDArray[np.integer], int]:
@@ -88,10 +114,17 @@ def _own_codes(key: Cells) -> tuple[npt.NDArray[np.integer], int]:
         values = key.to_numpy()
         if values.min() >= 0 and values.max() < _MOST_OWN:
             return values, int(values.max()) + 1
-    encoded = pc.dictionary_encode(key, null_encoding="encode")
-    return encoded.indices.to_numpy(), len(encoded.dictionary)
+    encoded = key if is_coded(key) else pc.dictionary_encode(key, null_encoding="encode")
+    indices, n_texts = encoded.indices, len(encoded.dictionary)
+    return (pc.fill_null(indices, n_texts) if indices.null_count else indices).to_numpy(), n_texts + 1
 
 
-def _dense(codes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
-    encoded = pc.dictionary_encode(pa.array(codes))
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+def _dense(codes: npt.NDArray[np.int64], n_codes: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the codes counted up; `n_codes` is more than any."""
+    if n_codes > _FEW_CODES:
+        encoded = pc.dictionary_encode(pa.array(codes))
+        return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    is_used = np.zeros(n_codes, bool)
+    is_used[codes] = True
+    places = np.cumsum(is_used) - 1
+    return places[codes], int(np.count_nonzero(is_used))

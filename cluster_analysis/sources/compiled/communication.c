@@ -3,13 +3,13 @@
 #include <math.h>
 
 #include "members.h"
+#include "operator_names.h"
 
 #define US_PER_MS 1e3
 #define BYTES_PER_MB 1e6
 /* µs; more do not fit ns of 64 bits. */
 #define MAX_START_US UINT64_C(9100000000000000)
 #define NS_DIGITS 3
-#define MAX_INDEX_DIGITS 9
 
 /* What one operator says, before it is known whether it is a total. */
 struct call {
@@ -209,28 +209,6 @@ static const char *operator_at(struct reader *reader, const char *at, struct cal
     return seen & (1u << TIME_PART) ? at : NULL;
 }
 
-/* The running number in `hcom_allReduce__586_7_1`: behind the last `__` only numbers joined by `_`, and the
- * second of at most 9 digits; -1 for any other name. */
-static int32_t index_in(struct text name) {
-    const char *end = name.at + name.length, *at = end;
-    int32_t index = 0;
-    int part, n_digits;
-    while (at - name.at >= 2 && !(at[-1] == '_' && at[-2] == '_'))
-        at--;
-    if (at - name.at < 2)
-        return -1;
-    for (part = 0; part == 0 || at < end; part++) {
-        if (part && *at++ != '_')
-            return -1;
-        for (n_digits = 0; at < end && json_is_digit(*at); at++, n_digits++)
-            if (part == 1 && n_digits < MAX_INDEX_DIGITS)
-                index = index * 10 + (*at - '0');
-        if (!n_digits || (part == 1 && n_digits > MAX_INDEX_DIGITS))
-            return -1;
-    }
-    return part > 1 ? index : -1;
-}
-
 /* Add what the key of an operator says: `name@group`, cut at the last `@`. */
 static bool add_key(struct reader *reader, struct text key) {
     struct operators *found = reader->found;
@@ -245,18 +223,12 @@ static bool add_key(struct reader *reader, struct text key) {
             break;
         }
     }
-    stem = name;
-    for (at = 0; at + 1 < name.length; at++) {
-        if (name.at[at] == '_' && name.at[at + 1] == '_') {
-            stem.length = at;
-            break;
-        }
-    }
+    stem = operator_stem(name);
     group_number = names_number(&found->group_names, group, -1);
     stem_number = names_number(&found->stem_names, stem, -1);
     return number >= 0 && group_number >= 0 && stem_number >= 0 && column_add_int32(&found->keys, number) &&
            column_add_int32(&found->groups, group_number) && column_add_int32(&found->stems, stem_number) &&
-           column_add_int32(&found->indices, index_in(name)) && texts_add(&found->op_names, name);
+           column_add_int32(&found->indices, operator_index(name)) && texts_add(&found->op_names, name);
 }
 
 static bool add_operator(struct reader *reader, struct text key, struct text value, const struct call *call) {

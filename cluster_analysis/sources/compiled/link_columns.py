@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.compiled.operator_columns import Levels, figures, named, whole
+from cluster_analysis.sources.compiled.arrays import texts
+from cluster_analysis.sources.compiled.operator_columns import Levels, shared
 from cluster_analysis.sources.compiled.reader import compiled
+from cluster_analysis.sources.link_names import LinkNames, links_table
+
+_Codes = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
 class LinkColumns:
-    """The columns of one file; texts are dictionaries, `op_names` null where the file names no operator."""
+    """The columns of one file."""
 
-    steps: npt.NDArray[np.int64]
-    is_p2p: npt.NDArray[np.bool_]
-    keys: pa.DictionaryArray
-    op_names: pa.Array
-    sources: pa.Array
-    destinations: pa.Array
-    transports: pa.DictionaryArray
-    sizes_bytes: pa.Array
-    times_us: pa.Array
-    has_missing: bool
-    has_negative: bool
+    def __init__(self, given: Mapping[str, Any], levels: Levels) -> None:
+        self.given = given
+        self.steps = levels.steps
+        self.is_p2p = levels.is_p2p
+        self.has_missing = bool(given["n_missing"])
+        self.has_negative = bool(given["n_negative"])
 
 
 def link_columns(content: bytes, steps: frozenset[int] | None) -> LinkColumns | None:
@@ -39,18 +39,41 @@ def link_columns(content: bytes, steps: frozenset[int] | None) -> LinkColumns | 
     if given is None:
         return None
     levels = Levels(given)
-    if not levels.all_in(steps):
-        return None
-    return LinkColumns(
-        levels.steps,
-        levels.is_p2p,
-        named(given["keys"], given["key_names"]),
-        named(given["operators"], given["operator_names"]).dictionary_decode(),
-        whole(given["sources"], pa.int32()),
-        whole(given["destinations"], pa.int32()),
-        named(given["transports"], given["transport_names"]),
-        figures(given["sizes_bytes"], given["n_missing"]),
-        figures(given["times_us"], given["n_missing"]),
-        bool(given["n_missing"]),
-        bool(given["n_negative"]),
-    )
+    return LinkColumns(given, levels) if levels.all_in(steps) else None
+
+
+def links_of(files: Sequence[LinkColumns], ranks: Sequence[int]) -> pa.Table:
+    """Return LINKS of one or more files, each of its rank, one file behind the other."""
+    counts = [len(one.steps) for one in files]
+    keys, known_keys, of_file = _keys(files)
+    given = [one.given for one in files]
+    operators, known_operators = shared(given, "operators", "operator_names")
+    transports, known_transports = shared(given, "transports", "transport_names")
+    described = LinkNames(keys, known_keys, of_file, operators, known_operators).described()
+    filed_p2p = pa.array(np.concatenate([one.is_p2p for one in files]))
+    transport = pa.array(transports, mask=transports < 0)
+    columns = {
+        "rank": pa.array(np.repeat(np.array(ranks, np.int32), counts)),
+        "step": pa.array(np.concatenate([one.steps for one in files])),
+        "src_local": pa.array(_joined(files, "sources", np.int32)),
+        "dst_local": pa.array(_joined(files, "destinations", np.int32)),
+        "transport": pa.DictionaryArray.from_arrays(transport, pa.array(known_transports, pa.string())),
+        "size_bytes": pa.array(_joined(files, "sizes_bytes", np.float64), from_pandas=True),
+        "time_us": pa.array(_joined(files, "times_us", np.float64), from_pandas=True),
+    }
+    return links_table(described, filed_p2p, columns)
+
+
+def _joined(files: Iterable[LinkColumns], name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+    return np.frombuffer(b"".join([one.given[name] for one in files]), kind)
+
+
+def _keys(files: Sequence[LinkColumns]) -> tuple[_Codes, list[str], list[int]]:
+    """Return the key of each row, the keys of all files, and the file of each of these."""
+    known = [texts(one.given["key_names"]).to_pylist() for one in files]
+    counts = [len(one) for one in known]
+    begins = np.cumsum([0, *counts[:-1]], dtype=np.int32)
+    rows = [np.frombuffer(one.given["keys"], np.int32) for one in files]
+    shifted = [codes + begin for codes, begin in zip(rows, begins, strict=True)]
+    files_of_keys = np.repeat(np.arange(len(files)), counts).tolist()
+    return np.concatenate(shifted), list(chain.from_iterable(known)), files_of_keys

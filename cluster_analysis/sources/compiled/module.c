@@ -7,7 +7,14 @@
 
 #include "communication.h"
 #include "matrix.h"
+#include "packed.h"
+#include "operator_names.h"
+#include "sums.h"
 #include "table.h"
+
+/* So many are handed over and not copied. */
+#define MANY_BYTES (1 << 15)
+#define MAX_KEYS 16
 
 /* Add a value to a dictionary and let go of it; false with an exception set. */
 static bool set(PyObject *columns, const char *name, PyObject *value) {
@@ -142,16 +149,32 @@ static PyObject *links(PyObject *module, PyObject *content) {
     return columns;
 }
 
-/* Kinds seen, kinds, values and letters of each column that is wanted, in the order of the columns. */
-static PyObject *cells_of(const struct table *table) {
+static void free_memory(PyObject *memory) { free(PyCapsule_GetPointer(memory, NULL)); }
+
+/* Bytes, or where they are many: what keeps them, where they lie and how many they are. They leave the column. */
+static PyObject *taken(struct column *column) {
+    PyObject *memory, *found;
+    if (column->used < MANY_BYTES)
+        return bytes_of(column);
+    memory = PyCapsule_New(column->at, NULL, free_memory);
+    if (!memory)
+        return NULL;
+    found = Py_BuildValue("(NKn)", memory, (unsigned long long)(uintptr_t)column->at, (Py_ssize_t)column->used);
+    memset(column, 0, sizeof *column);
+    return found;
+}
+
+/* Kinds seen, kinds, values, letters and offsets of each column that is wanted, in the order of the columns. */
+static PyObject *cells_of(struct table *table) {
     PyObject *found = PyList_New(0);
     int at;
     for (at = 0; found && at < table->n_columns; at++) {
-        const struct cells *cells = &table->found[at];
+        struct cells *cells = &table->found[at];
         PyObject *column;
         if (table->wishes[at] == WISH_NONE)
             continue;
-        column = Py_BuildValue("(INNN)", cells->seen, bytes_of(&cells->kinds), bytes_of(&cells->values), bytes_of(&cells->letters));
+        column = Py_BuildValue("(INNNN)", cells->seen, bytes_of(&cells->kinds), taken(&cells->values),
+                               bytes_of(&cells->letters), bytes_of(&cells->offsets));
         if (!column || PyList_Append(found, column))
             Py_CLEAR(found);
         Py_XDECREF(column);
@@ -187,6 +210,126 @@ static PyObject *table(PyObject *module, PyObject *given) {
     return columns;
 }
 
+static PyObject *numbers(PyObject *module, PyObject *given) {
+    struct packed packed;
+    PyObject *values;
+    const char *planes;
+    Py_ssize_t n_bytes;
+    long long begin, step;
+    int is_delta;
+    (void)module;
+    if (!PyArg_ParseTuple(given, "y#ipLL", &planes, &n_bytes, &packed.n_planes, &is_delta, &begin, &step))
+        return NULL;
+    if (packed.n_planes < 1 || packed.n_planes > MAX_PLANES || n_bytes % packed.n_planes)
+        return Py_NewRef(Py_None);
+    packed.planes = (const uint8_t *)planes;
+    packed.n = (size_t)n_bytes / (size_t)packed.n_planes;
+    packed.is_delta = is_delta;
+    packed.begin = begin;
+    packed.step = step;
+    if (packed.n > PY_SSIZE_T_MAX / sizeof(int64_t))
+        return PyErr_NoMemory();
+    values = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(packed.n * sizeof(int64_t)));
+    if (values)
+        packed_read(&packed, (int64_t *)(void *)PyBytes_AsString(values));
+    return values;
+}
+
+static PyObject *filled(PyObject *module, PyObject *given) {
+    struct stems stems;
+    struct texts texts = {{NULL, 0, 0}, {NULL, 0, 0}};
+    PyObject *found;
+    const char *part_ends, *stem_ends, *places, *numbers_given;
+    Py_ssize_t n_letters, n_part_bytes, n_stem_bytes, n_place_bytes, n_number_bytes;
+    (void)module;
+    if (!PyArg_ParseTuple(given, "y#y#y#y#y#", &stems.letters, &n_letters, &part_ends, &n_part_bytes, &stem_ends,
+                          &n_stem_bytes, &places, &n_place_bytes, &numbers_given, &n_number_bytes))
+        return NULL;
+    stems.n_letters = (size_t)n_letters;
+    stems.part_ends = (const int32_t *)(const void *)part_ends;
+    stems.n_parts = (size_t)n_part_bytes / sizeof(int32_t);
+    stems.stem_ends = (const int32_t *)(const void *)stem_ends;
+    stems.n_stems = (size_t)n_stem_bytes / sizeof(int32_t);
+    stems.places = (const int64_t *)(const void *)places;
+    stems.numbers = (const int64_t *)(const void *)numbers_given;
+    stems.n_names = (size_t)n_place_bytes / sizeof(int64_t);
+    stems.n_most = stems.n_names ? (size_t)n_number_bytes / sizeof(int64_t) / stems.n_names : 0;
+    found = stems_filled(&stems, &texts) ? texts_of(&texts) : Py_NewRef(Py_None);
+    texts_free(&texts);
+    return found;
+}
+
+/* Stems and running numbers of names, given as Arrow lays texts; None where Python must read them. */
+static PyObject *names(PyObject *module, PyObject *given) {
+    const char *offsets, *letters;
+    Py_ssize_t n_offsets, n_letters, at, n;
+    struct names stems;
+    struct column codes = {NULL, 0, 0}, indices = {NULL, 0, 0};
+    PyObject *found = NULL;
+    bool is_plain = true;
+    int32_t begin, end, code;
+    (void)module;
+    if (!PyArg_ParseTuple(given, "y#y#", &offsets, &n_offsets, &letters, &n_letters))
+        return NULL;
+    memset(&stems, 0, sizeof stems);
+    n = n_offsets / (Py_ssize_t)sizeof begin - 1;
+    for (at = 0; is_plain && at < n; at++) {
+        struct text name;
+        memcpy(&begin, offsets + at * (Py_ssize_t)sizeof begin, sizeof begin);
+        memcpy(&end, offsets + (at + 1) * (Py_ssize_t)sizeof begin, sizeof end);
+        is_plain = begin >= 0 && begin <= end && end <= n_letters;
+        if (!is_plain)
+            break;
+        name.at = letters + begin;
+        name.length = (size_t)(end - begin);
+        code = names_number(&stems, operator_stem(name), -1);
+        is_plain = code >= 0 && column_add_int32(&codes, code) && column_add_int32(&indices, operator_index(name));
+    }
+    found = is_plain ? Py_BuildValue("(NNN)", bytes_of(&codes), names_of(&stems), bytes_of(&indices)) : Py_NewRef(Py_None);
+    free(codes.at);
+    free(indices.at);
+    names_free(&stems);
+    return found;
+}
+
+/* Spans summed by the keys of their rows; None where NumPy must sum them. */
+static PyObject *sums(PyObject *module, PyObject *given) {
+    struct sums made;
+    const int64_t *keys[MAX_KEYS];
+    const char *rows, *spans, *key;
+    Py_ssize_t n_rows, n_spans, n_known = 0, n, at;
+    PyObject *columns, *found;
+    bool is_plain;
+    (void)module;
+    if (!PyArg_ParseTuple(given, "y#y#O!", &rows, &n_rows, &spans, &n_spans, &PyTuple_Type, &columns))
+        return NULL;
+    n = PyTuple_Size(columns);
+    if (n < 1 || n > MAX_KEYS || n_spans != 2 * n_rows)
+        return Py_NewRef(Py_None);
+    for (at = 0; at < n; at++) {
+        Py_ssize_t n_bytes;
+        if (!PyArg_Parse(PyTuple_GetItem(columns, at), "y#", &key, &n_bytes))
+            return NULL;
+        if (at && n_bytes != n_known)
+            return Py_NewRef(Py_None);
+        n_known = n_bytes;
+        keys[at] = (const int64_t *)key;
+    }
+    memset(&made, 0, sizeof made);
+    made.keys = keys;
+    made.n_keys = (int)n;
+    made.n_known = (size_t)n_known / sizeof(int64_t);
+    made.rows = (const int64_t *)rows;
+    made.spans = (const int64_t *)spans;
+    made.n_spans = (size_t)n_rows / sizeof(int64_t);
+    Py_BEGIN_ALLOW_THREADS
+    is_plain = sums_make(&made);
+    Py_END_ALLOW_THREADS
+    found = is_plain ? bytes_of(&made.found) : Py_NewRef(Py_None);
+    free(made.found.at);
+    return found;
+}
+
 /* For tests: the number at the begin of a text, None where Python must read it. */
 static PyObject *number(PyObject *module, PyObject *content) {
     char *text;
@@ -206,6 +349,10 @@ static PyMethodDef METHODS[] = {
     {"operators", operators, METH_O, "Return the columns of a communication.json, None where Python must read it."},
     {"links", links, METH_O, "Return the columns of a communication_matrix.json, None where Python must read it."},
     {"table", table, METH_VARARGS, "Return the columns of a table of a SQLite file, None where SQLite must read it."},
+    {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
+    {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
+    {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
+    {"sums", sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,7 +1,6 @@
 /* One table of a SQLite database, read from its file as columns.
  *
- * The form is that of https://www.sqlite.org/fileformat2.html. Only what is usual is read: a table by row number, text in UTF-8,
- * whole rows. Anything else, and whatever is damaged, is left to SQLite, which knows all forms and says what is wrong.
+ * What is not usual, and whatever is damaged, is left to SQLite, which knows all forms and says what is wrong.
  */
 #ifndef CLUSTER_PROFILER_TABLE_H
 #define CLUSTER_PROFILER_TABLE_H
@@ -14,13 +13,16 @@
 /* SQLite's own numbers of the types of cells. */
 enum kind { KIND_INTEGER = 1, KIND_FLOAT = 2, KIND_TEXT = 3, KIND_NULL = 5 };
 
-/* What is wanted of a column; a REAL one may hold whole numbers on disk, and gives floats. */
-enum wish { WISH_NONE = 0, WISH_CELLS = 1, WISH_REAL = 2 };
+/* What is wanted of a column; a REAL one may hold whole numbers on disk, and gives floats. With codes, texts are given once. */
+enum wish { WISH_NONE = 0, WISH_CELLS = 1, WISH_REAL = 2, WISH_CODES = 3 };
 
 struct cells {
     struct column kinds;   /* a byte a cell; empty where all are of one kind */
     struct column values;  /* 8 bytes a cell: whole number, float, or where a text ends among the letters */
     struct column letters; /* all texts, one behind the other */
+    /* Empty but where texts have codes: where the different texts begin and end among the letters, int32. The values are
+     * codes then, int32, -1 where there is no text. */
+    struct column offsets;
     unsigned seen;         /* a bit for each kind */
     uint8_t kind;          /* that of the first cell */
     bool is_real;

@@ -17,18 +17,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources import measured, names, numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen, codes_of
+from cluster_analysis.sources import measured, numbers
+from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen, codes_of, is_coded
+from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
-from cluster_analysis.sources.db.packets_db import StepOf, read_packets, with_steps
-from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
+from cluster_analysis.sources.db.packets_db import StepOf, read_packets
+from cluster_analysis.sources.db.sqlite import Database, StepTime, Tables, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.sources.packets import TRANSPORTS
-from cluster_analysis.sources.repeated_steps import without_repeated_steps
 from cluster_analysis.sources.text.communication_json import CommunicationTables
-from cluster_analysis.sources.text.link_samples import sampled_links
-from cluster_analysis.sources.text.matrix_json import describe_links
 from cluster_analysis.tables import schema
 
 _STEP_COLUMNS = {
@@ -50,7 +49,8 @@ _TIME_COLUMNS = {
     "idle_us": "idle_time",
 }
 _START = "start_timestamp"
-_TIME, _MATRIX, _STEPS = "CommAnalyzerTime", "CommAnalyzerMatrix", "StepTraceTime"
+_NEEDED = ("hccl_op_name", "group_name", "elapse_time")
+TIME, STEPS = "CommAnalyzerTime", "StepTraceTime"
 
 
 def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -60,14 +60,20 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(_STEPS, "computing"):
-            return None
-        given = _present(database, _STEPS, ("step",))
-        times = _present(database, _STEPS, tuple(_STEP_COLUMNS.values()), are_floats=True)
+        return steps_of(database, [rank], remark)
+
+
+def steps_of(tables: Tables, ranks: Sequence[int], remark: Remark) -> pa.Table | None:
+    """Return STEPS of databases, one behind the other, each of its rank; None without step times."""
+    if not tables.has(STEPS, "computing"):
+        return None
+    given = present(tables, STEPS, ("step",))
+    times = present(tables, STEPS, tuple(_STEP_COLUMNS.values()), are_floats=True)
     n = len(times["computing"])
     if not n:
         return None
-    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, n, pa.int32())}
+    owners = tables.owners(STEPS, n)
+    columns: dict[str, pa.Array] = {"rank": pa.array(np.array(ranks, np.int32)[owners])}
     columns["step"] = database_columns.steps(given.get("step", pa.nulls(n)), remark)
     for name, column in _STEP_COLUMNS.items():
         values = times.get(column, pa.nulls(n))
@@ -89,14 +95,28 @@ def read_db_communication(
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(_TIME, "hccl_op_name", "group_name", "elapse_time"):
+        if not database.has(TIME, *_NEEDED):
             return None
         operators, repeated = _told_apart(_operators(database), remark)
-        steps = _steps_by_start(database, times)
-        packets = read_packets(database, rank, (repeated, steps), remark)
+        steps = steps_by_start(database, times)
+        packets, _ = read_packets(database, [rank], (repeated, steps), remark)
     if steps is not None:
         operators = _in_their_steps(operators, times, remark)
-    return CommunicationTables(_collectives(operators, rank, remark), packets)
+    return CommunicationTables(_collectives(operators, [rank], remark), packets)
+
+
+def communication_of(
+    tables: Tables, ranks: Sequence[int], remark: Remark
+) -> tuple[pa.Table, pa.Table, npt.NDArray[np.int64]] | None:
+    """Return COLLECTIVES and PACKETS of databases that tell the steps themselves, each of its rank.
+
+    The third value says whose each row of PACKETS is (place in `ranks`). None without communication tables.
+    """
+    if not tables.has(TIME, *_NEEDED):
+        return None
+    operators, repeated = _told_apart(_operators(tables), remark)
+    packets, owners = read_packets(tables, ranks, (repeated, None), remark)
+    return _collectives(operators, ranks, remark), packets, owners
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,7 @@ class _Operators:
         start: when each began, µs.
         times: those of _TIME_COLUMNS, ms.
         carried: size and time of each transport, MB and ms.
+        owners: which of the databases each is from.
     """
 
     keys: tuple[Cells, Cells, Cells]
@@ -116,6 +137,7 @@ class _Operators:
     start: Cells
     times: tuple[Cells, ...]
     carried: tuple[Cells, ...]
+    owners: npt.NDArray[np.int64]
 
     def chosen(self, is_chosen: npt.NDArray[np.bool_]) -> _Operators:
         """Return those of some rows (N,)."""
@@ -124,15 +146,19 @@ class _Operators:
             return tuple(chosen(one, is_chosen) for one in columns)
 
         name, group, step, kind, start = of((*self.keys, self.kind, self.start))
-        return _Operators((name, group, step), kind, start, of(self.times), of(self.carried))
+        keys, owners = (name, group, step), self.owners[is_chosen]
+        return _Operators(keys, kind, start, of(self.times), of(self.carried), owners)
 
 
-def _operators(database: Database) -> _Operators:
+def _operators(database: Tables) -> _Operators:
     plain = ("hccl_op_name", "group_name", "step", "type")
-    cells = _present(database, _TIME, plain)
-    times = _present(database, _TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
+    figures = (_START, *_TIME_COLUMNS.values())
+    database.read_ahead(TIME, plain, figures)
+    cells = present(database, TIME, plain)
+    times = present(database, TIME, figures, are_floats=True)
     n = len(cells["hccl_op_name"])
-    carried = read_carried(database, cells, n)
+    owners = database.owners(TIME, n)
+    carried = read_carried(database, cells, owners)
     name, group, step, kind = (cells.get(one, pa.nulls(n)) for one in plain)
     return _Operators(
         (name, group, step),
@@ -140,15 +166,17 @@ def _operators(database: Database) -> _Operators:
         times.get(_START, pa.nulls(n)),
         tuple(times.get(one, pa.nulls(n)) for one in _TIME_COLUMNS.values()),
         tuple(carried),
+        owners,
     )
 
 
-def _present(
-    database: Database, table: str, columns: Sequence[str], *, are_floats: bool = False
+def present(
+    database: Tables, table: str, columns: Sequence[str], *, are_floats: bool = False
 ) -> dict[str, Cells]:
-    """Return those columns that the table has."""
+    """Return those columns that the table has; texts as dictionaries."""
     names = [name for name in columns if database.has(table, name)]
-    return dict(zip(names, database.cells(table, *names, are_floats=are_floats), strict=True))
+    found = database.cells(table, *names, are_floats=True) if are_floats else database.coded(table, *names)
+    return dict(zip(names, found, strict=True))
 
 
 def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
@@ -156,7 +184,7 @@ def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, froz
 
     What was carried lies in another table, by these three.
     """
-    codes = codes_of(operators.keys)
+    codes = codes_of([pa.array(operators.owners), *operators.keys])
     counts = np.bincount(codes)
     if not (counts > 1).any():
         return operators, frozenset()
@@ -171,17 +199,17 @@ def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, froz
     return replace(operators, carried=tuple(carried)), repeated
 
 
-def _steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
+def steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
     """Return the step in which each operator starts; None where the tables say it themselves, or nobody does.
 
     An operator whose name is there more than once is in none: only its own row has a start.
     """
-    if not times or database.has(_TIME, "step") or not database.has(_TIME, _START):
+    if not times or database.has(TIME, "step") or not database.has(TIME, _START):
         return None
     found: dict[tuple[str, str], int | None] = {}
     columns = [
-        *database.cells(_TIME, "hccl_op_name", "group_name"),
-        *database.cells(_TIME, _START, are_floats=True),
+        *database.cells(TIME, "hccl_op_name", "group_name"),
+        *database.cells(TIME, _START, are_floats=True),
     ]
     for name, group, start in zip(*map(as_list, columns), strict=True):
         is_new = (name, group) not in found
@@ -216,24 +244,24 @@ def _ns(start_us: float) -> int:
     return whole * numbers.NS_PER_US if whole == start_us else round(start_us * numbers.NS_PER_US)
 
 
-def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
+def _collectives(operators: _Operators, ranks: Sequence[int], remark: Remark) -> pa.Table:
     if not len(operators.start):
         return schema.empty(schema.COLLECTIVES)
     name, group, step = operators.keys
     op_names = database_columns.texts(name)
-    op_types = names.operations(op_names)
+    op_types, are_p2p, indices = told_by_names(op_names)
     n = len(operators.start)
     start_ns, n_bad = _starts(operators.start)
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "rank": numbers.constant(rank, n, pa.int32()),
+        "rank": pa.array(np.array(ranks, np.int32)[operators.owners]),
         "step": database_columns.steps(step, remark),
-        "group": numbers.encoded(database_columns.texts(group)),
+        "group": database_columns.coded_texts(group),
         "op_name": op_names,
         "op_type": op_types,
-        "op_index": names.indices_in_group(op_names),
-        "is_p2p": pc.or_(_is_p2p(operators.kind), names.point_to_point(op_types)),
+        "op_index": indices,
+        "is_p2p": pc.or_(is_p2p(operators.kind), are_p2p),
         "start_ns": start_ns,
     }
     for column, cells in zip(_TIME_COLUMNS, operators.times, strict=True):
@@ -260,73 +288,8 @@ def _starts(cells: Cells) -> tuple[pa.Array, int]:
     return starts, n_bad + given.count(None)
 
 
-def _is_p2p(kinds: Cells) -> pa.Array:
-    if isinstance(kinds, list) or not pa.types.is_string(kinds.type):
+def is_p2p(kinds: Cells) -> pa.Array:
+    """Return which cells of `type` say point to point (N,)."""
+    if not is_coded(kinds):
         return pa.array([kind == "p2p" for kind in as_list(kinds)], pa.bool_())
-    return pc.fill_null(pc.equal(kinds, "p2p"), False)
-
-
-def read_db_matrix(
-    path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = (), is_mindspore: bool = False
-) -> pa.Table | None:
-    """Return LINKS of the database, None where it has no matrix (level 0); `times` as above.
-
-    MindSpore's links of single operators become the samples and totals that its text form has; the text
-    form of PROF_* has single operators too.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
-    wanted = (
-        "hccl_op_name",
-        "group_name",
-        "src_rank",
-        "dst_rank",
-        "transport_type",
-        "transit_size",
-        "transit_time",
-        "step",
-        "type",
-        "op_name",
-    )
-    with open_database(path, remark) as database:
-        if not database.has(_MATRIX, *wanted[:7]):
-            return None
-        plain = _present(database, _MATRIX, (*wanted[:5], *wanted[7:]))
-        figures = database.cells(_MATRIX, *wanted[5:7], are_floats=True)
-        n = len(figures[0])
-        step_of = None if database.has(_MATRIX, "step") else _steps_by_start(database, times)
-    cells = [plain.get(one, pa.nulls(n)) for one in (*wanted[:5], *wanted[7:])] + figures
-    if step_of is not None:
-        rows = with_steps(list(zip(*map(as_list, cells), strict=True)), step_of, (0, 1, 5))
-        cells = [list(column) for column in zip(*rows, strict=True)] if rows else [[]]
-    n = len(cells[0])
-    if not n:
-        return schema.empty(schema.LINKS)
-    op_keys, group_keys, sources, destinations, transports, steps, kinds, op_names, *figures = cells
-    keys = pc.binary_join_element_wise(
-        *(database_columns.texts(one, "None") for one in (op_keys, group_keys)), "@"
-    )
-    named = database_columns.texts(op_names)
-    named = pc.if_else(pc.equal(named, ""), None, named)
-    groups, op_types, variants, op_names = describe_links(keys, named)
-    sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
-    columns = {
-        "rank": numbers.constant(rank, n, pa.int32()),
-        "step": database_columns.steps(steps, remark),
-        "group": groups,
-        "is_p2p": pc.or_(_is_p2p(kinds), names.point_to_point(op_types)),
-        "op_type": op_types,
-        "variant": variants,
-        "op_name": op_names,
-        "src_local": database_columns.link_ends(sources, remark),
-        "dst_local": database_columns.link_ends(destinations, remark),
-        "src_rank": pa.nulls(n, pa.int32()),
-        "dst_rank": pa.nulls(n, pa.int32()),
-        "transport": numbers.encoded(database_columns.texts(transports, None)),
-        "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
-        "time_us": pc.multiply(link_times, numbers.US_PER_MS),
-    }
-    table = pa.table(columns, schema=schema.LINKS)
-    table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_LINKS, remark)
-    return sampled_links(table) if is_mindspore else table
+    return pc.fill_null(pc.equal(kinds.dictionary, "p2p").take(kinds.indices), False)

@@ -13,43 +13,48 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of, joined
+from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of, is_coded, joined
 from cluster_analysis.sources.db.database_columns import are_plain
-from cluster_analysis.sources.db.sqlite import Database
+from cluster_analysis.sources.db.sqlite import Tables
 from cluster_analysis.sources.packets import TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
 #: What CommAnalyzerBandwidth says of each packet size.
 PACKET_FIGURES = ("package_size", "count", "total_duration")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
-_TRANSPORTS = pa.array(TRANSPORTS)
 
 
-def read_carried(database: Database, keys: dict[str, Cells], n: int) -> list[Cells]:
+def read_carried(database: Tables, keys: dict[str, Cells], owners: npt.NDArray[np.int64]) -> list[Cells]:
     """Return MB and ms of each transport in turn, a column each, for n operators; empty without the table.
 
-    `keys` name the operators, each a column (n,); the table may lack some of them.
+    `keys` name the operators, each a column (n,); the table may lack some of them. `owners` (n,) say which of
+    the databases an operator is from.
     """
+    n = len(owners)
     if not database.has(BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
         return [pa.nulls(n)] * 2 * len(TRANSPORTS)
     shared = [name for name in keys if database.has(BANDWIDTH, name)]
-    # At once with what packet sizes need, so that the table is gone through twice at most.
-    *theirs, _ = database.cells(BANDWIDTH, *shared, "transport_type")
-    codes = codes_of([joined(keys[name], own) for name, own in zip(shared, theirs, strict=True)])
-    more = [name for name in PACKET_FIGURES if database.has(BANDWIDTH, name)]
-    figures = database.cells(BANDWIDTH, *_SIZE_AND_TIME, *more, are_floats=True)[:2]
+    # At once with what packet sizes need, so that the table is gone through once.
+    database.read_ahead(BANDWIDTH, (*shared, "transport_type"), (*_SIZE_AND_TIME, *PACKET_FIGURES))
+    theirs = database.coded(BANDWIDTH, *shared)
+    figures = database.cells(BANDWIDTH, *_SIZE_AND_TIME, are_floats=True)
+    of_both = np.concatenate([owners, database.owners(BANDWIDTH, len(figures[0]))])
+    named = [joined(keys[name], own) for name, own in zip(shared, theirs, strict=True)]
+    codes = codes_of([pa.array(of_both), *named])
     largest = _largest if all(map(are_plain, figures)) else _largest_of_any
     return largest(codes[:n], codes[n:], database.once(transport_places), figures)
 
 
-def transport_places(database: Database) -> npt.NDArray[np.int64]:
+def transport_places(database: Tables) -> npt.NDArray[np.int64]:
     """Return the place of each row's transport in TRANSPORTS (N,), -1 for another one."""
-    (transports,) = database.cells(BANDWIDTH, "transport_type")
-    if isinstance(transports, list) or not pa.types.is_string(transports.type):
+    (transports,) = database.coded(BANDWIDTH, "transport_type")
+    if not is_coded(transports):
         known = {name: at for at, name in enumerate(TRANSPORTS)}
         return np.array([known.get(one, -1) for one in as_list(transports)], np.int64)
-    places: npt.NDArray[np.int64] = pc.fill_null(pc.index_in(transports, _TRANSPORTS), -1).to_numpy()
-    return places.astype(np.int64)
+    names = [*transports.dictionary.to_pylist(), None]
+    known_places = np.array([TRANSPORTS.index(name) if name in TRANSPORTS else -1 for name in names])
+    places: npt.NDArray[np.int64] = known_places[pc.fill_null(transports.indices, len(names) - 1).to_numpy()]
+    return places
 
 
 def _largest(
@@ -61,9 +66,13 @@ def _largest(
     values = np.stack([one.to_numpy() for one in figures], axis=1)
     kept = (places >= 0) & values.any(axis=1)
     n_codes = int(max(wanted.max(initial=-1), codes.max(initial=-1))) + 1
-    found = np.full((n_codes, len(TRANSPORTS), len(_SIZE_AND_TIME)), -np.inf)
-    np.maximum.at(found, (codes[kept], places[kept]), values[kept])
-    found[np.isinf(found)] = 0.0
+    found = np.zeros((n_codes, len(TRANSPORTS), len(_SIZE_AND_TIME)))
+    at, values = (codes[kept], places[kept]), values[kept]
+    found[at] = values
+    if (found[at] != values).any():
+        # Not repeated, unlike what profilers write.
+        found[at] = -np.inf
+        np.maximum.at(found, at, values)
     columns = found[wanted].reshape(len(wanted), len(TRANSPORTS) * len(_SIZE_AND_TIME))
     return [pa.array(np.ascontiguousarray(column)) for column in columns.T]
 

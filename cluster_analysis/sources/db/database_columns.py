@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list
+from cluster_analysis.sources.compiled.cells import Cells, as_list, decoded, is_coded
 from cluster_analysis.sources.errors import Remark, left_out
 
 
@@ -34,10 +34,9 @@ def plain_steps(values: Cells) -> pa.Array:
     if isinstance(values, list):
         known = {value: _step(value) for value in set(values)}
         return pa.array([known[value] for value in values], pa.int64())
-    encoded = pc.dictionary_encode(values, null_encoding="encode")
-    return pa.array([_step(value) for value in encoded.dictionary.to_pylist()], pa.int64()).take(
-        encoded.indices
-    )
+    encoded = values if is_coded(values) else pc.dictionary_encode(values, null_encoding="encode")
+    found = pa.array([*map(_step, encoded.dictionary.to_pylist()), 0], pa.int64())
+    return found.take(pc.fill_null(encoded.indices, len(encoded.dictionary)))
 
 
 def _step(value: object) -> int | None:
@@ -73,18 +72,24 @@ def floats(values: Cells, remark: Remark, *, are_needed: bool = False) -> pa.Arr
 
 def texts(values: Cells, empty: str | None = "") -> pa.Array:
     """Return texts, `empty` for an empty cell."""
+    values = decoded(values)
     if isinstance(values, list) or not pa.types.is_string(values.type):
         values = pa.array([None if value is None else str(value) for value in as_list(values)], pa.string())
     return pc.fill_null(values, empty) if values.null_count and empty is not None else values
 
 
+def coded_texts(values: Cells, empty: str | None = "") -> pa.DictionaryArray:
+    """Return the same as a dictionary, in the order in which its texts come first."""
+    is_plain = is_coded(values) and not (values.null_count and empty is not None)
+    return values if is_plain else numbers.encoded(texts(values, empty))
+
+
 def link_ends(values: Cells, remark: Remark) -> pa.Array:
     """Return ranks in their group; null for what no job has."""
-    cells = texts(values, None)
-    encoded = pc.dictionary_encode(cells)
+    encoded = coded_texts(values, None)
     known = pa.array([numbers.local_rank(text) for text in encoded.dictionary.to_pylist()], pa.int32())
     ranks = known.take(encoded.indices)
-    n_bad = ranks.null_count - cells.null_count
+    n_bad = ranks.null_count - encoded.null_count
     if n_bad:
         remark(left_out(n_bad, "link_end", "no_rank"))
     return ranks

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-#: In `hidden`: 0 for usual columns, else what is computed or belongs to a virtual table.
-_TABLES = (
-    "SELECT m.name, m.rootpage, m.sql, x.name, x.type, x.pk, x.hidden FROM sqlite_master AS m "
-    "JOIN pragma_table_xinfo(m.name) AS x WHERE m.type = 'table' AND m.rootpage > 0"
-)
+_TABLES = "SELECT name, rootpage, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
 #: Views and virtual tables: looking at one may fail.
 _OTHERS = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND rootpage = 0"
-_OTHER = "SELECT ?, 0, '', name, type, pk, hidden FROM pragma_table_xinfo(?)"
+#: In `hidden`: 0 for usual columns, else what is computed or belongs to a virtual table.
+_COLUMNS = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
 _Rows = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+_MOST_KNOWN = 512
+#: The rows of `_COLUMNS` by name and declaration of a table, which they follow from: ranks declare the same.
+_KNOWN: dict[tuple[str, str], tuple[tuple[Any, ...], ...]] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Declared:
     """One table.
 
@@ -34,38 +35,54 @@ class Declared:
     reals: tuple[bool, ...]
 
 
+@lru_cache(maxsize=4 * _MOST_KNOWN)
+def has_columns(table: Declared, columns: tuple[str, ...]) -> bool:
+    """Return whether there is such a table, with all these columns."""
+    return bool(table.columns) and all(column.casefold() in table.columns for column in columns)
+
+
 class Schema:
-    """All tables of a database, read at once; what is no plain table only when asked for."""
+    """All tables of a database; the columns of one only when asked for."""
 
     def __init__(self, rows: _Rows) -> None:
         self._rows = rows
-        found: dict[str, list[tuple[Any, ...]]] = {}
-        for row in rows(_TABLES, ()):
-            found.setdefault(str(row[0]).casefold(), []).append(row)
-        self._tables = {name: _declared(columns) for name, columns in found.items()}
+        self._roots = {
+            str(name).casefold(): (str(name), int(root), str(sql)) for name, root, sql in rows(_TABLES, ())
+        }
         self._others = {str(name).casefold() for (name,) in rows(_OTHERS, ())}
+        self._tables: dict[str, Declared] = {}
 
     def table(self, name: str) -> Declared:
         """Return what a table is declared as; it has no columns where there is none."""
         key = name.casefold()
         if key not in self._tables:
-            self._tables[key] = _declared(self._rows(_OTHER, (name, name)) if key in self._others else [])
+            self._tables[key] = self._declared(key)
         return self._tables[key]
 
+    def _declared(self, key: str) -> Declared:
+        name, root, sql = self._roots.get(key, (key, 0, ""))
+        if not root:
+            return _declared(tuple(self._rows(_COLUMNS, (name,))) if key in self._others else (), "", 0)
+        if (name, sql) not in _KNOWN:
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[name, sql] = tuple(self._rows(_COLUMNS, (name,)))
+        return _declared(_KNOWN[name, sql], sql, root)
 
-def _declared(found: list[tuple[Any, ...]]) -> Declared:
-    """Return a table of rows of `_TABLES`, one a column."""
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _declared(found: tuple[tuple[Any, ...], ...], sql: str, root: int) -> Declared:
+    """Return a table of rows of `_COLUMNS`, one a column."""
     if not found:
         return Declared({}, 0, -1, ())
-    root, sql = found[0][1:3]
-    columns = {str(name).casefold(): str(name) for *_, name, _, _, hidden in found if not hidden}
-    kinds = [str(kind).upper() for *_, kind, _, _ in found]
-    keys = [at for at, (*_, key, _) in enumerate(found) if key]
+    columns = {str(name).casefold(): str(name) for name, _, _, hidden in found if not hidden}
+    kinds = [str(kind).upper() for _, kind, _, _ in found]
+    keys = [at for at, (_, _, key, _) in enumerate(found) if key]
     has_number = len(keys) == 1 and kinds[keys[0]] == "INTEGER"
     # A descending key is stored, unlike every other one; computed columns may be stored or not.
-    is_odd = (has_number and "desc" in str(sql).casefold()) or len(columns) < len(found)
+    is_odd = (has_number and "desc" in sql.casefold()) or len(columns) < len(found)
     return Declared(
-        columns, 0 if is_odd else int(root), keys[0] if has_number else -1, tuple(map(_is_real, kinds))
+        columns, 0 if is_odd else root, keys[0] if has_number else -1, tuple(map(_is_real, kinds))
     )
 
 

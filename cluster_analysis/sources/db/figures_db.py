@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.db.sqlite import open_database
-from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums
+from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums, task_times, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
@@ -19,7 +19,7 @@ _KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 
 
 def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return KERNELS of the tasks, summed by the database; None where it has none.
+    """Return KERNELS of the tasks; None where it has none.
 
     Raises:
         BadFileError: the database cannot be read; so do all readers below.
@@ -32,9 +32,11 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         sums = database.once(kernel_sums)
     if "opState" not in sums.column_names:
         sums = sums.append_column("opState", pa.repeat("", sums.num_rows))
+    # All at once: there are few rows.
+    texts = pa.chunked_array([chunk for of in (*_KERNEL_TEXTS, "opState") for chunk in sums[of].chunks])
+    cleaned = pc.replace_substring(pc.fill_null(texts, ""), '"', "")
     columns: dict[str, pa.Array] = {
-        name: pc.replace_substring(pc.fill_null(sums[of], ""), '"', "")
-        for name, of in zip(KEYS, (*_KERNEL_TEXTS, "opState"), strict=True)
+        name: cleaned.slice(at * sums.num_rows, sums.num_rows) for at, name in enumerate(KEYS)
     }
     columns["n"] = sums["n"]
     for name, of in (("ps", "all_ns"), ("ps_min", "min_ns"), ("ps_max", "max_ns")):
@@ -43,6 +45,45 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     summed = KernelSums()
     summed.add_sums(pa.table(columns))
     return summed.table(rank)
+
+
+def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(TASK, "startNs", "endNs", "globalTaskId") or not database.has(
+            KERNEL, "globalTaskId", "opType", "taskType"
+        ):
+            return None
+        tell_untimed(database.once(task_times), "task", remark)
+        sums = database.once(kernel_sums)
+    kinds: dict[tuple[str | None, str | None], list[tuple[int, int, int, int]]] = {}
+    for row in sums.to_pylist():
+        figures = (row["n"], row["all_ns"], row["min_ns"], row["max_ns"])
+        kinds.setdefault((row["opType"], row["taskType"]), []).append(figures)
+    if not kinds:
+        return None
+    rows = [
+        (kind, core, sum(n), sum(total), min(least), max(most))
+        for (kind, core), found in kinds.items()
+        for n, total, least, most in [zip(*found, strict=True)]
+    ]
+    rows.sort(key=lambda row: (-row[3], row[0] or "", row[1] or ""))
+    columns = {
+        "rank": numbers.constant(rank, len(rows), pa.int32()),
+        "op_type": numbers.encoded([str(row[0]) for row in rows]),
+        "core_type": numbers.encoded([str(row[1]) for row in rows]),
+        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
+        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
+        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
+        # op_statistic.csv states its means to the nanosecond too.
+        "avg_us": pa.array([round(row[3] / row[2]) / numbers.NS_PER_US for row in rows], pa.float64()),
+        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
+    }
+    return pa.table(columns, schema=schema.OPERATORS)
 
 
 def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:

@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.compiled.cells import Cells, cells_of
-from cluster_analysis.sources.compiled.table_columns import CELLS, FLOATS, NOTHING, table_columns
-from cluster_analysis.sources.db.declared import Declared, Schema
+from cluster_analysis.sources.compiled.cells import Cells, cells_of, coded
+from cluster_analysis.sources.compiled.table_columns import CELLS, CODES, FLOATS, NOTHING, table_columns
+from cluster_analysis.sources.db.declared import Declared, Schema, has_columns
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
@@ -45,25 +48,53 @@ def step_at(times: Sequence[StepTime], start_ns: int) -> int | None:
     return next((one.number for one in times if one.begin_ns <= start_ns <= one.end_ns), None)
 
 
+class Tables(Protocol):
+    """Whole columns of the tables of one database, or of several that are alike."""
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Return whether the table and all these columns exist."""
+
+    def cells(self, table: str, *columns: str, are_floats: bool = False) -> list[Cells]:
+        """Return columns that the table has; see `Database.cells`."""
+
+    def coded(self, table: str, *columns: str) -> list[Cells]:
+        """Return the same, but texts as a dictionary."""
+
+    def read_ahead(self, table: str, coded: Sequence[str], floats: Sequence[str]) -> None:
+        """Read columns at once that are asked for later."""
+
+    def once(self, make: Callable[[Tables], _T]) -> _T:
+        """Return what is made of these tables, made once."""
+
+    def owners(self, table: str, n_rows: int) -> npt.NDArray[np.int64]:
+        """Return which of the databases each row of a table that was read is from (N,)."""
+
+
 class Database:
     """One open database. Every method raises BadFileError where the file is damaged."""
 
     def __init__(
-        self, connection: sqlite3.Connection, wanted: Wanted | None = None, path: Path | None = None
+        self,
+        connection: sqlite3.Connection,
+        wanted: Wanted | None = None,
+        path: Path | None = None,
+        log_bytes: int = 0,
     ) -> None:
+        #: How much lies in a log beside it that nobody has written into it.
+        self.log_bytes = log_bytes
         self._connection = connection
         self._connection.text_factory = _decoded
         self._wanted = wanted
         self._path = path
         self._schema: Schema | None = None
-        self._cells: dict[tuple[str, str, bool], Cells] = {}
+        self._cells: dict[tuple[str, str, int], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
 
     def has(self, table: str, *columns: str) -> bool:
         """Return whether the table and all these columns exist; names are compared case-blind."""
-        self._require_looked_for(table, columns)
-        present = self._table(table).columns
-        return bool(present) and all(column.casefold() in present for column in columns)
+        if self._wanted is not None:
+            self._require_looked_for(table, columns)
+        return has_columns(self._table(table), columns)
 
     def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
         """Return the column as SQL, `otherwise` where the table lacks it."""
@@ -108,26 +139,49 @@ class Database:
         With `are_floats` whole numbers become floats. Columns asked for at once are read at once, and each
         is read once only.
         """
+        return self._read(table, columns, FLOATS if are_floats else CELLS)
+
+    def coded(self, table: str, *columns: str) -> list[Cells]:
+        """Return the same, but texts as a dictionary, in the order in which they come first."""
+        return self._read(table, columns, CODES)
+
+    def read_ahead(self, table: str, coded: Sequence[str], floats: Sequence[str]) -> None:
+        """Read columns at once that are asked for later; those that the table lacks are passed over."""
+        wishes = dict.fromkeys(coded, CODES) | dict.fromkeys(floats, FLOATS)
+        self._keep(
+            self._table(table),
+            table,
+            [(name, wish) for name, wish in wishes.items() if self.has(table, name)],
+        )
+
+    def _read(self, table: str, columns: Sequence[str], wish: int) -> list[Cells]:
         self._require_looked_for(table, columns)
         about = self._table(table)
         absent = [f"column: {table}.{name}" for name in columns if name.casefold() not in about.columns]
         if absent:
             detail = f"no such {absent[0] if about.columns else f'table: {table}'}"
             raise BadFileError(fact("not_database", detail=detail))
-        keys = {name.casefold(): (table.casefold(), name.casefold(), are_floats) for name in columns}
-        names = [name for name in about.columns if name in keys and keys[name] not in self._cells]
-        if names:
-            read = self._read_by_pages(about, names, are_floats) or self._read_by_rows(
-                table, [about.columns[name] for name in names], are_floats
-            )
-            self._cells.update(zip((keys[name] for name in names), read, strict=True))
-        return [self._cells[key] for key in keys.values()]
+        self._keep(about, table, [(name, wish) for name in columns])
+        return [self._cells[table.casefold(), name.casefold(), wish] for name in columns]
 
-    def _read_by_pages(self, about: Declared, names: Sequence[str], are_floats: bool) -> list[Cells] | None:
+    def _keep(self, about: Declared, table: str, wanted: Sequence[tuple[str, int]]) -> None:
+        """Read what is not known yet; a column may be there as it is and as a dictionary."""
+        new = {
+            name.casefold(): wish
+            for name, wish in wanted
+            if (table.casefold(), name.casefold(), wish) not in self._cells
+        }
+        wishes = {name: new[name] for name in about.columns if name in new}
+        if wishes:
+            read = self._read_by_pages(about, wishes) or self._read_by_rows(about, table, wishes)
+            for (name, wish), cells in zip(wishes.items(), read, strict=True):
+                self._cells[table.casefold(), name, wish] = coded(cells) if wish == CODES else cells
+
+    def _read_by_pages(self, about: Declared, wishes: Mapping[str, int]) -> list[Cells] | None:
         if self._path is None or not about.root:
             return None
-        wishes = [
-            (FLOATS if are_floats or is_real else CELLS) if name in names else NOTHING
+        of_all = [
+            (FLOATS if is_real else wishes[name]) if name in wishes else NOTHING
             for name, is_real in zip(about.columns, about.reals, strict=True)
         ]
         try:
@@ -135,16 +189,19 @@ class Database:
         except OSError as error:
             raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
         try:
-            return table_columns(file, about.root, about.row_number, wishes)
+            return table_columns(file, about.root, about.row_number, of_all)
         finally:
             os.close(file)
 
-    def _read_by_rows(self, table: str, names: Sequence[str], are_floats: bool) -> list[Cells]:
-        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    def _read_by_rows(self, about: Declared, table: str, wishes: Mapping[str, int]) -> list[Cells]:
+        quoted = ", ".join('"' + about.columns[name].replace('"', '""') + '"' for name in wishes)
         # An index that has all the columns has them in another order.
         rows = self.rows(f"SELECT {quoted} FROM {table} NOT INDEXED")  # noqa: S608 - quoted
-        columns = zip(*rows, strict=True) if rows else [()] * len(names)
-        return [cells_of(values, are_floats=are_floats) for values in columns]
+        columns = zip(*rows, strict=True) if rows else [()] * len(wishes)
+        kinds = wishes.values()
+        return [
+            cells_of(values, are_floats=kind == FLOATS) for values, kind in zip(columns, kinds, strict=True)
+        ]
 
     def once(self, make: Callable[[Database], _T]) -> _T:
         """Return what is made of this database, made once."""
@@ -152,6 +209,10 @@ class Database:
             self._made[make] = make(self)
         made: _T = self._made[make]
         return made
+
+    def owners(self, _table: str, n_rows: int) -> npt.NDArray[np.int64]:
+        """Return 0 for each row: there is one database."""
+        return np.zeros(n_rows, np.int64)
 
     def close(self) -> None:
         """Close it."""
@@ -167,6 +228,8 @@ class _KeptOpen(threading.local):
     """The databases that this thread keeps open, by path; None where it keeps none."""
 
     databases: dict[Path, Database] | None = None
+    #: Those that were open before, for several ranks; whoever asks for one of them closes it.
+    of_several: dict[Path, Database] | None = None
 
 
 _KEPT = _KeptOpen()
@@ -174,12 +237,17 @@ _KEPT = _KeptOpen()
 
 @contextmanager
 def kept_open() -> Iterator[None]:
-    """Open each database once within this, and read each of its columns once."""
-    before, _KEPT.databases = _KEPT.databases, {}
+    """Open each database once within this, and read each of its columns once.
+
+    Within another one what that has open is taken over, and closed at the end of this.
+    """
+    before = _KEPT.databases, _KEPT.of_several
+    _KEPT.databases, _KEPT.of_several = {}, _KEPT.databases
     try:
         yield
     finally:
-        kept, _KEPT.databases = _KEPT.databases, before
+        kept = _KEPT.databases
+        _KEPT.databases, _KEPT.of_several = before
         for database in kept.values():
             database.close()
 
@@ -194,35 +262,38 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
         BadFileError: it cannot be opened.
     """
     kept = _KEPT.databases
-    known = None if kept is None else kept.get(path)
-    columns = columns_of(path)
-    if columns is None:
-        _look_at(path, remark)
-    database = known or (_opened(path) if columns is None else Database(*database_of(columns)))
+    database = None if kept is None else kept.get(path)
+    if database is None and _KEPT.of_several is not None:
+        database = _KEPT.of_several.pop(path, None)
+    if database is None:
+        columns = columns_of(path)
+        database = _opened(path, _log_bytes(path)) if columns is None else Database(*database_of(columns))
     if kept is not None:
         kept[path] = database
     try:
+        if database.log_bytes:
+            remark(fact("write_ahead_log", n_bytes=database.log_bytes))
         yield database
     finally:
         if kept is None:
             database.close()
 
 
-def _look_at(path: Path, remark: Remark) -> None:
+def _log_bytes(path: Path) -> int:
+    """Return the size of the log beside a database, whose content is not in it yet; 0 where there is none."""
     try:
         if path.stat().st_size == 0:
             raise BadFileError(fact("empty"))
         log = path.with_name(path.name + "-wal")
-        if log.exists() and log.stat().st_size:
-            remark(fact("write_ahead_log", n_bytes=log.stat().st_size))
+        return log.stat().st_size if log.exists() else 0
     except OSError as error:
         raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
 
 
-def _opened(path: Path) -> Database:
+def _opened(path: Path, log_bytes: int) -> Database:
     try:
         name = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-        return Database(sqlite3.connect(name, uri=True), path=path)
+        return Database(sqlite3.connect(name, uri=True), path=path, log_bytes=log_bytes)
     except (OSError, sqlite3.Error) as error:
         raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
 

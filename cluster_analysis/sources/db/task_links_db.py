@@ -16,7 +16,7 @@ from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database, step_at
 from cluster_analysis.sources.db.tasks import task_times, tell_untimed
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.text.matrix_json import OPERATOR_VARIANT
+from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
 
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"

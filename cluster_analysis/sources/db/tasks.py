@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.compiled.cells import as_list, codes_of, whole_numbers
+from cluster_analysis.sources.compiled.cells import Cells, as_list, whole_numbers
+from cluster_analysis.sources.compiled.span_sums import summed, summed_spans
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
 from cluster_analysis.sources.host_times import Spans
@@ -19,11 +20,13 @@ from cluster_run.facts import fact
 _Ints = npt.NDArray[np.int64]
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 _STRINGS = "STRING_IDS"
-_FEW = 1 << 16
 #: Ids fill at least one place in so many of those between the least and the largest.
 _DENSE = 16
-#: What is read of the tasks, where they have it; together, so that they are gone through once.
-_OF_TASKS = ("startNs", "endNs", "globalTaskId", "taskType", "connectionId")
+#: What is read of the tasks, where they have it; together, so that they are gone through once. The last two
+#: say what the host did, which is asked only where its calls are.
+_OF_TASKS = ("startNs", "endNs", "globalTaskId")
+_OF_LAUNCHES = ("taskType", "connectionId")
+_HOST_CALLS = ("CANN_API", "PYTORCH_API")
 _OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
 
 
@@ -42,7 +45,8 @@ class Times:
 
 def task_times(database: Database) -> Times:
     """Return when each task ran."""
-    return _times(database, TASK, _OF_TASKS)
+    has_calls = any(database.has(table) for table in _HOST_CALLS)
+    return _times(database, TASK, (*_OF_TASKS, *_OF_LAUNCHES) if has_calls else _OF_TASKS)
 
 
 def operator_times(database: Database) -> Times:
@@ -98,42 +102,32 @@ def kernel_sums(database: Database) -> pa.Table:
     """
     found = database.once(kernels)
     names = [name for name in _OF_KERNELS[1:] if database.has(KERNEL, name)]
-    ids = [_ids(database, name, found.rows) for name in names]
     spans = found.spans[:, 1] - found.spans[:, 0]
     if (spans < 0).any() or spans.sum(dtype=np.float64) > np.iinfo(np.int64).max:
         # Times of a damaged file; sums of them would be any number.
         raise BadFileError(fact("not_database", detail="integer overflow"))
-    first, sums = _summed(ids, (np.ones(len(spans), np.int64), spans, spans, spans))
-    texts = [texts_of(database, one.take(pa.array(first))) for one in ids]
+    columns = database.cells(KERNEL, *names)
+    first, sums = summed_spans(columns, found.rows, found.spans)
+    texts = _texts_of(database, columns, found.rows[first])
     # Two numbers may stand for one text.
-    first, sums = _summed(texts, sums)
-    columns = {name: one.take(pa.array(first)) for name, one in zip(names, texts, strict=True)}
-    return pa.table({**columns, **dict(zip(("n", "all_ns", "min_ns", "max_ns"), sums, strict=True))})
-
-
-def _ids(database: Database, name: str, rows: npt.NDArray[np.intp]) -> pa.Array:
-    """Return a column of the kernels at some rows; null for what is no id."""
-    values, is_whole = whole_numbers(database.cells(KERNEL, name)[0])
-    return pa.array(values[rows], mask=None if is_whole.all() else ~is_whole[rows])
-
-
-def _summed(
-    keys: Sequence[pa.Array], values: tuple[_Ints, _Ints, _Ints, _Ints]
-) -> tuple[npt.NDArray[np.intp], tuple[_Ints, _Ints, _Ints, _Ints]]:
-    """Return the first row of each group of equal keys, and by group number, sum, minimum and maximum."""
-    if not len(values[0]):
-        return np.zeros(0, np.intp), values
-    codes = codes_of(keys)
-    # Few groups are sorted by their digits.
-    order = np.argsort(codes.astype(np.uint16) if codes.max() < _FEW else codes, kind="stable")
-    begins = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0])
-    n, total, least, most = (one[order] for one in values)
-    return order[begins], (
-        np.add.reduceat(n, begins),
-        np.add.reduceat(total, begins),
-        np.minimum.reduceat(least, begins),
-        np.maximum.reduceat(most, begins),
+    if len(set(zip(*(one.to_pylist() for one in texts), strict=True))) < len(first):
+        first, sums = summed(texts, sums)
+        texts = [one.take(pa.array(first)) for one in texts]
+    return pa.table(
+        {
+            **dict(zip(names, texts, strict=True)),
+            **dict(zip(("n", "all_ns", "min_ns", "max_ns"), sums, strict=True)),
+        }
     )
+
+
+def _texts_of(database: Database, columns: Sequence[Cells], rows: npt.NDArray[np.intp]) -> list[pa.Array]:
+    """Return the texts that columns of the kernels stand for at some rows; all are looked up at once."""
+    ids, are_ids = zip(*map(whole_numbers, columns), strict=True)
+    wanted = np.concatenate([one[rows] for one in ids])
+    is_id = np.concatenate([one[rows] for one in are_ids])
+    texts = texts_of(database, pa.array(wanted, mask=None if is_id.all() else ~is_id))
+    return [texts.slice(at * len(rows), len(rows)) for at in range(len(columns))]
 
 
 def texts_of(database: Database, ids: pa.Array) -> pa.Array:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.iterations import timelines as export
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
+from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import graph_groups
 from cluster_analysis.sources.reading import Reading, or_empty
-from cluster_analysis.sources.text.matrix_json import OPERATOR_VARIANT
 from cluster_analysis.sources.text.timeline_json import COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankTables

@@ -27,9 +27,9 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.columns.r1_hccl import hccl_lines
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
 from cluster_analysis.sources.text.csv_text import read_lines
-from cluster_analysis.sources.text.matrix_json import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.repeated_steps import without_repeated_steps
+from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.sources.text.csv_text import REPEAT_MARK, read_all_columns
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_analysis.tables import schema

@@ -26,7 +26,7 @@ from msgspec.structs import astuple
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
-from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.compiled.operator_columns import OperatorColumns, operator_columns, packets_of
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
@@ -85,6 +85,20 @@ class CommunicationTables:
     sums: pa.Table = field(default_factory=schema.TOLD_SUMS.empty_table)
 
 
+@dataclass(frozen=True)
+class PlainOperators:
+    """A plain file that was read already: its operators, their packets, and the bytes before its text."""
+
+    columns: OperatorColumns
+    packets: pa.Table
+    n_skipped: int
+
+    def tables(self, remark: Remark, *, with_spans: bool) -> CommunicationTables:
+        """Return its tables; see `read_communication`."""
+        tables = CommunicationTables(self.columns.collectives(remark), self.packets)
+        return replace(tables, spans=self.columns.spans(self.n_skipped)) if with_spans else tables
+
+
 def read_communication(
     path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, *, with_spans: bool = True
 ) -> CommunicationTables:
@@ -96,8 +110,8 @@ def read_communication(
     content, n_skipped = read_with_offset(path)
     plain = operator_columns(content, rank, steps)
     if plain is not None:
-        tables = CommunicationTables(plain.collectives(remark), plain.packets(remark))
-        return replace(tables, spans=plain.spans(n_skipped)) if with_spans else tables
+        packets = packets_of([plain], remark)[0]
+        return PlainOperators(plain, packets, n_skipped).tables(remark, with_spans=with_spans)
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -42,6 +43,57 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
         raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
     table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
     return table.select(list(found.values())).rename_columns(list(found))
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Files of one header, each whole: their text, one behind the other, and the rows of each."""
+
+    paths: tuple[str, ...]
+    text: pa.Table
+    n_rows: tuple[int, ...]
+
+
+def read_alike(paths: Sequence[str]) -> Alike:
+    """Return those of small files that have the header of the first, and rows, and nothing that is amiss."""
+    header: tuple[str, ...] = ()
+    whole: dict[str, list[list[str]]] = {}
+    for path in paths:
+        try:
+            content = read_bytes(Path(path))
+            if len(content) > _SMALL_BYTES or not (content.isascii() and content.endswith(b"\n")):
+                continue
+            lines = _lines(content)
+        except BadFileError:
+            continue
+        own = _header(_first_line_of(content))
+        header = header or own
+        if own == header and len(lines) > 1 and all(len(cells) == len(header) for cells in lines):
+            whole[path] = lines[1:]
+    rows = [cells for own_rows in whole.values() for cells in own_rows]
+    columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)] if rows else []
+    text = pa.Table.from_arrays(columns, names=list(header[: len(columns)]))
+    return Alike(tuple(whole), text, tuple(map(len, whole.values())))
+
+
+def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:
+    """Return the wanted columns that a table of text has, named as wanted; compared case-blind.
+
+    Raises:
+        BadFileError: it has none, or one that is needed is missing.
+    """
+    found = _found(tuple(text.column_names), tuple(wanted))
+    if not found:
+        raise BadFileError(fact("no_expected_column", header=",".join(text.column_names)[:200]))
+    missing = set(needed) - set(found)
+    if missing:
+        raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))
+    return text.select(list(found.values())).rename_columns(list(found))
+
+
+def has_column(text: pa.Table, name: str) -> bool:
+    """Return whether a table of text has this column; compared case-blind."""
+    return bool(_found(tuple(text.column_names), (name,)))
 
 
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:

@@ -32,13 +32,13 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     Raises:
         BadFileError: it is missing, unreadable or empty.
     """
-    columns = columns_of(path)
-    if columns is not None:
-        return trace_of(columns), 0
     try:
         with open(path, "rb", 0) as file:  # whole at once: nothing to keep in a buffer
             content = file.read()
     except OSError as error:
+        columns = columns_of(path)
+        if columns is not None:
+            return trace_of(columns), 0
         raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
     if not content or content.isspace():
         raise BadFileError(fact("blank", n_bytes=len(content)) if content else fact("empty"))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.text.matrix_json import OPERATOR_VARIANT
+from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
 
 #: Rows that agree in these are one kind of operator on one link.

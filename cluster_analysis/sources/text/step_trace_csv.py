@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
-from cluster_analysis.sources.measured import MEASURED_STEPS, NEEDED_STEPS, without_negative
-from cluster_analysis.sources.repeated_steps import without_repeated_steps
-from cluster_analysis.sources.text.csv_text import read_columns
+from cluster_analysis.sources.measured import (
+    MEASURED_STEPS,
+    NEEDED_STEPS,
+    without_negative,
+    without_repeated_steps,
+)
+from cluster_analysis.sources.text.csv_text import named, read_columns
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -30,6 +36,8 @@ COLUMNS = {
     "communication_not_overlapped_exclude_receive_us": "Communication(Not Overlapped and Exclude Receive)",
     "preparing_us": "Preparing",
 }
+_WANTED = ("Step", *COLUMNS.values())
+DEVICE = "Device_id"
 
 
 def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -38,12 +46,20 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_columns(path, ("Step", *COLUMNS.values()), remark)
-    if "Computing" not in text.column_names:
-        raise BadFileError(fact("no_column", columns=("Computing",)))
+    text = read_columns(path, _WANTED, remark)
+    return steps_of(text, numbers.ranks_of(rank, text.num_rows), remark)
+
+
+def steps_of(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+    """Return STEPS of the text of one or more files; `ranks` (N,) is of each row.
+
+    Raises:
+        BadFileError: the column of what is judged is missing, or there is no step.
+    """
+    text = named(text, _WANTED, needed=("Computing",))
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
-    steps = without_negative(_steps_from_text(text, rank, remark), MEASURED_STEPS, remark)
+    steps = without_negative(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
     return without_repeated_steps(steps, remark)
 
 
@@ -53,14 +69,14 @@ def read_device_of_steps(path: Path) -> int | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_columns(path, ("Step", "Device_id"), unheard)
-    found = set(text["Device_id"].to_pylist()) if "Device_id" in text.column_names else set()
+    text = read_columns(path, ("Step", DEVICE), unheard)
+    found = set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else set()
     (cell,) = found if len(found) == 1 else ("",)
     return int(cell) if cell and cell.strip().isdecimal() else None
 
 
-def _steps_from_text(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
-    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32())}
+def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+    columns: dict[str, pa.Array] = {"rank": pa.array(ranks)}
     columns["step"] = _steps(text, remark)
     found, bad = numbers.floats_of(text, list(COLUMNS.values()))
     for name, column in COLUMNS.items():

@@ -170,8 +170,7 @@ def _in_line(
         start = min(before + local_us, max(end - one.needed_us, before))
     else:
         start = max(end - float(np.median(calls.elapse_us[one.known])), before)
-    # Totals may lack what records lack: they are not asked for as long as that.
-    latest = start if one.stood_still else max(start, end - float(np.nan_to_num(one.usual_us)))
+    latest = max(start, end - float(np.nan_to_num(one.usual_us)))
     return MissingCall(
         rank, int(calls.group[one.known[0]]), int(one.known[0]), start, end, min(before, start), latest
     )
@@ -192,7 +191,8 @@ def _usual_transfer(
 ) -> FloatArray:
     """Median transfer of the complete operators of each operator's group, kind and size (half an octave).
 
-    Where the group has none, that of groups with as many members.
+    Where the group has none, that of groups with as many members, at the group's own pace: a slow link makes
+    all of its operators as much longer.
 
     Args:
         calls: the step's calls.
@@ -202,4 +202,7 @@ def _usual_transfer(
     """
     kind, size = calls.kind[first], half_octaves(calls.size_bytes[first])
     own = medians_of_known(combined(calls.group[first], kind, size)[1], transfer_us)
-    return np.where(np.isnan(own), medians_of_known(combined(n_members, kind, size)[1], transfer_us), own)
+    others = medians_of_known(combined(n_members, kind, size)[1], transfer_us)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pace = medians_of_known(combined(calls.group[first], size)[1], transfer_us / others)
+    return np.where(np.isnan(own), others * np.nan_to_num(pace, nan=1.0), own)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
 from cluster_analysis.trace.missing.record import MissingCall
 
@@ -28,6 +29,9 @@ class Exposed:
 def as_totals_say(found: Sequence[MissingCall], exposed: Exposed, is_side: BoolArray) -> list[MissingCall]:
     """Return the calls, begun so much earlier or later that each rank's communication adds up.
 
+    Totals that have no room for half of what all of them take at least were summed up from the records, and
+    say nothing of what these lack.
+
     Args:
         found: calls to fill in.
         exposed: what they must add up to.
@@ -41,6 +45,13 @@ def as_totals_say(found: Sequence[MissingCall], exposed: Exposed, is_side: BoolA
         if not is_side[one.source]:
             by_rank.setdefault(one.rank, []).append(number)
     moved = list(found)
+    least_by_rank = {
+        rank: sum(found[number].end_us - found[number].latest_us for number in numbers)
+        for rank, numbers in by_rank.items()
+        if np.isfinite(missing_us[rank])
+    }
+    if missing_us[list(least_by_rank)].sum() < HALFWAY * sum(least_by_rank.values()):
+        return moved
     for rank, numbers in by_rank.items():
         filled_us = sum(found[number].end_us - found[number].start_us for number in numbers)
         longer_us = float(missing_us[rank] - filled_us)

@@ -175,9 +175,9 @@ def _waits(begun: _Begun, sets: Sequence[IntArray]) -> list[IntArray]:
 def _programs(calls: Calls, main: IntArray, bounds: IntArray, topology: Topology) -> IntArray:
     """Number the programs of ranks (R,): their stages, and what kinds of calls they make in which order."""
     found: dict[tuple[int, bytes], int] = {}
-    numbers = []
-    for rank, begin, end in zip(calls.ranks.tolist(), bounds[:-1], bounds[1:], strict=True):
-        key = topology.stages.get(Rank(rank), -1), calls.kind[main[begin:end]].tobytes()
+    numbers, kind = [], calls.kind[main]
+    for rank, begin, end in zip(calls.ranks.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        key = topology.stages.get(Rank(rank), -1), kind[begin:end].tobytes()
         numbers.append(found.setdefault(key, len(found)))
     return np.array(numbers)
 

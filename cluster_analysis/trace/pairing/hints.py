@@ -7,7 +7,7 @@ a known one. Each is believed only where no other partners coincide more often.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -19,12 +19,23 @@ from cluster_analysis.trace.pairing.program import Edges
 from cluster_analysis.trace.pairing.schedules import (
     BatchCall,
     Message,
-    batched_with_any,
-    batched_with_one,
+    StageCalls,
+    batched,
     candidates,
+    of_kinds,
     single,
 )
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
+
+_Laying = Callable[[StageCalls, Sequence[bool], Sequence[bool]], "tuple[BatchCall, ...] | None"]
+
+
+#: How messages may lie on calls all of which may send and receive at once.
+_LAYINGS: tuple[_Laying, ...] = (
+    lambda stage, sends, _: batched(stage, len(sends), same_peer=False),
+    lambda stage, sends, _: batched(stage, len(sends), same_peer=True),
+    lambda stage, sends, _: single(stage) if len(stage.messages) == len(sends) else None,
+)
 
 
 def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> Edges | None:
@@ -65,7 +76,8 @@ def hints(family: Family, allowed: BoolArray) -> Iterator[Edges]:
     stated = in_order(family, allowed)
     if stated is not None:
         yield stated
-    if family.n_stages > 2:
+    # Of two stages the order says it, but where calls of one meet two of the other's.
+    if stated is None or family.n_stages > 2:
         yield from _scheduled(family)
 
 
@@ -88,18 +100,10 @@ def in_order(family: Family, allowed: BoolArray) -> Edges | None:
 
 def _scheduled(family: Family) -> Iterator[Edges]:
     """The messages of every known schedule that has as many calls at each stage as there are."""
-    is_batch = family.kind == BATCH
-    if is_batch.any() and not is_batch.all():
+    if (family.kind == BATCH).any():
+        yield from _with_batches(family)
         return
     by_stage = [family.slots_of(stage) for stage in range(family.n_stages)]
-    if is_batch.any():
-        for microbatches in range(1, len(by_stage[0]) + 1):
-            for schedule in candidates(family.n_stages, microbatches):
-                for merge in (batched_with_any, batched_with_one, single):
-                    contents = [merge(stage) for stage in schedule]
-                    if [len(calls) for calls in contents] == [len(own) for own in by_stage]:
-                        yield _edges(zip(by_stage, contents, strict=True))
-        return
     sends = [own[family.kind[own] == SEND] for own in by_stage]
     receives = [own[family.kind[own] == RECEIVE] for own in by_stage]
     wanted = [(len(a), len(b)) for a, b in zip(sends, receives, strict=True)]
@@ -112,6 +116,27 @@ def _scheduled(family: Family) -> Iterator[Edges]:
                     side, [stage.sends if is_send else stage.receives for stage in schedule], strict=True
                 )
             )
+
+
+def _with_batches(family: Family) -> Iterator[Edges]:
+    """The same where calls send and receive at once: some, told from their kinds, or all, from how many."""
+    sends, receives = family.kind != RECEIVE, family.kind != SEND
+    by_stage = [family.slots_of(stage) for stage in range(family.n_stages)]
+    are_all = bool((family.kind == BATCH).all())
+    if are_all:
+        layings, n_sends = _LAYINGS, range(1, len(by_stage[0]) + 1)
+    else:
+        first = int(sends[by_stage[0]].sum())
+        layings, n_sends = (of_kinds,), range(first, first + 1)
+    for number in n_sends:
+        for schedule in candidates(family.n_stages, number):
+            for lay in layings:
+                laid = [
+                    lay(stage, sends[own].tolist(), receives[own].tolist())
+                    for stage, own in zip(schedule, by_stage, strict=True)
+                ]
+                if None not in laid:
+                    yield _edges((own, calls) for own, calls in zip(by_stage, laid, strict=True) if calls)
 
 
 def _edges(contents: Iterable[tuple[IntArray, Sequence[BatchCall]]]) -> Edges:

@@ -7,9 +7,10 @@ against the operators' times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from cluster_analysis.thresholds.messages import MAX_CHUNKS
 
@@ -23,6 +24,14 @@ class StageCalls:
 
     messages: tuple[Message, ...]
     is_send: tuple[bool, ...]
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether it holds several parts of the model (interleaved): then two of its messages look alike."""
+        own = [
+            (source, target, forward, microbatch) for source, target, forward, microbatch, _ in self.messages
+        ]
+        return len(set(own)) < len(own)
 
     @property
     def sends(self) -> tuple[Message, ...]:
@@ -58,14 +67,43 @@ def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, 
         yield _ring(n_stages, n_first_sends, distance)
 
 
-def batched_with_any(calls: StageCalls) -> tuple[BatchCall, ...]:
-    """Merge a send with the receive right after it."""
-    return _batched(calls, same_peer=False)
+def batched(calls: StageCalls, n_calls: int, *, same_peer: bool) -> tuple[BatchCall, ...] | None:
+    """Merge a send with the receive right after it, always or only where both are with one peer.
+
+    Into so many calls; None where they are more or fewer.
+
+    Zero bubble works off its weights between a backward and the next receive (Qi et al., ICLR'24), from some
+    micro-batch of each stage on: the sends of its last backwards stay alone.
+    """
+    merged = _batched(calls, same_peer=same_peer)
+    both = [at for at, one in enumerate(merged) if one.sends and one.receives and not one.sends[0][2]]
+    n_alone = n_calls - len(merged)
+    if not 0 <= n_alone <= len(both):
+        return None
+    alone = set(both[len(both) - n_alone :])
+    return tuple(
+        part
+        for at, one in enumerate(merged)
+        for part in ((BatchCall(one.sends, ()), BatchCall((), one.receives)) if at in alone else (one,))
+    )
 
 
-def batched_with_one(calls: StageCalls) -> tuple[BatchCall, ...]:
-    """Merge a send with the receive right after it where both are with one peer."""
-    return _batched(calls, same_peer=True)
+def of_kinds(
+    calls: StageCalls, sends: Sequence[bool], receives: Sequence[bool]
+) -> tuple[BatchCall, ...] | None:
+    """Lay the messages of a stage on calls of which is known whether each sends, receives, or both.
+
+    None where they do not fit.
+    """
+    found: list[BatchCall] = []
+    left = iter(zip(calls.messages, calls.is_send, strict=True))
+    for wanted in zip(sends, receives, strict=True):
+        taken = list(islice(left, sum(wanted)))
+        call = BatchCall(*(tuple(one for one, is_send in taken if is_send == side) for side in (True, False)))
+        if (bool(call.sends), bool(call.receives)) != wanted:
+            return None
+        found.append(call)
+    return None if next(left, None) else tuple(found)
 
 
 def _batched(calls: StageCalls, *, same_peer: bool) -> tuple[BatchCall, ...]:

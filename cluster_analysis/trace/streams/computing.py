@@ -33,8 +33,9 @@ class Laid:
     """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
     Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
-    one rank. `gathers` (places,) are calls that fetch weights: what is computed next needs them. By row: the
-    communication that computing covers, and what is computed and idled.
+    one rank. `gathers` (places,) are calls that fetch weights: what is computed next needs them; `reduces`
+    (places,) those that add up what was computed. By row: the communication that computing covers, and what
+    is computed and idled.
     """
 
     rank: IntArray
@@ -42,6 +43,7 @@ class Laid:
     end_us: FloatArray
     is_recorded: BoolArray
     gathers: BoolArray
+    reduces: BoolArray
     covered_us: FloatArray
     computing_us: FloatArray
     idle_us: FloatArray
@@ -124,7 +126,10 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         has_weights = weights.are_there(place)
         if not shows.any():  # issued in one go, as far as anybody can tell
             runs_on[place] = True
-            if laid.gathers[place - 1] and has_weights:
+            # Weights are computed with, and gradients were computed before they go.
+            if not weights.are_all and laid.reduces[place]:
+                hidden.add_alike(place, room, knows)
+            elif (laid.gathers[place - 1] or laid.reduces[place]) and has_weights:
                 hidden.add_possible(place, room, np.zeros(n_rows), knows)
                 weights.use(place)
             continue
@@ -137,7 +142,8 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         covered = np.where(is_told, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
         has_room = float(np.median(left - covered)) >= -tolerance
         if not (has_weights and has_room and _runs_on(laid, start - before, start - issued, shows, knows)):
-            if has_weights:
+            # Behind the last gradients nothing is computed before they are there.
+            if has_weights and not hidden.is_behind_alike(place):
                 hidden.add_possible(place, room, np.where(shows, start - before, 0.0), knows)
                 weights.use(place)
             if not few_show:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,12 +20,12 @@ class Weights:
 
     def __init__(self, gathers: BoolArray) -> None:
         self._fetched = np.r_[0, np.cumsum(gathers)]
-        self._all_fetched = bool(gathers.mean() > HALFWAY)
+        self.are_all = bool(gathers.mean() > HALFWAY)
         self._n_used = 0
 
     def are_there(self, place: int) -> bool:
         """Return whether something can be computed beside the call before a place."""
-        return not self._all_fetched or self._n_used < self._fetched[place - 1]
+        return not self.are_all or self._n_used < self._fetched[place - 1]
 
     def use(self, place: int) -> None:
         """Compute with the oldest weights that the calls before the one before a place had fetched."""
@@ -49,6 +49,7 @@ class Hidden:
         self._pace = pace
         self._shown: list[_Place] = []
         self._possible: list[_Place] = []
+        self._alike: list[_Place] = []
 
     def add_shown(self, place: int, room_us: FloatArray, usual_us: float) -> None:
         """Note that a few rows show what the others (`room_us` above 0) do at a place, if not more."""
@@ -68,6 +69,17 @@ class Hidden:
         most = float(((room_us + more) / self._pace)[knows].min())
         self._possible.append(_Place(place, room_us, more, most * self._pace))
 
+    def add_alike(self, place: int, room_us: FloatArray, knows: BoolArray) -> None:
+        """Note that as much may be hidden as at others of these places: the gradients of alike layers."""
+        if knows.any():
+            nothing = np.zeros(len(room_us))
+            most = float((room_us / self._pace)[knows].min())
+            self._alike.append(_Place(place, room_us, nothing, most * self._pace))
+
+    def is_behind_alike(self, place: int) -> bool:
+        """Return whether the last place before this one is one of those alike."""
+        return bool(self._alike) and self._alike[-1].place == place - 1
+
     def fill(self, worked_us: FloatArray, left_us: FloatArray) -> FloatArray:
         """Fill in what is hidden in `worked_us` (rows, places), and return how much of it was not covered.
 
@@ -78,7 +90,9 @@ class Hidden:
             left_us: what is covered and no gap shows (rows,).
         """
         beyond = np.zeros(worked_us.shape)
-        for places in (self._shown, self._possible):
+        least = min((one.most_us for one in self._alike), key=np.median, default=np.zeros(0))
+        alike = [replace(one, most_us=least) for one in self._alike]
+        for places in (self._shown, [*self._possible, *alike]):
             share = _share(places, left_us) if places else 0.0
             for one in places:
                 found = np.minimum(share * one.most_us, one.room_us + one.beyond_us)

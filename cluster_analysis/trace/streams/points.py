@@ -105,10 +105,13 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
         recorded.append(step.queue.is_recorded[at])
         totals.append([step.queue.covered_us[row], step.queue.computing_us[row], step.queue.idle_us[row]])
     first, at = steps[rows[0][0]], rows[0][1]
-    gathers = np.array(["gather" in name for name in first.types], bool)
+    kind = first.operator_type[first.instance_operator[at[0]]]
+    gathers, reduces = (
+        np.array([what in name for name in first.types], bool)[kind] for what in ("gather", "reduce")
+    )
     return Laid(
         np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
-        gathers[first.operator_type[first.instance_operator[at[0]]]], *np.concatenate(totals, axis=1),
+        gathers, reduces, *np.concatenate(totals, axis=1),
     )  # fmt: skip
 
 

@@ -155,8 +155,7 @@ def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
 
     One that is may be a call that was filled in a little too early.
     """
-    begun_early = calls.start_us < _latest_end_before(calls, sends) - TOLERANCE_US
-    n_early = int((begun_early & ~sends).sum())
+    n_early = int(_begun_early(calls, ~sends, sends).sum())
     return n_early > 0 and n_early >= REGULAR_CALLS * int(sends.sum())
 
 
@@ -165,7 +164,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     rest = ~known & ~calls.is_point_to_point
     is_data = np.array([name in data_groups for name in calls.groups], bool)
     hit = _beside_messages(calls, ~known, rest & is_data[calls.group])
-    begun_early = rest & (calls.start_us < _latest_end_before(calls, rest) - TOLERANCE_US)
+    begun_early = _begun_early(calls, rest, rest)
     if not begun_early.any() and not hit.any():
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
@@ -198,8 +197,8 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
 def _beside_messages(calls: Calls, known_main: BoolArray, data: BoolArray) -> BoolArray:
     """Data-parallel calls that begin during a message of the main stream, or during which one begins."""
     message = known_main & calls.is_point_to_point
-    hit = data & (calls.start_us < _latest_end_before(calls, message) - TOLERANCE_US)
-    early = np.flatnonzero(message & (calls.start_us < _latest_end_before(calls, data) - TOLERANCE_US))
+    hit = _begun_early(calls, data, message)
+    early = np.flatnonzero(_begun_early(calls, message, data))
     if len(early):
         positions = np.flatnonzero(data)
         hit[positions[np.searchsorted(positions, early) - 1]] = True
@@ -215,9 +214,19 @@ def _ranks_of_groups(calls: Calls) -> IntArray:
     return np.bincount(pairs // len(calls.ranks), minlength=len(calls.groups))
 
 
-def _latest_end_before(calls: Calls, among: BoolArray) -> FloatArray:
-    """The latest end among a rank's earlier calls (V,), -inf where there is none."""
-    end = np.where(among, calls.end_us - DRIFT * calls.elapse_us, -np.inf)
-    latest: FloatArray = np.r_[-np.inf, running_maxima(end, calls.rank)[:-1]]
-    latest[begins(calls.rank)] = -np.inf
-    return latest
+def _begun_early(calls: Calls, here: BoolArray, among: BoolArray) -> BoolArray:
+    """Calls of `here` that begin before an earlier one of `among` on their rank has ended, (V,) all three."""
+    early = np.zeros(len(calls), bool)
+    if not among.any():
+        return early
+    asked = np.flatnonzero(here | among)
+    first = begins(calls.rank[asked])
+    start = calls.start_us[asked]
+    end = np.where(among[asked], calls.end_us[asked] - DRIFT * calls.elapse_us[asked], -np.inf)
+    # Calls stand by their start: what begins behind the end of the one before it begins behind all ends.
+    if not (~first[1:] & (start[1:] < end[:-1] - TOLERANCE_US)).any():
+        return early
+    latest = np.r_[-np.inf, running_maxima(end, calls.rank[asked])[:-1]]
+    latest[first] = -np.inf
+    early[asked] = here[asked] & (start < latest - TOLERANCE_US)
+    return early

@@ -49,10 +49,13 @@ def _waited_first(calls: Calls, local: Sequence) -> FloatArray:
     return np.bincount(calls.rank[at], waited, len(calls.ranks)).astype(np.float64)
 
 
-def with_issues(calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArray) -> FloatArray:
-    """Return the gaps (V,) with those of queued side calls: when they were issued, as their peers' were.
+def with_issues(
+    calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Return what calls count from, and their gaps (V,), with those of queued side calls as their peers' are.
 
-    A peer that did not queue shows at which part of the gap around it in the main stream it issues the call.
+    A queued call was issued before it began. A peer that did not queue shows after which call of the main
+    stream, and at which part of the gap behind that; where all queue, calls are issued evenly.
 
     Args:
         calls: the step's calls.
@@ -61,28 +64,52 @@ def with_issues(calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArr
         stage: pipeline stage of each rank (ranks,).
     """
     side = np.flatnonzero(local.is_side & ~calls.is_send)
-    if not local.is_queued[side].any():
-        return gap_us
+    queued = local.is_queued[side]
+    if not queued.any():
+        return local.after, gap_us
     main = np.flatnonzero(~local.is_side)
-    place, side_place = _places(calls, main), _places(calls, side)
-    # The main call that counts from the same one as the side call does.
-    place_after = np.where(local.after >= 0, place[local.after], -1)
+    place, side_place = _places(calls, main), _places(calls, side)[side]
+    rank = calls.rank[side]
     first = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks)))
     last = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks)), side="right")
-    at = first[calls.rank[side]] + place_after[side] + 1
-    has = at < last[calls.rank[side]]
-    side, around = side[has], main[at[has]]
+    before = np.where(local.after[side] >= 0, place[local.after[side]], -1)
+    _, alike = combined(stage[rank] + 1, side_place, (last - first)[rank])
+    shown = np.floor(medians_of_known(alike, np.where(queued, np.nan, before)))
+    known = np.where(queued, shown, before)
+    before = np.fmin(before, _evenly(rank, known, before)).astype(np.int64)
+    after = local.after.copy()
+    after[side] = np.where(before >= 0, main[np.minimum(first[rank] + before, len(main) - 1)], -1)
+    # The main call that counts from the same one as the side call does.
+    at = first[rank] + before + 1
+    has = at < last[rank]
+    side, queued, before, around = side[has], queued[has], before[has], main[at[has]]
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(local.is_queued[side], np.nan, np.minimum(gap_us[side] / gap_us[around], 1.0))
-    _, code = combined(stage[calls.rank[side]] + 1, side_place[side], place_after[side] + 1)
-    begun = np.where(local.after[side] >= 0, calls.end_us[local.after[side]], -np.inf)
+        part = np.where(queued, np.nan, np.minimum(gap_us[side] / gap_us[around], 1.0))
+    _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1)
+    begun = np.where(after[side] >= 0, calls.end_us[after[side]], -np.inf)
     issued = np.minimum(
         np.nan_to_num(medians_of_known(code, part)) * gap_us[around], calls.start_us[side] - begun
     )
     gap = gap_us.copy()
-    queued = local.is_queued[side]
     gap[side[queued]] = issued[queued]
-    return gap
+    return after, gap
+
+
+def _evenly(rank: IntArray, known: FloatArray, latest: IntArray) -> FloatArray:
+    """Places (N,) after which side calls were issued, those that are not `known` (NaN) evenly between others.
+
+    Gradients go as layers are done with. A rank issues its first and its last call at the `latest` place.
+
+    Args:
+        rank: the rank of each side call, sorted; those of a rank are in their order.
+        known: after which call of the main stream each was issued.
+        latest: after which it was at the latest.
+    """
+    changes = rank[1:] != rank[:-1]
+    is_edge = np.r_[True, changes] | np.r_[changes, True]
+    told = np.flatnonzero(np.isfinite(known) | is_edge)
+    at = np.where(np.isfinite(known), known, latest)
+    return np.interp(np.arange(len(rank)), told, at[told])
 
 
 def _places(calls: Calls, chosen: IntArray) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoColumnsError
@@ -15,7 +15,7 @@ from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
 from cluster_collect.transports.protocol import RunningCommand
 from cluster_collect.wording import printable
-from cluster_reduce.form import READY, SUFFIX, UNFIT, UNREAD_SUFFIX
+from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 
 _MAX_LINE_BYTES = 400
 #: What comes reduced is some figures: however large its file is there, so much is announced at most.
@@ -61,10 +61,11 @@ async def fetch_columns(
     intake: Intake,
     shell: RunningCommand | None,
     options: CollectOptions,
-) -> tuple[dict[bytes, RemoteEntry], bytes]:
+) -> tuple[dict[bytes, RemoteEntry], bytes, Set[bytes]]:
     """Fetch `files` into `intake`, the large ones as columns.
 
-    Returns what the host lists afterwards, and what the reader says of files that it could not open.
+    Returns what the host lists afterwards, what the reader says of files that it could not open, and those
+    that came as they are because they take more time or memory than their reader has.
 
     `shell` is that of `stream_from`. Where anything but the connection goes wrong, what came is removed.
 
@@ -117,4 +118,13 @@ async def fetch_columns(
                 intake.drop(placed)
         intake.note_down()
         intake.report()
-    return {entry.path: entry for entry in trailer.listing.entries}, result.errors
+    over_limits, errors = _told(result.errors)
+    after = {entry.path: entry for entry in trailer.listing.entries}
+    return after, errors, over_limits & sizes.keys()
+
+
+def _told(errors: bytes) -> tuple[Set[bytes], bytes]:
+    """Return the files that the reader calls over its limits, and what else it says."""
+    lines = errors.split(b"\n")
+    over = {line.removeprefix(OVER_LIMITS) for line in lines if line.startswith(OVER_LIMITS)}
+    return over, b"\n".join(line for line in lines if not line.startswith(OVER_LIMITS))

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cluster_analysis.judge.cost.attribution import waits_for
-from cluster_analysis.judge.detection import detect
+from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.sentences.chains import chain
@@ -91,6 +91,32 @@ def test_gaps_longer_than_all_that_a_rank_did_are_copied_waiting() -> None:
         for step in result.evidence.step_operators
     ]
     assert shares(result, wide)["copied_waiting_share"] > 0.1
+
+
+def with_longer_steps(result: Judged, factors: Sequence[float]) -> Detection:
+    """The job judged anew with measured steps so many times as long as its operators make them."""
+    off = [
+        step and replace(step, step_us=step.step_us * factor)
+        for step, factor in zip(result.evidence.step_operators, factors, strict=True)
+    ]
+    return detect(replace(result.evidence, step_operators=tuple(off)), result.topology)
+
+
+def test_no_job_is_healthy_where_the_replay_misses_its_steps_by_more_than_5_percent() -> None:
+    result = judged(SMALL)
+    assert result.detection.verdict == "healthy"
+    assert with_longer_steps(result, [1.04] * SMALL.steps).verdict == "healthy"
+    for factors in ([1.1] * SMALL.steps, [1.5] + [1.0] * (SMALL.steps - 1)):
+        found = with_longer_steps(result, factors)
+        assert found.verdict == "unknown"
+        assert "replay_far_off" in {note.kind for note in found.notes}
+
+
+def test_where_single_steps_put_the_mean_off_costs_have_low_confidence() -> None:
+    found = with_longer_steps(judged(SMALL, "slow_rank:1.4@5"), [1.5] + [1.0] * (SMALL.steps - 1))
+    assert found.replay["error_share"] < 0.02
+    assert found.replay["mean_error_share"] > 0.05
+    assert {one.confidence for one in found.findings if one.cost_ms_per_step is not None} == {"low"}
 
 
 def test_no_cost_is_sure_where_the_mean_replayed_step_is_off_by_more_than_2_percent() -> None:

@@ -73,6 +73,17 @@ def test_a_device_that_is_a_few_percent_slow_is_an_alarm_only_if_it_is_dear(
     assert (severity_of_rank(judged_by_computing(computing, ONE_HOST)) != "info") == is_alarm
 
 
+@pytest.mark.parametrize(("share_of_step", "is_alarm"), [(0.2, False), (0.5, True)])
+def test_devices_of_a_host_that_are_a_few_percent_slow_are_an_alarm_only_if_they_are_dear(
+    share_of_step: float, is_alarm: bool
+) -> None:
+    computing = peers_agree(32, 6, share=share_of_step)
+    computing[8:16] *= 1.04
+    (host,) = (one for one in judged_by_computing(computing, on_hosts(32, 8)).findings if one.hosts)
+    assert host.kind == "slow_host"
+    assert host.is_alarm == is_alarm
+
+
 @pytest.mark.parametrize(
     ("n_ranks", "slower", "is_alarm"),
     [

@@ -7,8 +7,11 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.judge.open_questions import open_questions
+from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import (
@@ -136,3 +139,22 @@ def test_a_job_that_one_rank_kept_waiting_for_seconds_once_is_not_called_healthy
 
 def test_a_step_in_which_all_ranks_pause_alike_is_no_rank_s() -> None:
     assert "idled" not in " ".join(notes_of(one_step(np.full(16, 4e6))))
+
+
+@pytest.mark.parametrize(
+    ("late_us", "copied_share", "is_open"),
+    [(40e3, 0.0, True), (100e3, 0.0, False), (100e3, 0.8, True), (300e3, 0.8, False)],
+)
+def test_a_late_rank_explains_no_more_than_its_delay_where_nobody_knows_for_whom_others_waited(
+    late_us: float, copied_share: float, is_open: bool
+) -> None:
+    where = on_hosts(16, 16)
+    idle = np.zeros((16, 5))
+    idle[3, 2] = late_us
+    evidence = evidence_of_computing(peers_agree(16, 5, share=0.5), where, idle)
+    table = evidence.step_table
+    at = table.schema.get_field_index("communication_not_overlapped_us")
+    longer = np.where(np.asarray(table["step"]) == 2, 600e3, 0.0) + np.asarray(table.column(at))
+    evidence = replace(evidence, step_table=table.set_column(at, table.schema.field(at), pa.array(longer)))
+    asked = open_questions(build_view(evidence, where), evidence, (), Thresholds(), copied_share)
+    assert ("long_step" in [one.kind for one in asked]) == is_open

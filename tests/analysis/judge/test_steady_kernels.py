@@ -11,8 +11,10 @@ import pytest
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import shortest_half_sigma
+from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.findings import Finding
+from cluster_run.ids import Rank
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
 N_RANKS, N_STEPS = 32, 5
@@ -25,7 +27,9 @@ DEVICES = np.exp(CHANCE.normal(0.0, 0.004, N_RANKS))
 KERNELS = {"MatMulV3": 0.65, "FlashAttentionScore": 0.27, "Add": 0.05, "ApplyAdamWV2": 0.03}
 
 
-def alarms(slower: FloatArray, *, with_kernels: bool = True, **alone: FloatArray) -> list[Finding]:
+def alarms(
+    slower: FloatArray, *, with_kernels: bool = True, where: Topology = WHERE, **alone: FloatArray
+) -> list[Finding]:
     """Judge ranks (R,) so many times slower in all they compute, and in kernels of one type `alone`."""
     spent = {
         name: 0.6 * STEP_US * share * (slower * DEVICES * alone.get(name, 1.0))[:, None]
@@ -33,7 +37,7 @@ def alarms(slower: FloatArray, *, with_kernels: bool = True, **alone: FloatArray
         for name, share in KERNELS.items()
     }  # fmt: skip
     evidence = evidence_of_computing(
-        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), WHERE
+        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), where
     )
     rows = [
         {
@@ -48,7 +52,7 @@ def alarms(slower: FloatArray, *, with_kernels: bool = True, **alone: FloatArray
     ]
     if with_kernels:
         evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
-    return [one for one in detect(evidence, WHERE).findings if one.is_alarm]
+    return [one for one in detect(evidence, where).findings if one.is_alarm]
 
 
 def slow(ranks: range, factor: float) -> FloatArray:
@@ -62,6 +66,14 @@ def test_a_device_behind_unequal_samples_is_known_by_kernels_that_know_no_sample
     assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
     row = alarm.evidence[0]
     assert row.value / row.peers_median == pytest.approx(1.3, abs=0.02)
+
+
+def test_a_device_with_a_single_peer_is_known_by_what_all_its_kernels_have_in_common() -> None:
+    pairs = replace(WHERE, stages={Rank(rank): rank // 2 for rank in range(N_RANKS)})
+    heavy = slow(range(10, 12), 1.5)  # a stage with longer kernels of one type
+    (alarm,) = alarms(slow(range(22, 23), 1.3), where=pairs, MatMulV3=heavy)
+    assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
+    assert not alarms(slow(range(22, 23), 1.3), where=pairs, with_kernels=False)
 
 
 def test_matrix_kernels_alone_that_are_slow_are_known_by_the_others_that_follow_the_same_samples() -> None:

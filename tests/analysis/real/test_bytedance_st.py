@@ -15,7 +15,8 @@ from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Selection, Topology
-from cluster_analysis.topology.build import build_topology, group_use, map_links
+from cluster_analysis.topology.build import build_topology, map_links
+from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls

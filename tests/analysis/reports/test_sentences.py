@@ -20,10 +20,12 @@ from cluster_analysis.sentences import (
     problems,
     terms,
 )
-from cluster_analysis.sentences.phrase import Template, placeholders
+from cluster_analysis.sentences.details import in_chinese
+from cluster_analysis.sentences.phrase import Template, fill, placeholders
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import (
     AdviceKind,
+    Fact,
     FindingFact,
     NoteFact,
     ReasonKind,
@@ -34,6 +36,7 @@ from cluster_run.facts import (
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
 from cluster_run.findings import Part as LostTo
 from cluster_run.ids import HostId, Rank, Step
+from cluster_run.problem import Problem
 from tests.layers import modules
 
 TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
@@ -92,6 +95,40 @@ def test_every_kind_that_the_code_names_is_declared() -> None:
             named |= set(re.findall(r"""\bfact\(\s*"(\w+)\"""", path.read_text("utf-8")))
     assert len(named) > 80
     assert named <= declared
+
+
+@pytest.mark.parametrize("kind", get_args(ReasonKind))
+def test_every_problem_says_what_to_do(kind: ReasonKind) -> None:
+    said = advice.advice(Problem(Fact(kind, (("told", "x"),))))
+    assert said.en
+    assert re.search("[\u4e00-\u9fff]", said.zh)
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [
+        ("not_database", "file is not a database"),
+        ("not_database", "integer overflow"),
+        ("not_database", "database disk image is malformed"),
+        ("not_database", "no such column: TASK.startNs"),
+        ("not_json", "Input data was truncated"),
+        ("not_json", "Expected `object`, got `array` - at `$.step1`"),
+        ("unreadable", "Permission denied"),
+        ("not_read_on_host", "its reader was killed by signal 9"),
+    ],
+)
+def test_what_is_wrong_with_a_damaged_file_is_told_in_the_readers_language(
+    kind: ReasonKind, detail: str
+) -> None:
+    said = problems.WHY[kind]
+    chinese = fill(said, {"detail": detail}).zh
+    assert detail not in chinese
+    assert not re.search("[a-z]{3,} [a-z]{2,}", chinese)
+    assert detail in fill(said, {"detail": detail}).en
+
+
+def test_words_that_nobody_knows_stay_as_they_were_said() -> None:
+    assert in_chinese("some words of another program") == "some words of another program"
 
 
 def test_a_finding_of_some_steps_says_which_and_never_every_step() -> None:

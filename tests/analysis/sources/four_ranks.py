@@ -9,7 +9,8 @@ import pyarrow as pa
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture, RankTables, Topology
-from cluster_analysis.topology.build import build_topology, group_use
+from cluster_analysis.topology.build import build_topology
+from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import GROUP, OPS, OUTPUT, STEP_ROW, LinkRow

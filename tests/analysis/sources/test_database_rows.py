@@ -33,7 +33,7 @@ TABLES = {
 TEXTS = (
     "MatMul", "AI_CORE", "Memcpy", "Reduce_Inline", "MEMCPY_ASYNC", "aten::copy_", "aten::copyX", "aten::add",
     "enumerate(DataLoader)#_next", "aclrtSynchronizeStream", "launch", "hcom_allReduce__1_0_1", "group",
-    "Cast",
+    "Cast", "hcom_send__1_0_1",
 )  # fmt: skip
 #: Numbers of texts, of tasks and of calls; times of the same few µs, so that all of them meet.
 NUMBER, TIME = st.integers(0, len(TEXTS) + 1), st.integers(0, 40).map(lambda one: one * 500)
@@ -106,7 +106,7 @@ def test_only_rows_that_are_asked_for_travel(tmp_path: Path) -> None:
     tasks = [row[0] for row in base.execute("SELECT globalTaskId FROM TASK ORDER BY rowid")]
     assert tasks == [1, 2, 3, 5, 6], "a kernel, a copy between ranks, one of memory, without a time, the last"
     texts = {row[0] for row in base.execute("SELECT value FROM STRING_IDS")}
-    assert set(TEXTS) - texts == {"Reduce_Inline", "aten::copyX", "aten::add"}
+    assert set(TEXTS) - texts == {"Reduce_Inline", "aten::copyX", "aten::add", "hcom_send__1_0_1"}
     counts = [
         base.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in ("PYTORCH_API", "CANN_API")
     ]

@@ -7,7 +7,8 @@ import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.compiled.cells import as_list
-from cluster_analysis.sources.db.sqlite import open_database
+from cluster_analysis.sources.compiled.cells import Cells, as_list, is_coded
+from cluster_analysis.sources.compiled.table_columns import CELLS as AS_STORED
+from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import BadFileError, unheard
 from tests.analysis.sources.test_compiled_reader import CAPTURES, ROOT, by_python
 
@@ -47,30 +49,44 @@ def tables_of(path: Path) -> dict[str, list[str]]:
     return found
 
 
-def outcome(path: Path, table: str, columns: Sequence[str], *, are_floats: bool = False) -> object:
+READERS: dict[str, Callable[..., list[Cells]]] = {
+    "cells": Database.cells,
+    "floats": partial(Database.cells, are_floats=True),
+    "codes": Database.coded,
+}
+
+
+def outcome(path: Path, table: str, columns: Sequence[str], wish: str) -> object:
     """What reading columns gives or raises; as text, which tells 1 from 1.0 and shows every digit."""
     try:
         with open_database(path, unheard) as database:
-            found = database.cells(table, *columns, are_floats=are_floats)
+            found = READERS[wish](database, table, *columns)
     except BadFileError:
         return "bad"
     for one in found:
         if isinstance(one, pa.Array):
             one.validate(full=True)
-    return repr([(None if isinstance(one, list) else str(one.type), as_list(one)) for one in found])
+    return repr([(*how_it_lies(one), as_list(one)) for one in found])
+
+
+def how_it_lies(cells: Cells) -> tuple[str, list[str]]:
+    """The type, and the texts of a dictionary."""
+    if isinstance(cells, list):
+        return "", []
+    return str(cells.type), cells.dictionary.to_pylist() if is_coded(cells) else []
 
 
 def is_read_by_pages(path: Path, table: str, columns: Sequence[str]) -> bool:
     with open_database(path, unheard) as database:
         about = database._table(table)
-        return database._read_by_pages(about, [name.casefold() for name in columns], False) is not None
+        return database._read_by_pages(about, {name.casefold(): AS_STORED for name in columns}) is not None
 
 
 def assert_the_same(path: Path, table: str, columns: Sequence[str]) -> None:
-    for are_floats in (False, True):
-        found = outcome(path, table, columns, are_floats=are_floats)
+    for wish in READERS:
+        found = outcome(path, table, columns, wish)
         with by_python():
-            assert found == outcome(path, table, columns, are_floats=are_floats), (path, table)
+            assert found == outcome(path, table, columns, wish), (path, table)
 
 
 def hand_made(path: Path, declared: str, *before: str) -> Path:
@@ -224,5 +240,5 @@ def test_hostile_databases_do_nothing_that_sanitizers_find(tmp_path: Path, small
 def test_no_file_stays_open(tmp_path: Path) -> None:
     path = hand_made(tmp_path / "a.db", "(a, b, c, d)")
     before = len(os.listdir("/proc/self/fd"))
-    outcome(path, "T", "abcd")
+    outcome(path, "T", "abcd", "cells")
     assert len(os.listdir("/proc/self/fd")) == before

@@ -14,7 +14,8 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.names import operation
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture, RankTables
-from cluster_analysis.topology.build import build_topology, group_use, map_links
+from cluster_analysis.topology.build import build_topology, map_links
+from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank
 from tests.analysis.said import advice, notes_of, reason
 from tests.analysis.sources.builders import (

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cluster_analysis.engine.totals import totals_of
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, RankTables, Selection
-from cluster_analysis.tables.totals import totals_of
 from cluster_reduce.form import SUFFIX, UnfitError
 from cluster_reduce.reduction import reducer_of
 from tests.analysis.sources.builders import OUTPUT

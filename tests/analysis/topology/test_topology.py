@@ -14,8 +14,9 @@ from cluster_analysis.tables.model import (
     RankTables,
     Topology,
 )
-from cluster_analysis.topology.build import build_topology, group_use, map_links
+from cluster_analysis.topology.build import build_topology, map_links
 from cluster_analysis.topology.roles import role_of_name
+from cluster_analysis.topology.use import group_use
 from cluster_run.findings import ParallelSizes
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem

@@ -164,7 +164,7 @@ def one_f_one_b(n_stages: int, n_batches: int, *, merged: bool = False) -> Progr
     return tuple(found)
 
 
-def zero_bubble(n_stages: int, n_batches: int) -> Program:
+def zero_bubble(n_stages: int, n_batches: int, *, merged: bool = False) -> Program:
     """ZB-H1: the backward is cut in two; the part that only concerns weights fills the bubbles."""
     found = []
     for stage in range(n_stages):
@@ -180,7 +180,7 @@ def zero_bubble(n_stages: int, n_batches: int) -> Program:
             passes += [("b", m), ("w", weights)]
             weights += 1
         passes += [("w", m) for m in range(weights, n_batches)]
-        found.append(_calls(stage, n_stages, passes))
+        found.append(_calls(stage, n_stages, passes, merged=merged))
     return tuple(found)
 
 
@@ -214,7 +214,7 @@ def _merged(made: Sequence[Work | Exchange]) -> list[Work | Exchange]:
     return found
 
 
-def interleaved(n_stages: int, n_batches: int, n_chunks: int) -> Program:
+def interleaved(n_stages: int, n_batches: int, n_chunks: int, *, merged: bool = False) -> Program:
     """Interleaved 1F1B: each stage holds several chunks of the model, the last one sends to the first."""
     total, n_virtual = n_batches * n_chunks, n_stages * n_chunks
     forward = []
@@ -238,7 +238,7 @@ def interleaved(n_stages: int, n_batches: int, n_chunks: int) -> Program:
             made.append(Work(0.5 if kind == "f" else 1.0))
             if 0 <= after < n_virtual:
                 made.append(Exchange(sends=((f"{kind}{after}", m, stage, after % n_stages),)))
-        found.append(tuple(made))
+        found.append(tuple(_merged(made) if merged else made))
     return tuple(found)
 
 

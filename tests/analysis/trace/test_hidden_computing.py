@@ -37,7 +37,7 @@ def sums_beside(call_us: FloatArray) -> Laid:
     covered = np.minimum(covered, 2 * call_us)
     return Laid(
         np.tile(np.arange(N_RANKS), rows // N_RANKS), start, end, np.ones(start.shape, bool),
-        np.zeros(4, bool), covered, np.full(rows, 3 * BLOCK_US), np.zeros(rows),
+        np.zeros(4, bool), np.ones(4, bool), covered, np.full(rows, 3 * BLOCK_US), np.zeros(rows),
     )  # fmt: skip
 
 
@@ -91,7 +91,8 @@ def gathered() -> tuple[Laid, float]:
     covered = np.full(rows, (n_blocks - 1) * BLOCK_US)
     laid = Laid(
         np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool),
-        np.array([True] * n_blocks + [False]), covered, covered + BLOCK_US, np.zeros(rows),
+        np.array([True] * n_blocks + [False]), np.zeros(n_blocks + 1, bool), covered, covered + BLOCK_US,
+        np.zeros(rows),
     )  # fmt: skip
     return laid, BLOCK_US
 
@@ -101,6 +102,25 @@ def test_nothing_is_computed_beside_a_gathering_before_other_weights_are_there()
     found = told(laid)
     assert found.worked_us[:, 1] == pytest.approx(0.0)
     assert found.worked_us[:, 2:] == pytest.approx(block_us, abs=1.0)
+
+
+def test_gradients_are_computed_before_they_go_though_slow_calls_hide_it() -> None:
+    """Weights of four blocks are gathered; the gradients of the last two are summed up behind them."""
+    gathers = np.array([True, True, True, True, False, False, False])
+    reduces = np.array([False, False, False, False, True, True, False])
+    rows = N_RANKS * N_STEPS
+    end = np.cumsum(np.full((rows, 6), SLOW_US), axis=1)
+    start = end - SLOW_US
+    last = end[:, -1:] + QUICK_US
+    start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
+    covered = np.full(rows, 4 * BLOCK_US)
+    laid = Laid(
+        np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, reduces,
+        covered, covered + QUICK_US, np.zeros(rows),
+    )  # fmt: skip
+    worked = told(laid).worked_us
+    assert worked[:, 2:6] == pytest.approx(BLOCK_US, abs=1.0)  # behind each of the weights
+    assert worked[:, 6] == pytest.approx(0.0)  # and nothing beside the last sum
 
 
 def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_compute() -> None:
@@ -115,7 +135,7 @@ def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_comput
     end[:, 1] = start[:, 1] + 100.0
     covered = np.minimum(lasts, beside_us)
     laid = Laid(
-        rank, start, end, np.ones(start.shape, bool), np.zeros(2, bool), covered,
+        rank, start, end, np.ones(start.shape, bool), np.zeros(2, bool), np.zeros(2, bool), covered,
         np.full(rows, beside_us + behind_us), np.zeros(rows),
     )  # fmt: skip
     found = told(laid)

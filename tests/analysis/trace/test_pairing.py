@@ -33,6 +33,7 @@ PROGRAMS: dict[str, Program] = {
     "1F1B, single and merged calls": one_f_one_b(4, 8, merged=True),
     "1F1B of 8 stages": one_f_one_b(8, 16),
     "zero bubble": zero_bubble(4, 8),
+    "zero bubble, single and merged calls": zero_bubble(4, 8, merged=True),
     "interleaved": interleaved(4, 8, 2),
     "bidirectional": bidirectional(4, 6),
 }
@@ -115,8 +116,17 @@ def test_a_slow_rank_changes_no_partner() -> None:
     assert found_pairs(played.calls, played.topology) == played.pairs(played.calls)
 
 
-def test_calls_that_all_exchange_are_paired_by_their_times_alone() -> None:
-    played = play(PROGRAMS["1F1B, single and merged calls"], as_batches=True)
+@pytest.mark.parametrize(
+    ("name", "eager"),
+    [("1F1B, single and merged calls", False), ("zero bubble, single and merged calls", True)],
+)
+def test_calls_that_all_exchange_are_paired_whatever_they_do(name: str, eager: bool) -> None:
+    played = play(PROGRAMS[name], as_batches=True, eager=eager)
+    assert found_pairs(played.calls, played.topology) == played.pairs(played.calls)
+
+
+def test_a_call_of_two_stages_may_send_to_one_call_and_receive_from_another() -> None:
+    played = play(interleaved(2, 4, 2, merged=True), as_batches=True, eager=True)
     assert found_pairs(played.calls, played.topology) == played.pairs(played.calls)
 
 

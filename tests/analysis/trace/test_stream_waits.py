@@ -102,6 +102,48 @@ def test_gradients_that_queued_were_issued_where_in_their_computing_peers_issue_
     )
 
 
+def counted_from(calls: list[Call]) -> list[int]:
+    """After which call of the main stream each call of the second one is issued, rank by rank."""
+    everyone = tuple(range(N_RANKS))
+    alone = {f"t{rank}": (rank,) for rank in everyone}
+    where = small_topology({"d": everyone} | alone, roles={"d": "dp"}, stages=dict.fromkeys(everyone, 0))
+    totals = steps_table(dict.fromkeys(everyone, 120_000.0))
+    found = reduce_step(Step(1), totals, collectives_table(calls), NO_LINKS, where).operators
+    assert found is not None
+    side = np.flatnonzero(found.instance_is_side)
+    places: list[int] = found.operator_place[found.instance_operator[found.instance_after[side]]].tolist()
+    return places
+
+
+def test_gradients_that_queue_behind_a_late_rank_were_issued_after_the_call_after_which_it_issued_them() -> (
+    None
+):
+    """Three blocks with a call behind each, and gradients beside the next block: all but one rank queue."""
+    calls = list[Call]()
+    late_us, block_us = 25_000.0, 10_000.0
+    sums = [late_us + block_us, late_us + 2 * block_us]
+    for rank in range(N_RANKS):
+        begun = late_us if rank == LATE else 0.0
+        ends = [begun + block_us * number for number in (1, 2, 3)]
+        calls += [Call(rank, "allreduce", end, 10.0, f"t{rank}", number) for number, end in enumerate(ends)]
+        left = 0.0
+        for number, arrived in enumerate(sums):
+            start = max(ends[number] + 20.0, left)
+            left = arrived + 20.0 + SUM_US
+            calls.append(Call(rank, "allreduce", start, left - start, "d", number))
+    assert counted_from(calls) == [0, 1] * N_RANKS
+
+
+def test_gradients_that_queue_on_all_ranks_were_issued_evenly() -> None:
+    """Five blocks with a call behind each; gradients after the first, third and last, on a slow network."""
+    calls = list[Call]()
+    for rank in range(N_RANKS):
+        ends = [10_000.0 * number for number in range(1, 6)]
+        calls += [Call(rank, "allreduce", end, 10.0, f"t{rank}", number) for number, end in enumerate(ends)]
+        calls += [Call(rank, "allreduce", 10_020.0 + 35e3 * n, 35e3, "d", n) for n in range(3)]
+    assert counted_from(calls) == [0, 2, 4] * N_RANKS
+
+
 def test_computing_beside_a_single_queue_of_calls_is_counted_from_issue_to_issue() -> None:
     (found,) = with_points([reduced(with_tensors=False)])
     for rank in range(N_RANKS):

@@ -50,6 +50,24 @@ def test_wrong_usage_is_exit_code_2_before_anything_is_done(
     assert "usage: cluster-collect" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("colums", "columns"), ("Full", "full"), ("analyse", "analysis"), ("column", "columns")],
+)
+def test_a_kind_of_files_that_is_nearly_right_is_no_glob(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse_arguments(["--hosts=a", "--what", word])
+    assert caught.value.code == 2
+    assert f"--what {word}: did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("glob", ["*.csv", "[c]olums", "colum?", "logs", "a/colums", "kernel_details.csv"])
+def test_globs_and_names_far_from_any_kind_stay_globs(glob: str) -> None:
+    assert parse_arguments(["--hosts=a", "--what", glob]).options.what == (glob,)
+
+
 def test_a_wrong_inventory_is_exit_code_1_and_named(tmp_path: Path) -> None:
     (tmp_path / "h.yaml").write_text("version: 1\nhosts: [{adress: a}]\n")
     result = run_collect(["--inventory", "h.yaml", "--json"], tmp_path)

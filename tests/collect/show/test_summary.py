@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,26 @@ def test_a_plan_says_when_there_is_not_enough_room(free: int | None, enough: boo
     text = plan_text([plan(1000, 2000)], Surroundings(RUN, free_bytes=free, min_free_bytes=1000))
     assert ("not enough room here" not in text) is enough
     assert "would fetch 2 files, 3.0 kB into run1" in text
+
+
+def test_sizes_of_files_that_come_as_columns_are_called_those_on_the_hosts() -> None:
+    around = Surroundings(RUN, free_bytes=2000, are_reduced=True)
+    text = plan_text([plan(1000, 2000)], around)
+    assert "not enough room here if all come whole: 2.0 kB free\n" in text
+    assert text.endswith(
+        "; sizes are those on the hosts, columns take a few percent of them; nothing was copied\n"
+    )
+    assert "sizes are those on the hosts" in check_text([], around)
+    assert json.loads(plan_json([plan(1000)], around, ExitCode.DONE))["are_reduced"]
+
+
+def test_files_that_a_host_had_no_time_or_memory_to_read_are_told_and_counted() -> None:
+    one = replace(outcome(1, stored=files("stored", "stored")), n_over_limits=2)
+    text = collection_text([one], Surroundings(RUN))
+    assert "node01: had no time or memory to read 2 files, which came whole\n  → " in text
+    assert "--columns-memory" in text
+    (host,) = json.loads(collection_json([one], Surroundings(RUN), ExitCode.DONE))["hosts"]
+    assert host["n_over_limits"] == 2
 
 
 def test_a_check_leaves_out_what_nobody_knows() -> None:

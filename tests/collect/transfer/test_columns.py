@@ -233,10 +233,10 @@ def test_what_needs_more_memory_or_time_travels_as_it_is_and_costs_no_other_file
     greedy.write_text('{"step1": [' + "1.5," * 2_000_000 + "1.5]}")
     spec = spec_for(lab, server, root)
     outcome = only_host(collected(spec, tmp_path / "run", replace(COLUMNS, columns_memory_bytes=120 << 20)))
-    assert (outcome.state, outcome.raw_because) == ("complete", "")
+    assert (outcome.state, outcome.raw_because, outcome.n_over_limits) == ("complete", "", 1)
     assert sum(one.reduced_from_bytes is not None for one in outcome.files) == 7
     outcome = only_host(collected(spec, tmp_path / "late", replace(COLUMNS, columns_deadline_s=0.001)))
-    assert outcome.state == "complete"
+    assert (outcome.state, outcome.raw_because, outcome.n_over_limits) == ("complete", "", 8)
     assert {one.reduced_from_bytes for one in outcome.files} == {None}
 
 

@@ -2,107 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cluster_hook.kubernetes import raw_files
-from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, write_ended, write_request
+from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, write_request
 from cluster_hook.kubernetes.trainingjob import PREFIX
 from cluster_run.errors import ExitCode
-from cluster_run.ids import HostId
-from cluster_run.layout import host_directory
-from tests.hook.kubernetes.sweep_site import ENDED, RUNNING, VOLCANO, Site
-
-_NODES = {"node-a": "10.0.0.1", "node-b": "10.0.0.2"}
-_NO_TIME: dict[str, Any] = {"conditions": [{"type": "Complete", "status": "True"}]}
-
-
-class Nodes:
-    """A site whose nodes have disks of their own; each runs its collector when told."""
-
-    def __init__(self, site: Site, root: Path) -> None:
-        self.site, self.root, self.exchange = site, root, root / "exchange"
-        self.exchange.mkdir(parents=True)
-
-    def add_job(self, simulated: Path, *, status: dict[str, Any] | None = None, **changes: Any) -> None:
-        """Add a job whose pods ran on two nodes, and what they wrote there."""
-        changes.setdefault("annotations", {PREFIX + "node-dir": "jobs/train"})
-        self.site.add_job("train", status=_NO_TIME if status is None else status, **changes)
-        ((key, job),) = [pair for pair in self.site.cluster.objects.items() if pair[0][3] == "train"]
-        # The site's jobs say where on the volume they wrote.
-        job["metadata"]["annotations"].pop(PREFIX + "profile-dir")
-        for number, (node, address) in enumerate(_NODES.items(), start=1):
-            self.add_pod(f"train-{number}", node, address, job["metadata"]["uid"])
-            shutil.copytree(
-                simulated / "cluster_profiler" / str(number) / "profiler", self.disk(node) / "jobs" / "train"
-            )
-        assert key[2] == "jobs"
-
-    def add_pod(self, name: str, node: str, address: str, owner: str) -> None:
-        self.site.cluster.add(
-            "/api/v1", "pods", name,
-            metadata={"ownerReferences": [{"uid": owner}]},
-            spec={"nodeName": node}, status={"hostIP": address},
-        )  # fmt: skip
-
-    def disk(self, node: str) -> Path:
-        return self.root / node
-
-    def command(self, node: str, *options: str) -> list[str]:
-        where = [f"--node={node}", f"--profiles={self.disk(node)}", f"--exchange={self.exchange}"]
-        return [sys.executable, "-m", "cluster_hook", "node-collect", *where, *options]
-
-    def collect(self, node: str) -> str:
-        ended = subprocess.run(
-            self.command(node, "--once"), capture_output=True, text=True, timeout=50, check=True
-        )
-        return ended.stdout
-
-    def sweep(self, **changes: Any) -> list[tuple[str, str]]:
-        return self.site.sweep(node_exchange=self.exchange, **changes)
-
-    def asked(self) -> Path:
-        (asked,) = self.exchange.iterdir()
-        return asked
-
-    def result(self, name: str) -> dict[str, Any]:
-        results = self.site.options.results / self.site.said("train", "results")
-        document: dict[str, Any] = json.loads((results / name).read_text())
-        return document
-
-
-@pytest.fixture
-def nodes(site: Site, tmp_path: Path) -> Nodes:
-    return Nodes(site, tmp_path / "nodes")
-
-
-def rank_table(simulated: Path) -> dict[str, str]:
-    """Return the job's rank table with the addresses of its nodes."""
-    table = json.loads((simulated / "hccl.json").read_text())
-    for server, address in zip(table["server_list"], _NODES.values(), strict=True):
-        server["server_id"] = address
-    return {"hccl.json": json.dumps(table)}
-
-
-def ran_until(end_s: float) -> dict[str, Any]:
-    """Return the status of a job that ran for an hour."""
-    begin, end = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s)) for at_s in (end_s - 3600, end_s))
-    return {**_NO_TIME, "startTime": begin, "completionTime": end}
-
-
-def touch_all(top: Path, at_s: float) -> None:
-    for path in top.rglob("*"):
-        os.utime(path, (at_s, at_s))
+from tests.hook.kubernetes.sweep_nodes import NO_TIME, NODES, Nodes, ran_until, rank_table, touch_all
+from tests.hook.kubernetes.sweep_site import ENDED, RUNNING, VOLCANO
 
 
 @pytest.mark.slow
@@ -156,7 +70,7 @@ def test_what_a_node_could_give_only_in_part_is_told_on_the_job(nodes: Nodes, si
     elsewhere = behind.rename(nodes.root / behind.name)
     behind.symlink_to(elsewhere)
     nodes.sweep()
-    for node in _NODES:
+    for node in NODES:
         nodes.collect(node)
     assert nodes.sweep() == [("jobs/train", "done")]
     assert "host 2: " in nodes.site.said("train", "summary")
@@ -204,9 +118,9 @@ def test_nodes_are_remembered_from_pods_that_are_gone_when_the_job_has_ended(
     for key in [key for key in objects if key[2] == "pods"]:
         del objects[key]
     (job,) = [one for key, one in objects.items() if key[2] == "jobs"]
-    job["status"] = _NO_TIME if kind is None else {"state": {"phase": "Completed"}}
+    job["status"] = NO_TIME if kind is None else {"state": {"phase": "Completed"}}
     assert nodes.sweep() == [("jobs/train", "later")]
-    assert json.loads((nodes.asked() / "request.json").read_text())["nodes"] == _NODES
+    assert json.loads((nodes.asked() / "request.json").read_text())["nodes"] == NODES
 
 
 def test_a_sweep_without_the_right_to_list_pods_says_which_role_it_lacks(
@@ -241,7 +155,7 @@ def test_what_cannot_be_meant_is_told_on_the_job(
 def ask(nodes: Nodes, directory: str, asked_s: float | None = None) -> Path:
     """Ask both nodes as a sweep does; return the request's directory."""
     asked = nodes.exchange / "training-train-00000000"
-    write_request(asked, NodeRequest(_NODES, directory, None, time.time() if asked_s is None else asked_s))
+    write_request(asked, NodeRequest(NODES, directory, None, time.time() if asked_s is None else asked_s))
     return asked
 
 
@@ -305,88 +219,3 @@ def test_a_collector_that_runs_takes_a_new_request_and_ends_when_kubernetes_says
         process.kill()
         process.communicate()
     assert read_ended(nodes.asked() / "node-a") == ""
-
-
-def raw_of(nodes: Nodes) -> Path:
-    return (nodes.site.options.results / nodes.site.said("train", "results")).parent / "raw"
-
-
-def suspects(nodes: Nodes, **changes: Any) -> list[tuple[str, str]]:
-    """Sweep, with whole files of the suspects asked for."""
-    return nodes.sweep(follow=dataclasses.replace(nodes.site.options.follow, keep_raw="suspects"), **changes)
-
-
-@pytest.mark.slow
-def test_after_the_verdict_the_suspects_come_whole_beside_the_results(nodes: Nodes, simulated: Path) -> None:
-    nodes.site.cluster.add("/api/v1", "configmaps", "rings-config-train", data=rank_table(simulated))
-    nodes.add_job(simulated, status=ran_until(time.time() - 120))
-    for node in _NODES:
-        touch_all(nodes.disk(node), time.time() - 600)
-    suspects(nodes)
-    for node in _NODES:
-        nodes.collect(node)
-    assert suspects(nodes) == [("jobs/train", "done")], "the verdict waits for no raw file"
-    assert not raw_of(nodes).exists()
-    for node in _NODES:
-        nodes.collect(node)
-    (told,) = suspects(nodes)
-    assert (told[1], list(nodes.exchange.iterdir())) == ("fetched", [])
-    named = nodes.result("findings.json")["findings"][0]
-    (capture,) = [
-        path for path in (raw_of(nodes) / "cluster_profiler" / "2").rglob("*_ascend_pt")
-        if (path / f"profiler_info_{named['ranks'][0]}.json").exists()
-    ]  # fmt: skip
-    on_disk = next(nodes.disk("node-b").rglob(capture.name))
-    assert {one.relative_to(capture) for one in capture.rglob("*")} == {
-        one.relative_to(on_disk) for one in on_disk.rglob("*")
-    }
-    assert not list(raw_of(nodes).rglob("*.columns"))
-    assert "node-b" not in "".join(map(str, raw_of(nodes).rglob("*")))
-    assert suspects(nodes) == [], "nothing is fetched twice"
-
-
-@pytest.mark.slow
-def test_a_node_that_is_silent_then_costs_its_raw_files_only(nodes: Nodes, simulated: Path) -> None:
-    nodes.add_job(simulated)
-    suspects(nodes)
-    for node in _NODES:
-        nodes.collect(node)
-    suspects(nodes)
-    assert suspects(nodes) == [], "its collectors have not answered yet"
-    told: list[Any] = []
-    nodes.collect("node-a")
-    for one in raw_files.bring_raw(nodes.exchange, nodes.site.options.results, time.time() + 60, 1.0):
-        told.append(one.text)
-    assert "host 2: its collector did not answer" in told[0]
-    assert nodes.site.said("train", "state") == "done"
-
-
-@pytest.mark.parametrize("where", ["../out", "/etc", "link"])
-def test_raw_files_land_nowhere_but_beside_results(tmp_path: Path, where: str) -> None:
-    exchange, results = tmp_path / "exchange", tmp_path / "results"
-    (results / "jobs").mkdir(parents=True)
-    (tmp_path / "out").mkdir()
-    (results / "link").symlink_to(tmp_path / "out")
-    asked = exchange / "train.raw"
-    request = NodeRequest({"node-a": ""}, "jobs/train", None, 0.0, suspects_for=where)
-    write_request(asked, request)
-    host_directory(asked / "node-a", HostId("1")).mkdir(parents=True)
-    (brought,) = raw_files.bring_raw(exchange, results, time.time(), 0.0)
-    assert "is no directory of results" in brought.text
-    assert list((tmp_path / "out").iterdir()) == []
-    assert list(exchange.iterdir()) == []
-
-
-def test_a_link_that_a_node_brings_is_not_followed(tmp_path: Path) -> None:
-    exchange, results = tmp_path / "exchange", tmp_path / "results"
-    (results / "job").mkdir(parents=True)
-    (tmp_path / "secret").write_text("secret")
-    asked = exchange / "train.raw"
-    write_request(asked, NodeRequest({"node-a": ""}, "jobs/train", None, 0.0, suspects_for="job"))
-    part = host_directory(asked / "node-a", HostId("1"))
-    part.mkdir(parents=True)
-    (part / "token").symlink_to(tmp_path / "secret")
-    write_ended(asked / "node-a", "")
-    list(raw_files.bring_raw(exchange, results, time.time(), 900.0))
-    (copied,) = (results / "job" / "raw").rglob("token")
-    assert copied.is_symlink()

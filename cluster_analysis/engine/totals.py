@@ -1,0 +1,74 @@
+"""Sums over the operators of a group, made while a batch of ranks is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.sorting import combined, distinct, first_positions
+from cluster_analysis.tables.schema import TOLD_SUMS, TOTALS
+
+_KEYS = ("rank", "step", "group")
+#: Stands for a step that is not known; no step has such a number.
+_UNKNOWN = -1
+
+
+def totals_of(collectives: pa.Table, told: pa.Table) -> pa.Table:
+    """Return TOTALS of COLLECTIVES rows.
+
+    Args:
+        collectives: the rows.
+        told: TOLD_SUMS of the ranks whose hosts have summed what is not in the rows.
+    """
+    if not collectives.num_rows:
+        return TOTALS.empty_table()
+    table = collectives.unify_dictionaries().combine_chunks()
+    n_sums, number = _numbered(table)
+    first = first_positions(number)
+    # As they come first, so that the order of ranks and groups stays that of the rows.
+    order = np.argsort(first)
+    keys = [table[name].take(pa.array(first[order])) for name in _KEYS]
+    sums = [_summed(table[name], number, n_sums, order) for name in TOTALS.names[len(_KEYS) :]]
+    return _with_told(pa.Table.from_arrays([*keys, *sums], schema=TOTALS), told)
+
+
+def _numbered(table: pa.Table) -> tuple[int, IntArray]:
+    """Return how many ranks, steps and groups go together, and the number of those of each row (N,)."""
+    group = table["group"].chunk(0).indices
+    return combined(
+        distinct(table["rank"].to_numpy())[1],
+        distinct(table["step"].fill_null(_UNKNOWN).to_numpy())[1],
+        group.fill_null(_UNKNOWN).to_numpy() + 1,
+    )
+
+
+def _summed(column: pa.ChunkedArray, number: IntArray, n_sums: int, order: IntArray) -> pa.Array:
+    """Return the sums of the known values by `number`, null where none is known."""
+    if column.null_count == len(column):
+        return pa.nulls(n_sums, pa.float64())
+    # Row after row: the order of a sum decides its last digit.
+    sums = np.bincount(number, column.fill_null(0.0).to_numpy(), n_sums)[order]
+    if not column.null_count:
+        return pa.array(sums)
+    n_known = np.bincount(number, column.is_valid().to_numpy(), n_sums)[order]
+    return pa.array(sums, mask=n_known == 0)
+
+
+def _with_told(totals: pa.Table, told: pa.Table) -> pa.Table:
+    if not told.num_rows:
+        return totals
+    places = {key: place for place, key in enumerate(_keys(told))}
+    rows = pa.array(map(places.get, _keys(totals)), pa.int64())
+    is_told = rows.is_valid()
+    for name in TOLD_SUMS.names[len(_KEYS) :]:
+        values = pc.if_else(is_told, told[name].combine_chunks().take(rows), totals[name])
+        totals = totals.set_column(totals.schema.get_field_index(name), TOTALS.field(name), values)
+    return totals
+
+
+def _keys(table: pa.Table) -> Iterator[tuple[int, int, str]]:
+    return zip(*(table[name].to_pylist() for name in _KEYS), strict=True)

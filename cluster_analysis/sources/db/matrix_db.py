@@ -1,0 +1,107 @@
+"""CommAnalyzerMatrix of analysis.db and communication_analyzer.db: links, in MB and ms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.sources import measured, numbers
+from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of
+from cluster_analysis.sources.db import database_columns
+from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
+from cluster_analysis.sources.db.packets_db import with_steps
+from cluster_analysis.sources.db.sqlite import StepTime, Tables, open_database
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.link_names import LinkNames, links_table
+from cluster_analysis.sources.text.link_samples import sampled_links
+from cluster_analysis.tables import schema
+
+MATRIX = "CommAnalyzerMatrix"
+_NAMES = ("hccl_op_name", "group_name", "src_rank", "dst_rank", "transport_type")
+_FIGURES = ("transit_size", "transit_time")
+#: What MindSpore's tables lack.
+_MORE = ("step", "type", "op_name")
+
+
+def read_db_matrix(
+    path: Path, rank: int, remark: Remark, times: Sequence[StepTime] = (), is_mindspore: bool = False
+) -> pa.Table | None:
+    """Return LINKS of the database, None where it has no matrix (level 0); `times` as above.
+
+    MindSpore's links of single operators become the samples and totals that its text form has; the text
+    form of PROF_* has single operators too.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        cells = _cells(database)
+        if cells is None:
+            return None
+        step_of = None if database.has(MATRIX, "step") else steps_by_start(database, times)
+    if step_of is not None:
+        rows = with_steps(list(zip(*map(as_list, cells), strict=True)), step_of, (0, 1, 5))
+        cells = [list(column) for column in zip(*rows, strict=True)] if rows else [[]]
+    table = _table(cells, [rank], np.zeros(len(cells[0]), np.int64), remark)
+    return sampled_links(table) if is_mindspore else table
+
+
+def links_of(tables: Tables, ranks: Sequence[int], remark: Remark) -> pa.Table | None:
+    """Return LINKS of databases that tell the steps themselves, one behind the other, each of its rank."""
+    cells = _cells(tables)
+    return None if cells is None else _table(cells, ranks, tables.owners(MATRIX, len(cells[0])), remark)
+
+
+def _cells(tables: Tables) -> list[Cells] | None:
+    """Return the columns of _NAMES, _MORE and _FIGURES; None without a matrix."""
+    if not tables.has(MATRIX, *_NAMES, *_FIGURES):
+        return None
+    tables.read_ahead(MATRIX, (*_NAMES, *_MORE), _FIGURES)
+    plain = present(tables, MATRIX, (*_NAMES, *_MORE))
+    figures = tables.cells(MATRIX, *_FIGURES, are_floats=True)
+    n = len(figures[0])
+    return [plain.get(one, pa.nulls(n)) for one in (*_NAMES, *_MORE)] + figures
+
+
+def _table(
+    cells: list[Cells], ranks: Sequence[int], owners: npt.NDArray[np.int64], remark: Remark
+) -> pa.Table:
+    n = len(cells[0])
+    if not n:
+        return schema.empty(schema.LINKS)
+    op_keys, group_keys, sources, destinations, transports, steps, kinds, op_names, *figures = cells
+    distinct = database_columns.coded_texts(op_names)
+    known_operators = distinct.dictionary.to_pylist()
+    # The last place is that of a link that names no operator.
+    codes = np.array([at if text else -1 for at, text in enumerate([*known_operators, None])], np.int32)
+    named = codes[pc.fill_null(distinct.indices, len(known_operators)).to_numpy()]
+    keys, known_keys, files = _keys(owners, op_keys, group_keys)
+    described = LinkNames(keys, known_keys, files, named, known_operators).described()
+    sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
+    columns = {
+        "rank": pa.array(np.array(ranks, np.int32)[owners]),
+        "step": database_columns.steps(steps, remark),
+        "src_local": database_columns.link_ends(sources, remark),
+        "dst_local": database_columns.link_ends(destinations, remark),
+        "transport": database_columns.coded_texts(transports, None),
+        "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
+        "time_us": pc.multiply(link_times, numbers.US_PER_MS),
+    }
+    table = links_table(described, is_p2p(kinds), columns)
+    return measured.without_negative(database_columns.with_step(table), measured.MEASURED_LINKS, remark)
+
+
+def _keys(
+    owners: npt.NDArray[np.int64], op_keys: Cells, group_keys: Cells
+) -> tuple[npt.NDArray[np.int64], list[str], list[int]]:
+    """Return which of the few `name@group` each link has, these, and which database each is of."""
+    both = [database_columns.coded_texts(one, "None") for one in (op_keys, group_keys)]
+    codes = codes_of([pa.array(owners), *both])
+    _, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    pairs = zip(*(one.take(pa.array(first)).to_pylist() for one in both), strict=True)
+    return places, ["@".join(pair) for pair in pairs], owners[first].tolist()

@@ -1,0 +1,54 @@
+"""What was read of several ranks together, for whoever reads them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.text.communication_json import CommunicationTables, PlainOperators
+
+_ReadTable = Callable[[Path, Remark], pa.Table | None]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What was read already, by path: operators, of texts and others, links, and tables of small files.
+
+    Files of step times that name no device are in `of_no_device`.
+    """
+
+    operators: Mapping[str, PlainOperators] = field(default_factory=dict)
+    communications: Mapping[str, CommunicationTables] = field(default_factory=dict)
+    links: Mapping[str, pa.Table] = field(default_factory=dict)
+    small: Mapping[str, pa.Table] = field(default_factory=dict)
+    of_no_device: frozenset[str] = frozenset()
+
+    def communication(self, path: Path, remark: Remark, *, with_spans: bool) -> CommunicationTables | None:
+        """Return the tables of a communication file, None where they are not ready."""
+        plain = self.operators.get(str(path))
+        if plain is not None:
+            return plain.tables(remark, with_spans=with_spans)
+        return self.communications.get(str(path))
+
+    def or_read(self, read: _ReadTable) -> _ReadTable:
+        """Return what gives the table of a small file: the one that is ready, or else what `read` gives."""
+        return _first_of(self.small, read)
+
+    def or_links(self, read: _ReadTable) -> _ReadTable:
+        """Return the same of links."""
+        return _first_of(self.links, read)
+
+
+def _first_of(tables: Mapping[str, pa.Table], read: _ReadTable) -> _ReadTable:
+    def found(path: Path, remark: Remark) -> pa.Table | None:
+        table = tables.get(str(path))
+        return read(path, remark) if table is None else table
+
+    return found
+
+
+NOTHING_READY = Ready()
