@@ -114,9 +114,9 @@ class Workers:
 
     def _listen(self, wait_s: float) -> bool:
         """Take what workers write; return whether anything came."""
-        ready, _, _ = select.select(
-            [_STDIN, *self._running], [], [], min(wait_s, self._end_s - time.monotonic())
-        )
+        # The end may have passed since it was looked at: `select` refuses a time below 0.
+        wait_s = max(0.0, min(wait_s, self._end_s - time.monotonic()))
+        ready, _, _ = select.select([_STDIN, *self._running], [], [], wait_s)
         if _STDIN in ready and not os.read(_STDIN, _PIECE_BYTES):
             raise GoneError
         for pipe in ready:
