@@ -173,23 +173,7 @@ def _weigh_by_place(
         gap = graph.gap_us[at]
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
-        elif _idles(suspect):
-            lost = _idle(lost, gap, view.tp_cp_peers[suspects])
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
-
-
-def _idle(lost: FloatArray, gap: FloatArray, tp_cp_peers: IntArray) -> FloatArray:
-    """What a slow host's ranks lose (steps, suspects, places), told from their data by their TP/CP peers.
-
-    They have the same samples, so that a gap longer than its TP/CP peers' is idle time; how much all of
-    them idle is the same in every step.
-    """
-    if (tp_cp_peers < 0).any() or len(np.unique(tp_cp_peers)) == len(tp_cp_peers):
-        return lost
-    shared = np.empty_like(gap)
-    for one in np.unique(tp_cp_peers):
-        shared[:, tp_cp_peers == one] = gap[:, tp_cp_peers == one].mean(axis=1, keepdims=True)
-    return np.asarray(np.minimum(_profile(lost) + gap - shared, gap))
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
@@ -216,23 +200,5 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     works = usual > LEAST_WORK * usual.mean()
     rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
     if works.any():
-        rate[works] = _profile(lost[..., works] / usual[works])
+        rate[works] = (lost[..., works] / usual[works]).mean(axis=(0, 1))
     return rate
-
-
-def _profile(lost: FloatArray) -> FloatArray:
-    """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
-
-    Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
-    Bayes): with samples of unequal length the differences of places are chance.
-    """
-    by_step: FloatArray = lost.mean(axis=1)
-    mean: FloatArray = by_step.mean(axis=0)
-    n_steps = len(by_step)
-    if n_steps < 2:
-        return mean
-    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
-    seen = float(mean.var())
-    real = max(0.0, 1.0 - noise / seen) if seen > 0 else 0.0
-    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
-    return profile
