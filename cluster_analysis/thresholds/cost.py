@@ -5,17 +5,14 @@ from __future__ import annotations
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
 # Whatif.
-#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
+#: A step whose replay is off by more is not asked what a repair saves, while half of the steps can be.
 GOOD_ERROR = TOLERANCE_SHARE
-GOOD_SHARE = 0.5
 #: Share of a suspect's excess that must lie in steps whose replay is good.
 TELLING_SHARE = 0.1
 #: Suspects that are repaired one after the other; the rest costs less than these.
 N_GREEDY = 4
 
 # Placement.
-#: TP/CP peers that it takes to say where in the step a device loses its time.
-ENOUGH_TP_CP_PEERS = 2
 #: Gaps shorter than this share of the mean hold no computing to speak of.
 LEAST_WORK = 0.05
 

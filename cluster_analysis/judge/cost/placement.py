@@ -7,16 +7,16 @@ their transfers that is theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
+from cluster_analysis.thresholds.cost import LEAST_WORK
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 
@@ -165,7 +165,9 @@ def _weigh_by_place(
         return
     is_hit = np.asarray((suspect.excess_us > 0).any(axis=1))
     is_active = (suspect.excess_us > 0).any(axis=0)
-    for suspects, peers in _compared(view, suspect, is_hit):
+    for role in np.unique(view.role[is_hit]):
+        of_role = view.role == role
+        suspects, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
         lost = view.gaps.lost_us(suspects, peers)
         at = view.gaps.instances_of(suspects)
         if lost is None or at is None:
@@ -174,21 +176,6 @@ def _weigh_by_place(
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
-
-
-def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Positions of suspects and of those whose gaps tell where the time is lost.
-
-    A slow device is laid beside its TP/CP peers, who have the same samples and experts; with too few of them,
-    and for hosts, beside the ranks of its role.
-    """
-    for role in np.unique(view.role[is_hit]):
-        of_role = view.role == role
-        suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        if suspect.kind == "slow_rank" and len(suspects) == 1 and view.tp_cp_peers[suspects[0]] >= 0:
-            tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
-            others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
-        yield suspects, others
 
 
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
