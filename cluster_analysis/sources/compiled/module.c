@@ -7,6 +7,7 @@
 
 #include "communication.h"
 #include "matrix.h"
+#include "module_regroup.h"
 #include "packed.h"
 #include "operator_names.h"
 #include "sums.h"
@@ -353,6 +354,7 @@ static PyMethodDef METHODS[] = {
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
     {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
     {"sums", sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
+    {"regroup", module_regroup, METH_VARARGS, "Return pieces of files with their labels, None where Python must read them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},
 };
