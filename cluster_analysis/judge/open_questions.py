@@ -142,7 +142,7 @@ def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) 
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
     """Communication of ranks whose calls were not read: what is slow there, nobody has seen.
 
-    A call has several ends, so that a few such ranks hide little: it is what all ranks communicate that counts.
+    A call has several ends, so that a few such ranks hide little: what counts is the mean of all ranks.
     """
     seen = np.zeros(len(view.ranks), bool) if view.graph is None else np.isin(view.ranks, view.graph.ranks)
     with np.errstate(invalid="ignore"):
