@@ -17,4 +17,14 @@ def sums(rows: object, spans: object, keys: tuple[object, ...], /) -> bytes | No
 def task_sums(
     begins: object, ends: object, task_ids: object, ids: object, keys: tuple[object, ...], /
 ) -> bytes | None: ...
+def regroup(
+    keys: object,
+    files: object,
+    offsets: object,
+    lengths: object,
+    key_texts: tuple[object, object],
+    ranks: object,
+    descriptors: object,
+    /,
+) -> bytes | None: ...
 def number(content: bytes, /) -> float | None: ...

@@ -7,6 +7,7 @@
 
 #include "communication.h"
 #include "matrix.h"
+#include "module_regroup.h"
 #include "module_sums.h"
 #include "operator_names.h"
 #include "packed.h"
@@ -315,6 +316,7 @@ static PyMethodDef METHODS[] = {
     {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
     {"sums", module_sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
     {"task_sums", module_task_sums, METH_VARARGS, "Return tasks summed by keys of other rows, None where NumPy must sum them."},
+    {"regroup", module_regroup, METH_VARARGS, "Return pieces of files with their labels, None where Python must read them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},
 };
