@@ -233,11 +233,12 @@ def _intermittent(
 
 
 def _lasting(
-    series: FloatArray, deviation: Deviation, rank: int, level: float, peers: IntArray
+    series: FloatArray, deviation: Deviation, rank: int, level: FloatArray | float, peers: IntArray
 ) -> FloatArray:
-    """The level by step (S,): its own course as far as it varies more than peers do, else the same in all.
+    """What is lost by step (S,): its own course as far as it varies more than peers do, else the `level`.
 
-    Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
+    Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own. The
+    level is one for all steps, or a line (S,): a few long steps at the end are no line, however it is laid.
     """
     known = np.where(np.isfinite(series), series, level)
     seen = float(np.mean((known - level) ** 2))
@@ -267,7 +268,8 @@ def _suspect(
     else:
         slope = float(theil_sen(series[rank : rank + 1])[0])
         line = np.nan_to_num(median(series[rank])) + slope * (np.arange(n_steps) - (n_steps - 1) / 2)
-        own, where_steps = np.maximum(line, 0.0), line > 0
+        own = np.maximum(_lasting(series[rank], deviation, rank, line, view.peers_of(rank)), 0.0)
+        where_steps = line > 0
     excess[rank] = metric.removable(own, time)
     host = int(view.host[rank])
     peers = view.peers_of(rank)
