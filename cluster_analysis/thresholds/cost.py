@@ -13,6 +13,8 @@ TELLING_SHARE = 0.1
 N_GREEDY = 4
 
 # Placement.
+#: TP/CP peers that it takes to say where in the step a device loses its time.
+ENOUGH_TP_CP_PEERS = 2
 #: Gaps shorter than this share of the mean hold no computing to speak of.
 LEAST_WORK = 0.05
 

@@ -7,17 +7,17 @@ their transfers that is theirs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import TWICE
-from cluster_analysis.thresholds.cost import LEAST_WORK
+from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 
@@ -169,9 +169,7 @@ def _weigh_by_place(
         return
     is_hit = np.asarray((suspect.excess_us > 0).any(axis=1))
     is_active = (suspect.excess_us > 0).any(axis=0)
-    for role in np.unique(view.role[is_hit]):
-        of_role = view.role == role
-        suspects, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
+    for suspects, peers in _compared(view, suspect, is_hit):
         lost = view.gaps.lost_us(suspects, peers)
         at = view.gaps.instances_of(suspects)
         if lost is None or at is None:
@@ -180,6 +178,21 @@ def _weigh_by_place(
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
+
+
+def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Positions of suspects and of those whose gaps tell where the time is lost.
+
+    A slow device is laid beside its TP/CP peers, who have the same samples and experts; with too few of them,
+    and for hosts, beside the ranks of its role.
+    """
+    for role in np.unique(view.role[is_hit]):
+        of_role = view.role == role
+        suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
+        if suspect.kind == "slow_rank" and len(suspects) == 1 and view.tp_cp_peers[suspects[0]] >= 0:
+            tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
+            others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
+        yield suspects, others
 
 
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
@@ -191,5 +204,23 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     works = usual > LEAST_WORK * usual.mean()
     rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
     if works.any():
-        rate[works] = (lost[..., works] / usual[works]).mean(axis=(0, 1))
+        rate[works] = _profile(lost[..., works] / usual[works])
     return rate
+
+
+def _profile(lost: FloatArray) -> FloatArray:
+    """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
+
+    Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
+    Bayes): with samples of unequal length the differences of places are chance.
+    """
+    by_step: FloatArray = lost.mean(axis=1)
+    mean: FloatArray = by_step.mean(axis=0)
+    n_steps = len(by_step)
+    if n_steps < 2:
+        return mean
+    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
+    seen = float(mean.var())
+    real = max(0.0, 1.0 - noise / seen) if seen > 0 else 0.0
+    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
+    return profile
