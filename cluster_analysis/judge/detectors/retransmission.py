@@ -15,7 +15,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import combined, half_octaves, stable_order
+from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.numeric.stats import median, others_median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import wait_for_each_other
@@ -197,9 +197,11 @@ def _others_transfer(graph: Graph, code: IntArray) -> FloatArray:
     """Median transfer of the other operators of the same code (O,); NaN with fewer than two others."""
     usual = np.full(len(code), np.nan)
     order = stable_order(code)
-    for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-        if len(part) >= FEWEST_PEERS:
-            usual[part] = others_median(graph.transfer_us[part])
+    begin = np.flatnonzero(begins(code[order]))
+    count = np.diff(np.r_[begin, len(order)])
+    for n in np.unique(count[count >= FEWEST_PEERS]).tolist():  # all of as many together
+        alike = order[begin[count == n][:, None] + np.arange(n)]
+        usual[alike] = others_median(graph.transfer_us[alike])
     return usual
 
 

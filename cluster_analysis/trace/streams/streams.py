@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, distinct
+from cluster_analysis.numeric.sorting import begins, distinct, searchsorted_within
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     DRIFT,
@@ -26,7 +26,6 @@ from cluster_analysis.trace.streams.joins import (
     begins_with,
     count_from_wait,
     keep_likely_joins,
-    running_maxima,
     scatter,
     split,
 )
@@ -108,10 +107,11 @@ def sequence(
         after, join, ended = split(calls, is_side)
         waits_last = is_side | keep_likely_joins(calls, is_side, (after, join, ended), stage)
         count_from_wait(calls, is_side, after, join, stage)
-    begun = np.where(after >= 0, calls.end_us[after], 0.0)
-    joined = np.where((join >= 0) & ~waits_last, calls.end_us[join], -np.inf)
-    gap = calls.start_us - np.maximum(begun, joined)
-    gap = np.where(after < 0, 0.0, np.maximum(gap, 0.0))
+    begun = calls.end_us[after]
+    joined = np.flatnonzero((join >= 0) & ~waits_last)
+    begun[joined] = np.maximum(begun[joined], calls.end_us[join[joined]])
+    gap = np.maximum(calls.start_us - begun, 0.0)
+    gap[after < 0] = 0.0
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
     queued = is_side & begins_with(calls, join)
     gap[queued] = 0.0
@@ -219,14 +219,16 @@ def _begun_early(calls: Calls, here: BoolArray, among: BoolArray) -> BoolArray:
     early = np.zeros(len(calls), bool)
     if not among.any():
         return early
-    asked = np.flatnonzero(here | among)
-    first = begins(calls.rank[asked])
-    start = calls.start_us[asked]
-    end = np.where(among[asked], calls.end_us[asked] - DRIFT * calls.elapse_us[asked], -np.inf)
-    # Calls stand by their start: what begins behind the end of the one before it begins behind all ends.
-    if not (~first[1:] & (start[1:] < end[:-1] - TOLERANCE_US)).any():
+    n, call = len(calls), np.flatnonzero(among)
+    end = calls.end_us[call] - DRIFT * calls.elapse_us[call] - TOLERANCE_US
+    # Calls of a rank stand by their start: those that begin before another one's end follow it.
+    following = np.minimum(call + 1, n - 1)
+    overlaps = np.flatnonzero(calls.start_us[following] < end)
+    overlaps = overlaps[calls.rank[following[overlaps]] == calls.rank[call[overlaps]]]
+    if not len(overlaps):
         return early
-    latest = np.r_[-np.inf, running_maxima(end, calls.rank[asked])[:-1]]
-    latest[first] = -np.inf
-    early[asked] = here[asked] & (start < latest - TOLERANCE_US)
-    return early
+    call, end = call[overlaps], end[overlaps]
+    behind = np.searchsorted(calls.rank, calls.rank[call], side="right")
+    last = searchsorted_within(calls.start_us, call + 1, behind, end, side="left")
+    n_during = np.bincount(call + 1, minlength=n + 1) - np.bincount(last, minlength=n + 1)
+    return np.asarray(here & (np.cumsum(n_during[:n]) > 0))
