@@ -24,6 +24,7 @@ from cluster_analysis.lean_imports import (
     keep_pandas_out,
     lean_dask,
 )
+from cluster_analysis.lean_numpy import keep_unread_numpy_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -72,6 +73,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> ExitCode:
+    keep_unread_numpy_out()
     options = _options(arguments)
     for path in (options.run, options.baseline):
         if path is not None:
