@@ -22,6 +22,8 @@ from cluster_analysis.lean_imports import (
     keep_data_sets_out,
     keep_help_texts_out,
     keep_pandas_out,
+    keep_stores_out,
+    keep_typing_extensions_out,
     lean_dask,
 )
 from cluster_analysis.lean_numpy import keep_unread_numpy_out
@@ -86,6 +88,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     keep_help_texts_out()
     keep_pandas_out()
     keep_data_sets_out()
+    keep_typing_extensions_out()
     return_large_blocks()
     if options.scheduler in LOCAL_SCHEDULERS:
         lean_dask()
@@ -122,8 +125,10 @@ def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]
     from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
 
     reports = [one.module for one in FILES if one.is_wanted(options)]
+    insight = [] if options.write_insight is False else ["cluster_analysis.insight.files"]
     return [
         TEXTS[output_format],
+        *insight,
         *reports,
         "cluster_analysis.outputs.everything",
         *reversed(MODULES_FOR_JUDGING),
@@ -137,6 +142,7 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
         tell(what, done, total)
         if done and modules:
             gc.disable()
+            keep_stores_out()
             while modules:
                 import_module(modules.pop())
             collect_from_now_on()
