@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cluster_analysis.outputs.everything import Written
     from cluster_analysis.result import AnalysisResult, Shown
     from cluster_analysis.sentences.phrase import Language
+    from cluster_analysis.tables.model import Capture
 
 _WHAT_IS_LEFT = "the older output is as it was"
 _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
@@ -90,6 +91,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     keep_data_sets_out()
     keep_typing_extensions_out()
     return_large_blocks()
+    ahead = _looking_ahead(options)
     if options.scheduler in LOCAL_SCHEDULERS:
         lean_dask()
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
@@ -99,7 +101,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     collect_from_now_on()
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
-    with examined(options, tell, None if arguments.quiet else progress.remark) as one:
+    with examined(options, tell, None if arguments.quiet else progress.remark, *ahead) as one:
         from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
 
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
@@ -118,6 +120,15 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
         webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
     return _exit_code(written.reported.result, arguments.fail_on)
+
+
+def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None], Capture]]:
+    """Begin to look for captures while the rest is imported; nothing where it is imported already."""
+    if "cluster_analysis.pipeline" in sys.modules:
+        return []
+    from cluster_analysis.discovery.ahead import Ahead  # noqa: PLC0415
+
+    return [Ahead(options.run, options.capture).found]
 
 
 def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]:
