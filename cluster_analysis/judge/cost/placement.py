@@ -177,23 +177,7 @@ def _weigh_by_place(
         gap = graph.gap_us[at]
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
-        elif _idles(suspect):
-            lost = _idle(lost, gap, view.tp_cp_peers[suspects])
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
-
-
-def _idle(lost: FloatArray, gap: FloatArray, tp_cp_peers: IntArray) -> FloatArray:
-    """What a slow host's ranks lose (steps, suspects, places), told from their data by their TP/CP peers.
-
-    They have the same samples, so that a gap longer than its TP/CP peers' is idle time; how much all of
-    them idle is the same in every step.
-    """
-    if (tp_cp_peers < 0).any() or len(np.unique(tp_cp_peers)) == len(tp_cp_peers):
-        return lost
-    shared = np.empty_like(gap)
-    for one in np.unique(tp_cp_peers):
-        shared[:, tp_cp_peers == one] = gap[:, tp_cp_peers == one].mean(axis=1, keepdims=True)
-    return np.asarray(np.minimum(_profile(lost) + gap - shared, gap))
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
