@@ -197,7 +197,7 @@ def _output_places(
 
 
 class _TotalEntries:
-    """What is made of TOTALS, of many blocks at once: a call costs as much as ten rows, and a block has few."""
+    """What is made of TOTALS, of many blocks at once: a call costs as much as ten of the few rows of one."""
 
     def __init__(self, totals: pa.Table, packets: pa.Table) -> None:
         self._totals = totals
