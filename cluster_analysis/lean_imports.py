@@ -14,13 +14,16 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+
+#: Python's own number is 700, and ten such looks until the next larger one.
+_OBJECTS_UNTIL_LOOKED_FOR = 20_000
 
 
 class _Without(MetaPathFinder):
@@ -61,6 +64,25 @@ def keep_data_sets_out() -> None:
         return
     with _without("pyarrow.dataset"):
         import pyarrow.acero  # noqa: F401, PLC0415
+
+
+def keep_stores_out() -> None:
+    """Import Arrow's Parquet without the stores of clouds, and without asking SSL for its certificates."""
+    if "pyarrow.fs" in sys.modules:
+        return
+    secure = ModuleType("ssl")
+    secure.__dict__["get_default_verify_paths"] = lambda: SimpleNamespace(cafile=None, capath=None)
+    with ExitStack() as left_out, _standing_in(secure):
+        for name in ("_azurefs", "_gcsfs", "_hdfs", "_s3fs"):
+            left_out.enter_context(_without(f"pyarrow.{name}"))
+        import_module("pyarrow.parquet")
+
+
+def keep_typing_extensions_out() -> None:
+    """Have msgspec do with what Python's own typing has, which is all it asks for from Python 3.11 on."""
+    if sys.version_info >= (3, 11) and "msgspec" not in sys.modules:
+        with _without("typing_extensions"):
+            import_module("msgspec.json")
 
 
 def keep_help_texts_out() -> None:
@@ -155,9 +177,13 @@ def keep_no_spare_threads() -> None:
 
 
 def collect_from_now_on() -> None:
-    """Look for garbage again, but not among what was imported while that was off; else do nothing."""
+    """Look for garbage again, but not among what was imported while that was off; else do nothing.
+
+    Little of what is made here is garbage that only a look finds: it is looked for less often.
+    """
     if not gc.isenabled():
         gc.freeze()
+        gc.set_threshold(_OBJECTS_UNTIL_LOOKED_FOR)
         gc.enable()
 
 
