@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
+from cluster_analysis.cli import main
 from cluster_analysis.lean_imports import end_without_tidying, keep_no_spare_memory, keep_no_spare_threads
-from cluster_analysis.lean_values import compile_methods_when_called
 from cluster_run.plain_signs import print_plainly_where_needed
 
 
@@ -16,9 +16,6 @@ def run() -> None:
     gc.disable()  # until all is imported: see `collect_from_now_on`
     keep_no_spare_memory()
     keep_no_spare_threads()
-    compile_methods_when_called()
-    from cluster_analysis.cli import main  # noqa: PLC0415 - it defines dataclasses
-
     codes: list[int] = []
     end_without_tidying(codes)
     codes.append(main(sys.argv[1:]))

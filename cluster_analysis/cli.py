@@ -22,11 +22,8 @@ from cluster_analysis.lean_imports import (
     keep_data_sets_out,
     keep_help_texts_out,
     keep_pandas_out,
-    keep_stores_out,
-    keep_typing_extensions_out,
     lean_dask,
 )
-from cluster_analysis.lean_numpy import keep_unread_numpy_out
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
@@ -76,7 +73,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> ExitCode:
-    keep_unread_numpy_out()
     options = _options(arguments)
     for path in (options.run, options.baseline):
         if path is not None:
@@ -89,7 +85,6 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     keep_help_texts_out()
     keep_pandas_out()
     keep_data_sets_out()
-    keep_typing_extensions_out()
     return_large_blocks()
     ahead = _looking_ahead(options)
     if options.scheduler in LOCAL_SCHEDULERS:
@@ -153,7 +148,6 @@ def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
         tell(what, done, total)
         if done and modules:
             gc.disable()
-            keep_stores_out()
             while modules:
                 import_module(modules.pop())
             collect_from_now_on()

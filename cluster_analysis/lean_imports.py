@@ -14,12 +14,12 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 #: Python's own number is 700, and ten such looks until the next larger one.
@@ -64,25 +64,6 @@ def keep_data_sets_out() -> None:
         return
     with _without("pyarrow.dataset"):
         import pyarrow.acero  # noqa: F401, PLC0415
-
-
-def keep_stores_out() -> None:
-    """Import Arrow's Parquet without the stores of clouds, and without asking SSL for its certificates."""
-    if "pyarrow.fs" in sys.modules:
-        return
-    secure = ModuleType("ssl")
-    secure.__dict__["get_default_verify_paths"] = lambda: SimpleNamespace(cafile=None, capath=None)
-    with ExitStack() as left_out, _standing_in(secure):
-        for name in ("_azurefs", "_gcsfs", "_hdfs", "_s3fs"):
-            left_out.enter_context(_without(f"pyarrow.{name}"))
-        import_module("pyarrow.parquet")
-
-
-def keep_typing_extensions_out() -> None:
-    """Have msgspec do with what Python's own typing has, which is all it asks for from Python 3.11 on."""
-    if sys.version_info >= (3, 11) and "msgspec" not in sys.modules:
-        with _without("typing_extensions"):
-            import_module("msgspec.json")
 
 
 def keep_help_texts_out() -> None:

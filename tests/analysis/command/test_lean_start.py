@@ -24,8 +24,7 @@ try:
 except SystemExit as stop:
     assert stop.code == 0, stop.code
 import pyarrow as pa
-unused = {"pandas", "distributed", "dask.array", "yaml", "pydoc", "numpy.ma.core", "numpy._typing._ufunc"}
-unused |= {"pyarrow._s3fs", "ssl", "cluster_analysis.insight.files", "typing_extensions"}
+unused = {"pandas", "distributed", "dask.array", "yaml", "pydoc", "cluster_analysis.insight.files"}
 loaded = sorted(unused & set(sys.modules))
 print(loaded, pa.default_memory_pool().backend_name)
 """
@@ -75,33 +74,3 @@ def test_a_small_run_imports_no_pandas_and_no_cluster_and_sets_no_memory_aside(t
     )
     assert done.stderr == ""
     assert done.stdout.splitlines()[-1] == "[] system"
-
-
-#: Imports NumPy as the command does, then asks for what was left out.
-MASKED = """
-import sys
-from cluster_analysis.lean_numpy import keep_unread_numpy_out
-keep_unread_numpy_out()
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-floats = npt.NDArray[np.float64] | None
-print(pa.array(np.arange(2)).to_pylist(), np.unique([2, 2]).tolist(), np.median([1.0, 3.0]))
-print("numpy.ma.core" in sys.modules, hasattr(np.ma, "__path__"))
-masked = np.ma.masked_array([1, 2], mask=[False, True])
-print("numpy.ma.core" in sys.modules, np.ma is sys.modules["numpy.ma"], np.ma.isMaskedArray(masked))
-print(pa.array(masked).to_pylist(), np.unique(masked).tolist(), np.nanmedian([1.0, np.nan]))
-"""
-
-
-def test_masked_arrays_are_there_when_somebody_asks_for_them() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MASKED], capture_output=True, text=True, timeout=580, check=True
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "[0, 1] [2] 2.0",
-        "False False",
-        "True True True",
-        "[1, None] [1, None] 1.0",
-    ]
