@@ -6,8 +6,6 @@ holds waiting for other ranks. A replay would take it for the rank's own time, a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -68,7 +66,7 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
         longer[is_long[own]] = 0.0
         if in_main > 0:
             gap[own] -= longer * min(1.0, float(over[rank, step]) / in_main)
-    return replace(graph, gap_us=gap)
+    return graph.with_gaps(gap)
 
 
 def _idles_while(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolArray:

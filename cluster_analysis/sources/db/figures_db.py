@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.db.counters_db import clock_changes
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums, task_times, tell_untimed
 from cluster_analysis.sources.errors import Remark
@@ -157,9 +158,7 @@ def read_frequency(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     with open_database(path, remark) as database:
         if not database.has("AICORE_FREQ", "timestampNs", "freq"):
             return None
-        rows = database.rows(
-            "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY 1"
-        )
+        rows = database.once(clock_changes)
     kept = [row for at, row in enumerate(rows) if at == 0 or row[1] != rows[at - 1][1]]
     if not kept:
         return None

@@ -27,6 +27,7 @@ _DENSE = 16
 _OF_TASKS = ("startNs", "endNs", "globalTaskId")
 _OF_LAUNCHES = ("taskType", "connectionId")
 _HOST_CALLS = ("CANN_API", "PYTORCH_API")
+_OF_OPERATORS = ("opId", "opName", "groupName", "startNs", "relay", "retry")
 _OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
 
 
@@ -56,6 +57,11 @@ def task_times(database: Database) -> Times:
 def operator_times(database: Database) -> Times:
     """Return when each communication operator ran."""
     return _times(database, OPERATOR, ("startNs", "endNs"))
+
+
+def read_operators(database: Database) -> None:
+    """Read what several ask of the operators, so that they are gone through once."""
+    database.cells(OPERATOR, *(name for name in _OF_OPERATORS if database.has(OPERATOR, name)))
 
 
 def _times(database: Database, table: str, read_together: Sequence[str]) -> Times:

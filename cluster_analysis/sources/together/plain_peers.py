@@ -23,7 +23,7 @@ from cluster_analysis.sources.db.task_peers_db import (
     peers_table,
     steps_of,
 )
-from cluster_analysis.sources.db.tasks import OPERATOR, places_of, strings
+from cluster_analysis.sources.db.tasks import OPERATOR, places_of, read_operators, strings
 from cluster_analysis.sources.together.plain_kernels import OfTasks, each_plain
 from cluster_analysis.sources.together.plain_text import FileOfRank, parts_of, tell
 
@@ -98,6 +98,7 @@ def peers_of_databases(files: Sequence[FileOfRank]) -> OfTasks:
 def _operators(database: Database, path: Path) -> _Operators | None:
     if not names_peers(database):
         return None
+    read_operators(database)
     operators = _whole(database.cells(OPERATOR, "opId", "opName", "groupName", "startNs"))
     tasks = _whole(database.cells(INFO, "opId", "srcRank", "dstRank"))
     known, texts = database.once(strings)
