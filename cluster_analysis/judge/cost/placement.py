@@ -32,8 +32,10 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     """
     excesses = [(one, _excess_in_graph(view, graph, one)) for one in suspects if one.excess_us is not None]
     is_hit = np.zeros(len(graph.ranks), bool)
-    for _, excess in excesses:
-        is_hit |= (excess != 0.0).any(axis=1)
+    for one, excess in excesses:
+        # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
+        late = view.ranks[(one.excess_us > 0).any(axis=1)] if one.excess_us is not None else view.ranks[:0]
+        is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
     for suspect, excess in excesses:

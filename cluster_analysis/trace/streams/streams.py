@@ -1,8 +1,9 @@
 """What each call of a rank waits for locally: the call before it, or a call on another stream.
 
 Calls that do not overlap in time form one sequence: the time between two of them is local work. Where
-the groups of a rank do overlap, the groups with fewer calls run on a second stream. A call there begins
-when the main stream has got far enough; where the main stream waits for one, the gaps of peers tell.
+the groups of a rank do overlap, the groups with fewer calls run on a second stream; where data-parallel
+calls of one group do, those that were issued first. A call there begins when the main stream has got far
+enough; where the main stream waits for one, the gaps of peers tell.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     DRIFT,
     ENOUGH_PEERS,
+    QUEUE_US,
     REGULAR_CALLS,
     REGULAR_RANKS,
     TOLERANCE_US,
@@ -101,6 +103,7 @@ def sequence(
         is_side = is_side | (is_data & ~calls.is_point_to_point)
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
+    is_side = _split_groups(calls, is_side, data_groups)
     waits_last = is_side
     if is_side.any():
         is_side &= ~_awaited_at_begin(calls, is_side, stage)
@@ -116,6 +119,34 @@ def sequence(
     queued = is_side & begins_with(calls, join)
     gap[queued] = 0.0
     return Sequence(after, join, gap, is_side, waits_last, queued)
+
+
+def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str]) -> BoolArray:
+    """Put the calls of a data-parallel group on two streams where later ones do not wait for earlier ones.
+
+    Gradients go beside computing as layers are done; what is held back goes behind all computing, on the main
+    stream, and begins while the others still go on. So those that were issued before are on the second one.
+    """
+    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    own = calls.collectives_by_group
+    own = own[is_data[calls.group[own]] & (calls.number[own] >= 0)]
+    ended = calls.end_us - DRIFT * calls.elapse_us - QUEUE_US
+    same = (calls.rank[own[1:]] == calls.rank[own[:-1]]) & (calls.group[own[1:]] == calls.group[own[:-1]])
+    overlaps = same & (calls.start_us[own[1:]] < ended[own[:-1]])
+    if not overlaps.any():
+        return is_side
+    is_side = is_side.copy()
+    for group in np.unique(calls.group[own[1:][overlaps]]).tolist():
+        of_group = own[calls.group[own] == group]
+        of_group = of_group[np.lexsort((calls.number[of_group], calls.rank[of_group]))]
+        rank, number = calls.rank[of_group], calls.number[of_group]
+        latest = running_maxima(ended[of_group], rank)
+        overtakes = ~begins(rank)[1:] & (calls.start_us[of_group[1:]] < latest[:-1])
+        numbers, n_ranks = np.unique(number[1:][overtakes], return_counts=True)
+        often = numbers[n_ranks >= REGULAR_RANKS * len(np.unique(rank))]
+        if len(often):
+            is_side[of_group] = number < often[0]
+    return is_side
 
 
 def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> BoolArray:
