@@ -14,7 +14,6 @@ from cluster_analysis.judge.measures.deviation import (
     deviations,
     event_tails,
     events_of,
-    tp_cp_deviations,
 )
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
@@ -26,7 +25,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give slow ranks by their peers, and in computing by TP/CP peers, who see through uneven work."""
+    """Give slow ranks by their peers, and in computing by kernels, which see through uneven work."""
     view, limits = case.view, case.limits
     for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
         of_hosts = case.in_slow_hosts(whole, found)
@@ -36,10 +35,6 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         ranks = rank_suspects(view, whole, deviation, limits, excluded)
         if whole.is_log:
             ranks = only_own(view, deviation, ranks)
-            healthy = np.where(excluded[:, None], np.nan, whole.values)
-            by_tp_cp = tp_cp_deviations(healthy, view, whole.floor, limits)
-            if by_tp_cp is not None:
-                ranks += rank_suspects(view, whole, by_tp_cp, limits, excluded)
             if case.steady is not None:
                 by_kernels = _by_kernels(case, case.steady, deviation, of_hosts, excluded)
                 sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
