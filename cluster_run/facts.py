@@ -49,8 +49,6 @@ FindingFact = Literal[
     # Single operators that took far too long.
     "operators_took_long",
     "operators_took_long_between",
-    "transfer_took_long",
-    "more_links",
     "packets_lost",
     "sent_again",
     "stood_still_together",
@@ -99,6 +97,7 @@ NoteFact = Literal[
     "costly_unexplained",
     "waits_for_absent",
     "long_pause",
+    "unread_communication",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",
