@@ -28,6 +28,7 @@ from cluster_analysis.trace.streams.joins import (
     begins_with,
     count_from_wait,
     keep_likely_joins,
+    running_maxima,
     scatter,
     split,
 )
