@@ -136,17 +136,27 @@ def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str])
     overlaps = same & (calls.start_us[own[1:]] < ended[own[:-1]])
     if not overlaps.any():
         return is_side
+    has_overlap = np.zeros(len(calls.groups), bool)
+    has_overlap[calls.group[own[1:][overlaps]]] = True
+    own = own[has_overlap[calls.group[own]]]
+    own = own[np.lexsort((calls.number[own], calls.rank[own], calls.group[own]))]
+    group, number = calls.group[own], calls.number[own]
+    first = begins(calls.rank[own]) | begins(group)
+    run = np.cumsum(first, dtype=np.int64)  # of one rank in one group
+    overtakes = ~first[1:] & (calls.start_us[own[1:]] < running_maxima(ended[own], run)[:-1])
+    n_ranks = np.bincount(group[first], minlength=len(calls.groups))
+    # A code a group and number, those of one group side by side.
+    width = int(number.max()) + 1
+    code, n_overtaken = np.unique(
+        group[1:][overtakes].astype(np.int64) * width + number[1:][overtakes], return_counts=True
+    )
+    often = code[n_overtaken >= REGULAR_RANKS * n_ranks[code // width]]
+    groups, at = np.unique(often // width, return_index=True)
+    is_split, since = np.zeros(len(calls.groups), bool), np.zeros(len(calls.groups), np.int64)
+    is_split[groups], since[groups] = True, often[at] % width
+    own, group, number = own[is_split[group]], group[is_split[group]], number[is_split[group]]
     is_side = is_side.copy()
-    for group in np.unique(calls.group[own[1:][overlaps]]).tolist():
-        of_group = own[calls.group[own] == group]
-        of_group = of_group[np.lexsort((calls.number[of_group], calls.rank[of_group]))]
-        rank, number = calls.rank[of_group], calls.number[of_group]
-        latest = running_maxima(ended[of_group], rank)
-        overtakes = ~begins(rank)[1:] & (calls.start_us[of_group[1:]] < latest[:-1])
-        numbers, n_ranks = np.unique(number[1:][overtakes], return_counts=True)
-        often = numbers[n_ranks >= REGULAR_RANKS * len(np.unique(rank))]
-        if len(often):
-            is_side[of_group] = number < often[0]
+    is_side[own] = number < since[group]
     return is_side
 
 
