@@ -35,9 +35,9 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
     lacks_files = np.isin(group, [code for code, ranks in enumerate(absent) if ranks])
     is_message = np.isin(kind, [code for code, name in enumerate(kinds) if is_point_to_point(name)])
     lacks = lacks_files & ~is_message & (numbers(matched["n_ranks"]) < numbers(matched["n_expected"]))
-    longest_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])
     # What all of them waited, at least: the rest is who came earlier than others.
-    common_us = np.where(lacks, np.maximum(numbers(matched["total_wait_us"]) - longest_us, 0.0), 0.0)
+    of_others_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])
+    common_us = np.where(lacks, np.maximum(numbers(matched["total_wait_us"]) - of_others_us, 0.0), 0.0)
     steps, step = np.unique(matched["step"].to_numpy(), return_inverse=True)
     waited_us = np.zeros((len(steps), len(names)))
     np.add.at(waited_us, (step, group), common_us)
@@ -45,5 +45,12 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
     if not waited_us.any() or not share >= least_share:
         return []
     worst, at = np.unravel_index(int(waited_us.argmax()), waited_us.shape)
-    longest = {"wait_us": float(waited_us[worst, at]), "step": int(steps[worst]), "ranks": absent[at]}
-    return [fact("waits_for_absent", step_share=share, **longest)]
+    return [
+        fact(
+            "waits_for_absent",
+            step_share=share,
+            wait_us=float(waited_us[worst, at]),
+            step=int(steps[worst]),
+            ranks=absent[at],
+        )
+    ]
