@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
@@ -74,7 +73,7 @@ def examined(
     options: AnalyseOptions,
     progress: Progress | None = None,
     remark: Remark | None = None,
-    look: Callable[[Path, str | None], Capture] = discover,
+    look: Callable[[Path, str | None], Capture] | None = None,
 ) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
 
@@ -82,7 +81,7 @@ def examined(
         options: what to analyse, and who does the work.
         progress: told how far it is.
         remark: told what the user should know of the engine before the work begins.
-        look: finds the captures below a path.
+        look: finds the captures below a path; `discover` where none is given.
 
     Raises:
         InputError: nothing that could be analysed is there.
@@ -90,7 +89,7 @@ def examined(
     """
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
-    found = look(options.run, options.capture)
+    found = (look or _look)(options.run, options.capture)
     sources = _chosen(found, options.selection, options.run)
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
@@ -113,6 +112,13 @@ def examined(
         finally:
             engine.close()
             let_files_go()
+
+
+def _look(run: Path, capture: str | None) -> Capture:
+    # Whoever looks in another process need not import this.
+    from cluster_analysis.discovery.discover import discover  # noqa: PLC0415
+
+    return discover(run, capture)
 
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
