@@ -56,7 +56,11 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
-    """Return hosts that are slow in one metric, the worst first."""
+    """Return hosts that are slow in one metric, the worst first.
+
+    One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
+    Whether it is improbable over all hosts its p-value tells.
+    """
     hosts = np.unique(view.host[view.host >= 0])
     values = deviation.host_series
     found: list[Suspect] = []
@@ -69,7 +73,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             one
             for one in judged
             if one is not None
-            and one.tail <= limits.false_discovery_rate / len(hosts)
+            and one.tail <= limits.false_discovery_rate
             and _is_whole_host(view, metric, level, one)
         ]
         if not slow:
