@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
+from cluster_analysis.engine.handover import set_aside
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
@@ -102,7 +103,7 @@ def examined(
             read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
-            evidence, problems = _evidence(engine, read, topology, tell)
+            evidence, problems = _evidence(engine, read, topology, tell, str(scratch) if stem else "")
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
@@ -161,17 +162,24 @@ def _topology(
 
 
 def _evidence(
-    engine: Engine, read: RanksRead, topology: Topology, tell: Progress
+    engine: Engine, read: RanksRead, topology: Topology, tell: Progress, folder: str
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    """Return what all steps say together; their own tables are gone before the graph is laid out."""
+    """Return what all steps say together; their own tables are gone before the graph is laid out.
+
+    What is large of it is set aside in files of `folder`, unless that is empty.
+    """
     from cluster_analysis.replay.graph import laid_out  # noqa: PLC0415
     from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
 
-    parts, problems = reduce_all(engine, read, topology, tell)
+    parts, problems = reduce_all(engine, read, topology, tell, folder)
     merged = merge_steps(parts, topology, read.operators, read.packets)
     merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
-    return laid_out(merged), problems
+    found = laid_out(merged)
+    if folder and found.graph is not None:
+        # Most of it is looked at here and there, and by no report.
+        found = replace(found, graph=set_aside(folder, found.graph))
+    return found, problems
 
 
 def compared(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_analysis.numeric.mapped import mapped
+
 #: Arrays below this go with the rest of the value.
 _LEAST_BYTES = 64 * 1024
 
@@ -28,14 +30,10 @@ class _Handed:
     arrays: tuple[tuple[int, int], ...]
 
     def take(self) -> Any:
-        """Return the value; its file is gone then. Each array's memory is free once that array is."""
-        with Path(self.path).open("rb") as file:
-            mapped = [
-                mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY, offset=begin)
-                for begin, length in self.arrays
-            ]
-        Path(self.path).unlink()
-        return pickle.loads(self.rest, buffers=mapped)  # noqa: S301 (our own process wrote it)
+        """Return the value; its file is gone then. Its large arrays cannot be changed."""
+        whole = memoryview(mapped(Path(self.path)))
+        views = [whole[begin : begin + length] for begin, length in self.arrays]
+        return pickle.loads(self.rest, buffers=views)  # noqa: S301 (our own process wrote it)
 
 
 def dumps(folder: str, value: Any) -> bytes:
@@ -78,6 +76,19 @@ def loads(text: bytes) -> Any:
     """
     value = pickle.loads(text)  # noqa: S301 (our own process wrote it)
     return value.take() if isinstance(value, _Handed) else value
+
+
+def set_aside(folder: str, value: Any) -> Any:
+    """Return the same value with its large arrays in a mapped file; with them as they are where it cannot be.
+
+    Args:
+        folder: where the file lies for a moment.
+        value: anything that can be pickled.
+    """
+    try:
+        return loads(dumps(folder, value))
+    except OSError:
+        return value
 
 
 def _filed(arrays: list[memoryview], folder: str) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.mapped import let_pages_go
 from cluster_analysis.replay.instances import Instances
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import Messages, message_times
@@ -61,11 +63,13 @@ class _SideBySide:
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers."""
-        return np.concatenate([getattr(step, name) for step in self._steps])
+        joined: FloatArray = self._joined([getattr(step, name) for step in self._steps])
+        return joined
 
     def marks(self, name: str) -> BoolArray:
         """Return a column of truths."""
-        return np.concatenate([getattr(step, name) for step in self._steps])
+        joined: BoolArray = self._joined([getattr(step, name) for step in self._steps])
+        return joined
 
     def instances(self, name: str, *, none: int) -> IntArray:
         """Return a column of instances; `none` where a step has -1."""
@@ -102,7 +106,7 @@ class _SideBySide:
 
     def _shifted(self, name: str, sizes: list[int], none: int) -> IntArray:
         parts = [getattr(step, name) for step in self._steps]
-        moved = np.concatenate(parts, dtype=np.int32)
+        moved: IntArray = self._joined(parts, np.int32)
         begin = before = 0
         for part, size in zip(parts, sizes, strict=True):
             own = moved[begin : begin + len(part)]
@@ -110,6 +114,12 @@ class _SideBySide:
             begin, before = begin + len(part), before + size
         moved[moved < 0] = none
         return moved
+
+    def _joined(self, parts: Sequence[Any], kind: type[np.generic] | None = None) -> Any:
+        """Return parts of all steps as one array; where they lie in files, nobody needs their pages then."""
+        whole = np.concatenate(parts, dtype=kind)
+        let_pages_go()
+        return whole
 
 
 def build_graph(steps: Sequence[StepOperators]) -> Graph | None:

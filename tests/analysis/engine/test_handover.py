@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.engine.handover import dumps, loads
+from cluster_analysis.engine.handover import dumps, loads, set_aside
+from cluster_analysis.numeric.mapped import let_pages_go
 
 
 def large(n: int = 50_000) -> dict[str, npt.NDArray[np.float64] | pa.Table]:
@@ -32,10 +33,24 @@ def test_a_large_value_is_the_same_behind_the_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_arrays_can_be_changed_by_whom_they_are_handed_to(tmp_path: Path) -> None:
+def test_large_arrays_cannot_be_changed_by_whom_they_are_handed_to(tmp_path: Path) -> None:
     got = loads(dumps(str(tmp_path), np.zeros(50_000)))
-    got[3] = 1.0
-    assert got.sum() == 1.0
+    assert not got.flags.writeable
+
+
+def test_what_is_set_aside_is_the_same_when_its_pages_were_let_go(tmp_path: Path) -> None:
+    got = set_aside(str(tmp_path), large())
+    for _ in range(2):
+        for name, value in large().items():
+            assert (
+                got[name].equals(value) if isinstance(value, pa.Table) else np.array_equal(got[name], value)
+            )
+        let_pages_go()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_that_cannot_be_set_aside_stays_as_it_is(tmp_path: Path) -> None:
+    assert set_aside(str(tmp_path / "missing"), np.ones(50_000)).sum() == 50_000
 
 
 def test_a_small_value_needs_no_file(tmp_path: Path) -> None:
