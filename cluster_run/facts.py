@@ -99,6 +99,7 @@ NoteFact = Literal[
     "costly_unexplained",
     "waits_for_absent",
     "long_pause",
+    "unread_communication",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",

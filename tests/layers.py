@@ -142,7 +142,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.reasons": (
-            f"cluster_analysis.judge.view cluster_analysis.judge.suspects {_JUDGED}"
+            "cluster_analysis.judge.measures cluster_analysis.judge.view cluster_analysis.judge.suspects "
+            f"{_JUDGED}"
         ),
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "

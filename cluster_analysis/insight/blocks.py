@@ -30,7 +30,8 @@ class RankSets:
 class Blocks:
     """A table with `step` and `group`, sorted so that the rows of one set of ranks and step lie together.
 
-    Within a block rows stand by group and the column `by`; equal ones keep their order.
+    Within a block rows stand by group and the column `by`; equal ones keep their order. Blocks stand in
+    `table` by set and step, so that what is made of their rows is made of many blocks at once.
     """
 
     def __init__(self, table: pa.Table, sets: RankSets, by: str = "rank") -> None:
@@ -43,17 +44,16 @@ class Blocks:
         step = table["step"].to_numpy()
         within = table[by].to_numpy()
         order = np.lexsort((within, by_name[code] if names else code, step, number))
-        self._table = table.take(pa.array(order))
+        self.table = table.take(pa.array(order))
         self._spans = spans_of(number[order], step[order])
 
     def places(self) -> set[tuple[int, int]]:
         """Return the sets and steps that have rows."""
         return {place for place in self._spans if place[0] >= 0}
 
-    def rows(self, number: int, step: int) -> pa.Table:
-        """Return the rows of one set and step, by group and rank."""
-        first, last = self._spans.get((number, step), (0, 0))
-        return self._table.slice(first, last - first)
+    def rows(self, number: int, step: int) -> tuple[int, int]:
+        """Return first and last row (exclusive) of one set and step in `table`."""
+        return self._spans.get((number, step), (0, 0))
 
 
 def spans_of(

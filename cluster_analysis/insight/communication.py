@@ -21,8 +21,9 @@ from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key, op_keys, step_key
 from cluster_analysis.insight.op_copy import OpenFiles
-from cluster_analysis.insight.totals import distributions_of, total_json
+from cluster_analysis.insight.totals import total_texts
 from cluster_analysis.sources import names
+from cluster_analysis.sources.compiled.reader import compiled
 from cluster_run.ids import Rank
 
 #: Operators are copied in pieces of about this size.
@@ -62,7 +63,7 @@ def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
     sets = RankSets(given.members)
     operators = _Operators(_spans(given), sets)
     totals = Blocks(given.totals, sets)
-    packets = Blocks(given.packets, sets)
+    entries = _TotalEntries(totals.table, given.packets)
     places = sorted(operators.places() | totals.places())
     yield b"{"
     last_set = None
@@ -78,10 +79,9 @@ def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
             yield separator
             yield text
             separator = b", "
-        entries = b", ".join(_total_entries(totals.rows(number, step), packets.rows(number, step)))
-        if entries:
+        if text := entries.text(*totals.rows(number, step)):
             yield separator
-            yield entries
+            yield text
         yield b"}"
     yield b"}}\n" if places else b"}\n"
 
@@ -102,6 +102,7 @@ class _Operators:
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
         op_names, groups = names.split_keys(keys.dictionary)
         self._keys = op_keys(keys.dictionary, op_names, groups.cast(pa.string()))
+        self._key_texts = _laid_texts(self._keys)
         code = keys.indices.to_numpy(zero_copy_only=False)
         set_numbers = sets.numbers_of(groups.dictionary.to_pylist())
         number = set_numbers.astype(np.int32)[groups.indices.to_numpy()][code]
@@ -140,6 +141,29 @@ class _Operators:
                 begin, filled = right, 0
 
     def _text(self, first: int, last: int, files: OpenFiles) -> bytes:
+        return self._text_compiled(first, last, files) or self._text_by_python(first, last, files)
+
+    def _text_compiled(self, first: int, last: int, files: OpenFiles) -> bytes | None:
+        """Return the text; None where there is no compiled module, or where Python must say what is wrong."""
+        module = compiled()
+        if module is None:
+            return None
+        ranks, file_of = np.unique(self._rank[first:last], return_inverse=True)
+        descriptors = files.descriptors(ranks.tolist())
+        if descriptors is None:
+            return None
+        text: bytes | None = module.regroup(
+            self._code[first:last],
+            file_of.astype(np.int32),
+            self._offset[first:last],
+            self._length[first:last],
+            self._key_texts,
+            ranks,
+            np.array(descriptors, np.int32),
+        )
+        return text
+
+    def _text_by_python(self, first: int, last: int, files: OpenFiles) -> bytes:
         ranks, codes = self._rank[first:last], self._code[first:last]
         begins = np.flatnonzero(np.diff(codes, prepend=-1))
         labels = list(map(self._labels.__getitem__, ranks.tolist()))
@@ -148,6 +172,13 @@ class _Operators:
             labels[begin] = b'%b"%b": {%b' % (b"}, " if begin else b"", key, labels[begin][2:])
         contents = files.read_many(ranks, self._offset[first:last], self._length[first:last])
         return b"".join([*chain.from_iterable(zip(labels, contents, strict=True)), b"}"])
+
+
+def _laid_texts(keys: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return offsets and letters of binary texts; the first text begins with the first letter."""
+    _, offsets, letters = pa.concat_arrays([keys, keys[:0]]).buffers()
+    laid = np.frombuffer(offsets, np.int32, len(keys) + 1)
+    return laid, np.frombuffer(letters or b"", np.uint8)
 
 
 def _output_places(
@@ -163,13 +194,21 @@ def _output_places(
     return places
 
 
-def _total_entries(totals: pa.Table, packets: pa.Table) -> Iterator[bytes]:
-    """Yield `"Total Op Info@group": {"0": …}` of each group."""
-    distributions = distributions_of(packets)
-    by_group: dict[str, list[str]] = {}
-    for row in totals.to_pylist():
-        rank, step, group = row.pop("rank"), row.pop("step"), row.pop("group") or ""
-        text = total_json(row, (rank, step, group), distributions)
-        by_group.setdefault(group, []).append(f'"{rank}": {text}')
-    for group, texts in by_group.items():
-        yield f'"{op_key(TOTAL, group)}": {{{", ".join(texts)}}}'.encode()
+class _TotalEntries:
+    """What is made of TOTALS, all at once: a block has few rows, and a call costs as much as ten of them."""
+
+    def __init__(self, totals: pa.Table, packets: pa.Table) -> None:
+        self._groups = [group or "" for group in totals["group"].to_pylist()]
+        texts = total_texts(totals, packets)
+        self._texts = [
+            f'"{rank}": {text}' for rank, text in zip(totals["rank"].to_pylist(), texts, strict=True)
+        ]
+
+    def text(self, first: int, last: int) -> bytes:
+        """Return `"Total Op Info@group": {"0": …}, …` of some rows, those of one group side by side."""
+        by_group: dict[str, list[str]] = {}
+        for row in range(first, last):
+            by_group.setdefault(self._groups[row], []).append(self._texts[row])
+        return ", ".join(
+            f'"{op_key(TOTAL, group)}": {{{", ".join(texts)}}}' for group, texts in by_group.items()
+        ).encode()

@@ -18,7 +18,7 @@ from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.local import InProcessEngine
 from cluster_analysis.engine.protocol import Engine, Graph, Key
 from cluster_analysis.engine.tasks import SpanFile, SpanTable, collectives_of_step
-from cluster_analysis.insight import communication, matrix
+from cluster_analysis.insight import communication, matrix, matrix_file
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
@@ -108,7 +108,7 @@ def _write_communication(
 
 
 def _write_matrix(tables: Sequence[pa.Table], members: dict[str, tuple[Rank, ...]], path: str) -> None:
-    matrix.write_matrix_file(matrix.MatrixInput(_joined(tables), members), path)
+    matrix_file.write_matrix_file(matrix_file.MatrixInput(_joined(tables), members), path)
 
 
 def _matrices(examined: Examined) -> Graph:

@@ -1,4 +1,4 @@
-"""cluster_communication_matrix.json: the links of each operation between global ranks.
+"""What cluster_communication_matrix.json holds: the links of each operation between global ranks.
 
 A link's numbers are those of the rank that reported it; where several did, sizes and times are added,
 as other tools do. In `Total Op Info` a transfer that both its sender and its receiver report counts
@@ -7,10 +7,7 @@ once, where other tools count it twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import IO
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,20 +15,18 @@ import pyarrow.compute as pc
 
 from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.tasks import StepFiles, StepTables
-from cluster_analysis.insight.blocks import Blocks, RankSets
-from cluster_analysis.insight.naming import TOTAL, op_key, safe, step_key
+from cluster_analysis.insight.naming import TOTAL, safe
 from cluster_analysis.insight.totals import ratios
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINKS, PEER_VARIANT
 from cluster_analysis.topology.build import map_links
-from cluster_run.ids import Rank, Step
+from cluster_run.ids import Step
 
 #: The best link first, as the profilers write them; Insight lists what it finds in this order.
 _VARIANTS = ("top1", "middle", "bottom1", "bottom2", "bottom3", "total", "op")
 #: Variants that hold each transfer once: the others are samples out of them.
 _WHOLE_VARIANTS = ("total", "op")
-_FLUSH_BYTES = 4 * 1024 * 1024
 
 #: One row a step, group, label and link, in the order of the output.
 #: `label` is `allreduce-top1`, an operator's name in older files, or `Total Op Info`.
@@ -86,42 +81,6 @@ def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | 
         },
         schema=MATRIX,
     )
-
-
-@dataclass(frozen=True)
-class MatrixInput:
-    """MATRIX of all steps, and each group's global ranks."""
-
-    matrix: pa.Table
-    members: Mapping[str, tuple[Rank, ...]]
-
-
-def write_matrix_file(given: MatrixInput, path: str) -> None:
-    """Write cluster_communication_matrix.json to `path`; see `write_matrix`."""
-    with open(path, "wb") as stream:
-        write_matrix(given.matrix, given.members, stream)
-
-
-def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:
-    """Write cluster_communication_matrix.json, sorted by group, step, operation and link."""
-    sets = RankSets(members)
-    blocks = Blocks(matrix, sets, by="place")
-    buffer = bytearray(b"{")
-    last_set = None
-    places = sorted(blocks.places())
-    for number, step in places:
-        if number != last_set:
-            opening = '"{}": {{' if last_set is None else '}}, "{}": {{'
-            buffer += opening.format(sets.texts[number]).encode()
-            last_set = number
-        else:
-            buffer += b", "
-        buffer += f'"{step_key(step)}": {{{_block_json(blocks.rows(number, step))}}}'.encode()
-        if len(buffer) > _FLUSH_BYTES:
-            stream.write(buffer)
-            buffer.clear()
-    buffer += b"}}\n" if places else b"}\n"
-    stream.write(buffer)
 
 
 def _labels(links: pa.Table) -> tuple[pa.Array, pa.Array]:
@@ -190,37 +149,4 @@ def _summed(links: pa.Table) -> pa.Table:
             {"transport_first": "transport", "op_name_first": "op_name"}.get(name, name)
             for name in summed.column_names
         ]
-    )
-
-
-def _block_json(rows: pa.Table) -> str:
-    links = _link_json(rows).to_pylist()
-    group = rows["group"].cast(pa.string()).to_pylist()
-    label = rows["label"].to_pylist()
-    keys = list(zip(label, group, strict=True))
-    begins = [0, *(row for row in range(1, len(keys)) if keys[row] != keys[row - 1]), len(keys)]
-    return ", ".join(
-        f'"{op_key(*keys[begin])}": {{{", ".join(links[begin:end])}}}' for begin, end in pairwise(begins)
-    )
-
-
-def _link_json(rows: pa.Table) -> pa.ChunkedArray:
-    text = {name: rows[name].cast(pa.string()) for name in rows.column_names if name not in ("group",)}
-    return pc.binary_join_element_wise(
-        '"',
-        text["src_rank"],
-        "-",
-        text["dst_rank"],
-        '": {"Transport Type": "',
-        text["transport"],
-        '", "Transit Time(ms)": ',
-        text["time_ms"],
-        ', "Transit Size(MB)": ',
-        text["size_mb"],
-        ', "Op Name": "',
-        text["op_name"],
-        '", "Bandwidth(GB/s)": ',
-        text["bandwidth_gbps"],
-        "}",
-        "",
     )

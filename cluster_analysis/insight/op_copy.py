@@ -20,16 +20,16 @@ _USED_SHARE = 0.4
 class OpenFiles:
     """The ranks' files, a few hundred of them open at a time."""
 
-    def __init__(self, files: Mapping[int, str]) -> None:
+    def __init__(self, files: Mapping[int, str], n_open: int = _N_OPEN_FILES) -> None:
         self._files = files
+        self._n_open = n_open
         self._open: OrderedDict[int, int] = OrderedDict()
 
     def __enter__(self) -> OpenFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for descriptor in self._open.values():
-            os.close(descriptor)
+        self._close()
 
     def read(self, rank: int, length: int, offset: int) -> bytes:
         """Return bytes of a rank's file.
@@ -74,8 +74,24 @@ class OpenFiles:
             for number, begin, length in zip(which.tolist(), begins, lengths.tolist(), strict=True)
         ]
 
+    def descriptors(self, ranks: Sequence[int]) -> list[int] | None:
+        """Return where the files of these ranks are open, all at once; None for more than may be open."""
+        if len(ranks) > self._n_open:
+            return None
+        missing = [rank for rank in ranks if rank not in self._open]
+        if len(self._open) + len(missing) > self._n_open:
+            self._close()
+            missing = list(ranks)
+        for rank in missing:
+            self._opened(rank)
+        return [self._open[rank] for rank in ranks]
+
+    def _close(self) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
     def _opened(self, rank: int) -> int:
-        if len(self._open) >= _N_OPEN_FILES:
+        if len(self._open) >= self._n_open:
             os.close(self._open.popitem(last=False)[1])
         try:
             descriptor = os.open(self._files[rank], os.O_RDONLY)

@@ -9,7 +9,9 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 
 TRANSPORTS = ("hccs", "rdma", "pcie", "sio")
-_TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
+_TIMES = ("elapse", "transit", "wait", "synchronization", "idle")
+#: In the order of the file.
+_BANDS = ("rdma", "hccs", "pcie", "sdma", "sio")
 _RATIO_DIGITS = 4
 #: Scaled quotients below this are off by less than a millionth, and round otherwise only so near to a tie.
 _SURE, _TIE = 1e9, 1e-6
@@ -29,33 +31,48 @@ def distributions_of(packets: pa.Table) -> Distributions:
     return {key: ", ".join(entries) for key, entries in texts.items()}
 
 
-def total_json(row: dict[str, float | None], key: tuple[int, int, str], distributions: Distributions) -> str:
-    """Return the two objects of one rank's `Total Op Info`.
-
-    Args:
-        row: the sums by column of TOTALS.
-        key: rank, step and group.
-        distributions: see `distributions_of`.
-    """
-    elapse, transit, wait, synchronization, idle = ((row[name] or 0.0) / US_PER_MS for name in _TIMES)
-    sizes = {name: (row[f"{name}_bytes"] or 0.0) / BYTES_PER_MB for name in TRANSPORTS}
-    times = {name: (row[f"{name}_us"] or 0.0) / US_PER_MS for name in TRANSPORTS}
+def total_texts(totals: pa.Table, packets: pa.Table) -> list[str]:
+    """Return the two objects of `Total Op Info` of each row of TOTALS; PACKETS tell the packet sizes."""
+    distributions = distributions_of(packets)
+    ms = {name: _scaled(totals, f"{name}_us", US_PER_MS) for name in (*_TIMES, *TRANSPORTS)}
+    mb = {name: _scaled(totals, f"{name}_bytes", BYTES_PER_MB) for name in TRANSPORTS}
     # SDMA is what the copy engines move, whatever the wire.
-    sizes["sdma"] = sizes["hccs"] + sizes["pcie"] + sizes["sio"]
-    times["sdma"] = times["hccs"] + times["pcie"] + times["sio"]
-    bands = ", ".join(
-        f'"{name.upper()}": {{"Transit Time(ms)": {times[name]!r}, "Transit Size(MB)": {sizes[name]!r}, '
-        f'"Size Distribution": {{{distributions.get((*key, name), "")}}}, '
-        f'"Bandwidth(GB/s)": {ratio(sizes[name], times[name])!r}}}'
-        for name in ("rdma", "hccs", "pcie", "sdma", "sio")
-    )
-    return (
+    ms["sdma"] = ms["hccs"] + ms["pcie"] + ms["sio"]
+    mb["sdma"] = mb["hccs"] + mb["pcie"] + mb["sio"]
+    wait, transit, synchronization = ms["wait"], ms["transit"], ms["synchronization"]
+    time_info = [ms[name].tolist() for name in _TIMES]
+    time_info += [
+        ratios(wait, wait + transit).tolist(),
+        ratios(synchronization, synchronization + transit).tolist(),
+    ]
+    bands = [
+        (name, [ms[name].tolist(), mb[name].tolist(), ratios(mb[name], ms[name]).tolist()]) for name in _BANDS
+    ]
+    keys = list(zip(*(totals[name].to_pylist() for name in ("rank", "step", "group")), strict=True))
+    band_texts = [
+        [
+            f'"{name.upper()}": {{"Transit Time(ms)": {time!r}, "Transit Size(MB)": {size!r}, '
+            f'"Size Distribution": {{{distributions.get((rank, step, group or "", name), "")}}}, '
+            f'"Bandwidth(GB/s)": {bandwidth!r}}}'
+            for (rank, step, group), time, size, bandwidth in zip(keys, *columns, strict=True)
+        ]
+        for name, columns in bands
+    ]
+    return [
         f'{{"Communication Time Info": {{"Elapse Time(ms)": {elapse!r}, "Transit Time(ms)": {transit!r}, '
         f'"Wait Time(ms)": {wait!r}, "Synchronization Time(ms)": {synchronization!r}, '
-        f'"Idle Time(ms)": {idle!r}, "Wait Time Ratio": {ratio(wait, wait + transit)!r}, '
-        f'"Synchronization Time Ratio": {ratio(synchronization, synchronization + transit)!r}}}, '
-        f'"Communication Bandwidth Info": {{{bands}}}}}'
-    )
+        f'"Idle Time(ms)": {idle!r}, "Wait Time Ratio": {wait_ratio!r}, '
+        f'"Synchronization Time Ratio": {synchronization_ratio!r}}}, '
+        f'"Communication Bandwidth Info": {{{", ".join(texts)}}}}}'
+        for (elapse, transit, wait, synchronization, idle, wait_ratio, synchronization_ratio), texts in zip(
+            zip(*time_info, strict=True), zip(*band_texts, strict=True), strict=True
+        )
+    ]
+
+
+def _scaled(table: pa.Table, name: str, unit: float) -> FloatArray:
+    scaled: FloatArray = table[name].fill_null(0.0).to_numpy() / unit
+    return scaled
 
 
 def ratio(numerator: float, denominator: float) -> float:

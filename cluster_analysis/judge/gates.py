@@ -81,7 +81,7 @@ def finding_of(
         links=suspect.links,
         cause=suspect.cause,
         pattern=suspect.pattern,
-        steps=tuple(view.steps[position] for position in suspect.step_positions),
+        steps=tuple(view.steps[position] for position in suspect.positions(len(view.steps))),
         cost_ms_per_step=None if cost is None else round(cost / 1e3, 3),
         cost_share=None if share is None else round(share, 6),
         cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),

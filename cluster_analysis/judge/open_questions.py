@@ -10,7 +10,7 @@ from cluster_analysis.judge.absent import wait_for_absent
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import HALFWAY
@@ -75,6 +75,7 @@ def open_questions(
     questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
     if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
         questions = questions or _unexplained(view, findings, limits)
+        questions += _unread_communication(view, limits)
         questions += (
             _waits_for_absent(view, evidence, limits)
             or _long_steps(view, limits, copied_share)
@@ -138,6 +139,31 @@ def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) 
     ]
 
 
+def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
+    """Communication of ranks whose calls were not read: what is slow there, nobody has seen.
+
+    A call has several ends, so that a few such ranks hide little: what counts is the mean of all ranks.
+    """
+    seen = np.zeros(len(view.ranks), bool) if view.graph is None else np.isin(view.ranks, view.graph.ranks)
+    with np.errstate(invalid="ignore"):
+        exposed = np.maximum(_exposed_us(view), 0.0)
+    unread = np.where(seen[:, None], 0.0, exposed)
+    known = np.isfinite(unread)
+    share = float(unread[known].mean() / view.mean_step_us) if known.any() else 0.0
+    if not share >= limits.open_cost_share:
+        return []
+    return [fact("unread_communication", n_ranks=int((~seen).sum()), step_share=share)]
+
+
+def _exposed_us(view: JobView) -> FloatArray:
+    """Communication that computing does not cover (R, S), waiting within it; NaN where unknown."""
+    return view.step_us - _local_us(view)
+
+
+def _local_us(view: JobView) -> FloatArray:
+    return view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
+
+
 def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[Fact]:
     """Steps in which all ranks communicate for longer than in others, though none of them was late.
 
@@ -146,9 +172,8 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
     """
     if len(view.steps) < limits.min_steps_confident:
         return []
-    local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
+    local, exposed = _local_us(view), _exposed_us(view)
     with np.errstate(invalid="ignore"):
-        exposed = view.step_us - local
         longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
         longer = np.maximum(np.nan_to_num(longer), 0.0)
         later = np.nan_to_num(np.fmax.reduce(local - median(local, 1)[:, None], axis=0))

@@ -19,17 +19,17 @@ Where = Literal["spread", "head", "pauses"]
 class Suspect:
     """One hypothesis.
 
-    `excess_us` (R, S) is the local time that would go away, `link_factor` (O,) what would remain of each
-    operator's transfer. Only an alarm may become more than information. `p_value` is how probable such a
-    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local
-    time that is too long. `facts` are what reports make sentences of; `separable` is false where the
-    traffic cannot tell it from a neighbouring part.
+    `step_positions` are the steps that show it, None for all. `excess_us` (R, S) is the local time that would
+    go away, `link_factor` (O,) what would remain of each operator's transfer. Only an alarm may become more
+    than information. `p_value` is how probable such a suspect is in a healthy job, over all ranks or hosts
+    that were compared. `metric` names the local time that is too long. `facts` are what reports make
+    sentences of; `separable` is false where the traffic cannot tell it from a neighbouring part.
     """
 
     key: str
     kind: Kind
-    step_positions: tuple[int, ...]
     evidence: tuple[Evidence, ...]
+    step_positions: tuple[int, ...] | None = None
     ranks: tuple[Rank, ...] = ()
     hosts: tuple[HostId, ...] = ()
     cause: Cause = "unknown"
@@ -44,6 +44,10 @@ class Suspect:
     p_value: float = 0.0
     separable: bool = True
     metric: str = ""
+
+    def positions(self, n_steps: int) -> tuple[int, ...]:
+        """Positions of the steps that show it, of as many."""
+        return tuple(range(n_steps)) if self.step_positions is None else self.step_positions
 
 
 def surest(suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -80,6 +80,10 @@ class JobView:
         """Global ranks at positions."""
         return tuple(Rank(int(self.ranks[position])) for position in positions)
 
+    def hosts_of(self, positions: IntArray | list[int]) -> tuple[HostId, ...]:
+        """Hosts of the ranks at positions, as far as they are known."""
+        return tuple(self.hosts[host] for host in np.unique(self.host[positions]).tolist() if host >= 0)
+
     def peers_of(self, position: int) -> IntArray:
         """Positions of the other ranks that do the same work."""
         same = self.role == self.role[position]

@@ -68,10 +68,13 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def combined(*parts: IntArray) -> tuple[int, IntArray]:
-    """Number the distinct tuples of non-negative integers: how many there are, and each row's number."""
+    """Number the distinct tuples of integers: how many there are, and each row's number."""
+    if not len(parts[0]):
+        return 0, np.empty(0, np.int32)
     code = np.zeros(len(parts[0]), np.int64)
     for part in parts:
-        code = code * (int(part.max(initial=0)) + 1) + part
+        low = int(part.min())
+        code = code * (int(part.max()) - low + 1) + (part - low)
     found, inverse = distinct(code)
     return len(found), inverse
 

@@ -111,7 +111,7 @@ def replay_order(instances: Instances, n_operators: int, n_cells: int) -> Replay
     height = np.where(in_circle, int(level.max(initial=0)) + 1, level)
     is_joint = _come_together(instances, n_operators) & (n_members > 1)
     kind = (3 * height + is_message + 2 * is_joint) * (int(n_members.max(initial=0)) + 1) + n_members
-    operators = stable_order(kind)
+    operators = stable_order(_with_runs(kind, instances))
     n_placed = n_operators - int(in_circle.sum())
     first = np.flatnonzero(begins(kind[operators[:n_placed]]))
     counts = np.diff(np.r_[first, n_placed])
@@ -147,6 +147,18 @@ def _come_together(instances: Instances, n_operators: int) -> BoolArray:
     together[operator[1:][(before[1:] != before[:-1]) & (operator[1:] == operator[:-1])]] = False
     together[instances.operator[instances.join < n]] = False
     return together & ~np.isin(np.arange(n_operators), instances.operator[instances.is_p2p])
+
+
+def _with_runs(kind: IntArray, instances: Instances) -> IntArray:
+    """Numbers in the order of `kind` (O,) that lay messages of a kind that wait for the same side by side.
+
+    Those that wait for their sender last; those that wait for another stream around the middle.
+    """
+    n, at = len(instances), np.flatnonzero(instances.is_p2p)
+    waits, joins = np.zeros((2, len(kind)), bool)
+    waits[instances.operator[at]] = instances.sender[at] < n
+    joins[instances.operator[at]] = instances.join[at] < n
+    return 2 * (2 * kind + waits) + (waits ^ joins)
 
 
 def _places(

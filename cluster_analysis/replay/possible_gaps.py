@@ -6,8 +6,6 @@ holds waiting for other ranks. A replay would take it for the rank's own time, a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -59,16 +57,16 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
             alike = ~is_off & (count == key[1]) & (role == key[0])[:, None]
             usual_of[key] = _usual(in_order, begin, alike, key)
         usual = usual_of[key]
+        own = order[begin[rank, step] + np.arange(key[1])]
         if usual is None:
-            continue
-        own = order[begin[rank, step] + np.arange(len(usual))]
+            usual = _level(graph.gap_us[own], main[own], float(over[rank, step]))
         longer = np.maximum(graph.gap_us[own] - usual, 0.0)
         in_main = float(longer[main[own]].sum())
         gap[own] -= np.where(is_long[own], longer, 0.0)
         longer[is_long[own]] = 0.0
         if in_main > 0:
             gap[own] -= longer * min(1.0, float(over[rank, step]) / in_main)
-    return replace(graph, gap_us=gap)
+    return graph.with_gaps(gap)
 
 
 def _idles_while(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolArray:
@@ -91,6 +89,20 @@ def _usual(
     if len(first) < ENOUGH_PEERS:
         return None
     return median(gap_us[first[:, None] + np.arange(n)], 0)
+
+
+def _level(gap_us: FloatArray, main: BoolArray, over_us: float) -> FloatArray:
+    """What is left of the longest main gaps of a rank that nobody is like: the same of each, `over_us` less.
+
+    Waiting stands where a record is lost, and there one gap holds what peers wait for call by call.
+    """
+    longest = np.sort(gap_us[main])[::-1]
+    if not len(longest):
+        return gap_us
+    less = np.cumsum(longest) - np.arange(1, len(longest) + 1) * np.r_[longest[1:], 0.0]
+    n = min(int(np.searchsorted(less, over_us)), len(longest) - 1) + 1
+    level = max((float(longest[:n].sum()) - over_us) / n, 0.0)
+    return np.where(main, np.minimum(gap_us, level), gap_us)
 
 
 def _over(

@@ -10,22 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import ranges
-from cluster_analysis.replay.order import Block, Partners, ReplayOrder
+from cluster_analysis.replay.order import ReplayOrder
+from cluster_analysis.replay.passes import Entries, arrivals, ends_of, entries_of
 from cluster_analysis.thresholds.replay import SETTLED_US
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
 #: makes the second round exact.
 _CARRY_ROUNDS = 3
-#: Memory for the local times of the scenarios that go through a pass together: more is no faster.
-_PASS_BYTES = 24 * 1024 * 1024
+#: Memory for the local times and ends of the scenarios that go through a pass together.
+_PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
+#: What a graph works out once, and what of it hangs on the gaps.
+_WHATEVER_THE_GAPS = ("cell_begin", "cell", "_entries", "_transfers")
+_OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,19 @@ class Graph:
         cells = np.flatnonzero(np.tile(is_chosen, self.n_steps))
         return ranges(self.cell_begin[cells], np.diff(self.cell_begin)[cells])
 
+    def with_gaps(self, gap_us: FloatArray) -> Graph:
+        """Return the graph with other gaps (V,), in µs."""
+        return self._altered(replace(self, gap_us=gap_us), _WHATEVER_THE_GAPS)
+
+    def with_first_step_leads(self, *, leads: bool) -> Graph:
+        """Return the graph with what is known of how the first step began."""
+        return self._altered(replace(self, first_step_leads=leads), (*_WHATEVER_THE_GAPS, *_OF_GAPS))
+
+    def _altered(self, other: Graph, kept: Sequence[str]) -> Graph:
+        """Hand on what has been worked out and stays the same."""
+        other.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return other
+
     @property
     def begins(self) -> BoolArray:
         """Instances of the main stream without a predecessor: their gap is the begin of the step."""
@@ -163,102 +180,54 @@ class Graph:
 
         Every step is by itself.
         """
-        waited = np.zeros(len(self.rank))
-        self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))), waited)
-        by_instance: FloatArray = np.maximum(waited, 0.0, out=waited)[self.order.place]
+        order, by_instance = self.order, np.zeros(len(self.rank))
+        end = self._pass((repair,), np.zeros((1, self.n_steps, len(self.ranks))))
+        transfer = self._transfers.copy()
+        transfer[order.operator_place[repair.operators]] = repair.transfer_us
+        with _changed(self.gap_us, [(repair.instances, repair.gap_us)]) as gap:
+            # Block by block: arrays of all instances would take longer to get than to fill.
+            for stage in self._entries.stages:
+                block, inside = stage.block, slice(stage.block.begin, stage.block.end)
+                instances = order.instances[inside]
+                own = gap[instances]
+                arrive = end.take(order.after[inside]) + own if block.is_joint else arrivals(end, stage, own)
+                lasted = end[stage.rows] - arrive.reshape(block.n_members, block.n_operators)
+                lasted -= transfer[stage.rows]
+                by_instance[instances] = np.maximum(lasted, 0.0, out=lasted).ravel()
         by_instance[self.is_side] = 0.0
         return by_instance
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""
-        at_once = max(1, _PASS_BYTES // (_FLOAT_BYTES * len(self.order.instances)))
+        at_once = max(1, _PASS_BYTES // (_FLOAT_BYTES * (self._entries.n + self.order.n_rows)))
         return [slice(begin, begin + at_once) for begin in range(0, n_scenarios, at_once)]
 
     @cached_property
+    def _entries(self) -> Entries:
+        """Where local times lie in a pass."""
+        return entries_of(self.order)
+
+    @cached_property
     def _local(self) -> FloatArray:
-        """Local times by place (V,), as they were."""
-        return self.gap_us[self.order.instances]
+        """Local times by entry, as they were."""
+        return self._entries.local_us(self.gap_us)
 
     @cached_property
     def _transfers(self) -> FloatArray:
         """Transfers by place (O,), as they were."""
         return self.transfer_us[self.order.operators]
 
-    def _pass(
-        self, repairs: Sequence[Repair], lead: FloatArray, waited: FloatArray | None = None
-    ) -> FloatArray:
+    def _pass(self, repairs: Sequence[Repair], lead: FloatArray) -> FloatArray:
         """Return the end of every row of the order, (rows,) of one scenario or (rows, K).
 
         Args:
             repairs: K scenarios.
             lead: when each rank begins each step, (K, steps, ranks).
-            waited: filled with what instances last beyond the transfer, by place, of one scenario.
         """
-        order = self.order
-        gaps = [(order.place[one.instances], one.gap_us) for one in repairs]
-        transfers = [(order.operator_place[one.operators], one.transfer_us) for one in repairs]
+        gaps = [self._entries.changes(one.instances, one.gap_us, self.gap_us) for one in repairs]
+        transfers = [(self.order.operator_place[one.operators], one.transfer_us) for one in repairs]
         with _changed(self._local, gaps) as local, _changed(self._transfers, transfers) as moved:
-            return self._ends(local, moved, lead, waited)
-
-    def _ends(
-        self, local: FloatArray, moved: FloatArray, lead: FloatArray, waited: FloatArray | None
-    ) -> FloatArray:
-        """Do what `_pass` says with local times and transfers by place, (N,) or by scenario."""
-        order, k = self.order, len(lead)
-        end = np.zeros((order.n_rows, k)) if k > 1 else np.zeros(order.n_rows)
-        end[order.nothing] = -np.inf
-        begins = lead.reshape(k, -1)
-        end[order.nothing + 1 :] = begins.T if k > 1 else begins[0]
-        for block in order.blocks:
-            stop, rows = block.end, slice(block.first, block.first + block.n_operators)
-            by_member = (block.n_members, block.n_operators, *end.shape[1:])
-            own, transfers = local[block.begin : stop], moved[rows]
-            if block.is_joint and waited is None:
-                # The last to come is who takes longest, so that one of the members is enough.
-                latest = end.take(order.after[block.begin : block.begin + block.n_operators], axis=0)
-                longest = own.reshape(block.n_members, block.n_operators, *own.shape[1:]).max(axis=0)
-                end[rows] = latest + longest + transfers
-                continue
-            arrive = end.take(order.after[block.begin : stop], axis=0)
-            if len(block.joins):
-                arrive[block.joins] = np.maximum(arrive[block.joins], end[block.join_rows])
-            arrive += own
-            if len(block.late_joins):
-                arrive[block.late_joins] = np.maximum(arrive[block.late_joins], end[block.late_join_rows])
-            if block.is_messages:
-                end[rows] = _message_ends(end, local, block, arrive, transfers)
-            else:
-                end[rows] = arrive.reshape(by_member).max(axis=0) + transfers
-            if waited is not None:
-                lasted = end[rows] - arrive.reshape(by_member)
-                waited[block.begin : stop].reshape(by_member)[:] = lasted - transfers
-        return end
-
-
-def _message_ends(
-    end: FloatArray, local: FloatArray, block: Block, arrive: FloatArray, moved: FloatArray
-) -> FloatArray:
-    """Ends of messages: what each takes by itself, but not before it is there."""
-    lasts = np.array(np.broadcast_to(moved, arrive.shape))
-    lasts[block.own_at] = block.own_us if arrive.ndim == 1 else block.own_us[:, None]
-    until: FloatArray = arrive + lasts
-    for one in block.partners:
-        come = _arrive(end, one, local[one.place]) + moved[one.at]
-        until[one.at] = np.maximum(until[one.at], come)
-    return until
-
-
-def _arrive(end: FloatArray, partners: Partners, gap: FloatArray) -> FloatArray:
-    """When partners come: their local time after what they wait for, or beside it where they wait last."""
-    begun = end.take(partners.after, axis=0)
-    if partners.join is None:
-        return np.asarray(begun + gap)
-    joined = end.take(partners.join, axis=0)
-    arrive: FloatArray = np.maximum(begun, joined) + gap
-    if partners.waits_last is not None:
-        last = partners.waits_last if arrive.ndim == 1 else partners.waits_last[:, None]
-        arrive = np.where(last, np.maximum(begun + gap, joined), arrive)
-    return arrive
+            return ends_of(self._entries, local, moved, lead)
 
 
 @contextmanager

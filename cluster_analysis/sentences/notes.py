@@ -61,6 +61,13 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{wait_us:ms}；"
         "请一并采集",
     ),
+    "unread_communication": (
+        "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read, and takes "
+        "{step_share:percent} of the step where all are counted: the network there is not judged, and "
+        "this job is not called healthy",
+        "{n_ranks} 张卡的通信数据无法读取，按所有卡平均占每步的 {step_share:percent}：这部分网络未判断，"
+        "不能判定为健康",
+    ),
     "long_pause": (
         "step {step} took {longer_us:ms} longer than usual because rank {rank} idled, and the others waited "
         "for it: once is no proof of a fault; look at its host at that time",

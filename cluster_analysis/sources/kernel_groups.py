@@ -7,7 +7,11 @@ same in any order and in any blocks.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -95,28 +99,62 @@ class KernelSums:
             ordered = pa.concat_tables(
                 [ordered.slice(0, MAX_ROWS), others._table.select(ordered.column_names)]
             )
-        flops = [
-            matrix_flops(*row)
-            for row in zip(*(ordered[name].to_pylist() for name in ("op_type", *KEYS[3:5])), strict=True)
-        ]
-        columns = {
-            "rank": numbers.constant(rank, ordered.num_rows, pa.int32()),
-            **{name: numbers.encoded(ordered[name].combine_chunks()) for name in KEYS},
-            "n_calls": ordered["n"],
-            "total_us": pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
-            "avg_us": _mean_us(ordered["ps"], ordered["n"]),
-            "min_us": numbers.ps_to_us(ordered["ps_min"]),
-            "max_us": numbers.ps_to_us(ordered["ps_max"]),
-            "wait_us": numbers.ps_to_us(ordered["wait_ps"]),
-            "flops_count": pc.multiply(pa.array(flops, pa.float64()), pc.cast(ordered["n"], pa.float64())),
-        }
-        return pa.table([columns[name] for name in schema.KERNELS.names], schema=schema.KERNELS)
+        return _kernels(ordered, numbers.constant(rank, ordered.num_rows, pa.int32()))
+
+
+def kernels_of_ranks(
+    ranks: Sequence[int], owners: npt.NDArray[np.int64], sums: pa.Table
+) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
+    """Return KERNELS of ranks, one behind the other, and how many rows each has (n,).
+
+    None where a rank has too many kinds, or times that a sum cannot hold: see `KernelSums`.
+
+    Args:
+        ranks: their numbers (n,).
+        owners: the place in `ranks` of each kind (N,).
+        sums: what `KernelSums.add_sums` takes, of all (N rows).
+    """
+    all_ps = np.zeros(len(ranks))
+    for name in ("ps", "wait_ps"):
+        np.add.at(all_ps, owners, np.abs(pc.fill_null(sums[name], 0).to_numpy().astype(np.float64)))
+    if (all_ps > _MOST_PS).any():
+        return None
+    grouped = sums.append_column("owner", pa.array(owners))
+    grouped = grouped.group_by(["owner", *KEYS], use_threads=False).aggregate(_SUMS)
+    grouped = grouped.rename_columns(["owner", *KEYS, *(name for name, _ in _SUMS)])
+    order = [("owner", "ascending"), ("ps", "descending"), *((name, "ascending") for name in KEYS)]
+    ordered = grouped.sort_by(order)
+    owners = ordered["owner"].to_numpy()
+    n_rows = np.bincount(owners, minlength=len(ranks))
+    if n_rows.max(initial=0) > MAX_ROWS:
+        return None
+    return _kernels(ordered, pa.array(np.array(ranks, np.int32)[owners])), n_rows
+
+
+def _kernels(ordered: pa.Table, ranks: pa.Array) -> pa.Table:
+    flops = [
+        matrix_flops(*row)
+        for row in zip(*(ordered[name].to_pylist() for name in ("op_type", *KEYS[3:5])), strict=True)
+    ]
+    columns = {
+        "rank": ranks,
+        **{name: numbers.encoded(ordered[name].combine_chunks()) for name in KEYS},
+        "n_calls": ordered["n"],
+        "total_us": pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
+        "avg_us": _mean_us(ordered["ps"], ordered["n"]),
+        "min_us": numbers.ps_to_us(ordered["ps_min"]),
+        "max_us": numbers.ps_to_us(ordered["ps_max"]),
+        "wait_us": numbers.ps_to_us(ordered["wait_ps"]),
+        "flops_count": pc.multiply(pa.array(flops, pa.float64()), pc.cast(ordered["n"], pa.float64())),
+    }
+    return pa.table([columns[name] for name in schema.KERNELS.names], schema=schema.KERNELS)
 
 
 def _mean_us(all_ps: pa.ChunkedArray, n: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.round(pc.divide(numbers.ps_to_us(all_ps), pc.cast(n, pa.float64())), _DECIMALS)
 
 
+@lru_cache(maxsize=1 << 12)
 def matrix_flops(op_type: str, inputs: str, outputs: str) -> float | None:
     """Return the floating-point operations of one multiplication of matrices; None for other kernels.
 

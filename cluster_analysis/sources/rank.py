@@ -127,11 +127,16 @@ def _read_ascend(
         ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore)),
         ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
     )
-    peers = reading.first(("profiler_db", lambda path, remark: read_task_peers(path, rank, remark)))
+    peers = reading.first(
+        ("profiler_db", ready.or_of_tasks("peers", lambda path, remark: read_task_peers(path, rank, remark)))
+    )
     operators = reading.first(
         ("op_statistic", ready.or_read(lambda path, remark: read_op_statistic(path, rank, remark))),
         ("kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)),
-        ("profiler_db", lambda path, remark: read_task_operators(path, rank, remark)),
+        (
+            "profiler_db",
+            ready.or_of_tasks("operators", lambda path, remark: read_task_operators(path, rank, remark)),
+        ),
     )
     collectives = communication.collectives if communication else None
     tell_what_is_missing(

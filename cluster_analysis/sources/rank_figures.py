@@ -48,14 +48,19 @@ def read_figures(reading: Reading, ready: Ready = NOTHING_READY) -> dict[str, pa
     rank = reading.source.rank
     found = {"counters": counters.counter_table(rank, _counters(reading))}
     for name, readers in _READERS.items():
-        table = reading.first(*((role, ready.or_read(_of_rank(read, rank))) for role, read in readers))
+        table = reading.first(*((role, _ready(name, role, read, rank, ready)) for role, read in readers))
         if table is not None:
             found[name] = table
     return found
 
 
-def _of_rank(read: _Reader, rank: int) -> Callable[[Path, Remark], pa.Table | None]:
-    return lambda path, remark: read(path, rank, remark)
+def _ready(
+    name: str, role: str, read: _Reader, rank: int, ready: Ready
+) -> Callable[[Path, Remark], pa.Table | None]:
+    def of_rank(path: Path, remark: Remark) -> pa.Table | None:
+        return read(path, rank, remark)
+
+    return ready.or_of_tasks(name, of_rank) if role == "profiler_db" else ready.or_read(of_rank)
 
 
 def _counters(reading: Reading) -> list[counters.Counter]:

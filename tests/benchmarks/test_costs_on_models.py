@@ -1,4 +1,4 @@
-"""What is quoted for hosts that launch late, on jobs of models that the analysis knows nothing of."""
+"""What is quoted for late hosts and slow ranks, on jobs of models that the analysis knows nothing of."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from benchmarks.detection import modelled
     [
         ("streams", "plain", 21_008),  # its ranks wait for the latest of their tensor-parallel peers
         ("paths", "hard", 121_063),  # its ranks are three calls behind their data-parallel peers
+        ("streams", "hard", 115_046),  # one gap holds all of a step: it is no pause because it is long
+        ("streams", "hard", 131_040),  # all ranks pause every second step
     ],
 )
 def test_a_host_that_launches_late_costs_what_its_ranks_idle_together(
@@ -21,4 +23,22 @@ def test_a_host_that_launches_late_costs_what_its_ranks_idle_together(
     (fault,) = known.faults
     (found,) = [one for one in said.findings if one.kind == "slow_host"]
     assert set(found.hosts) == set(fault.hosts)
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed", "fault_class"),
+    [
+        ("plain", 13_016, "rank, intermittent"),  # slow in the last four steps of ten: no straight line
+        ("hard", 113_059, "rank, one step"),  # a rank that lacks two messages waits where nobody is like it
+    ],
+)
+def test_a_slow_rank_costs_what_it_loses_in_the_steps_in_which_it_is_slow(
+    mode: str, seed: int, fault_class: str
+) -> None:
+    known, said = modelled.judge("streams", mode, seed, fault_class)
+    (fault,) = known.faults
+    (found,) = [one for one in said.findings if one.kind == "slow_rank"]
+    assert tuple(found.ranks) == fault.ranks
+    assert found.is_alarm
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)

@@ -12,6 +12,7 @@
 #include "communication.h"
 #include "matrix.h"
 #include "packed.h"
+#include "regroup.h"
 #include "sums.h"
 #include "table.h"
 
@@ -51,9 +52,10 @@ static void read_tables(const uint8_t *given, size_t length) {
 /* Sum spans by a text's own bytes: half of them are rows, and all of them keys. */
 static void sum_spans(const uint8_t *given, size_t length) {
     size_t n = length / sizeof(int64_t), at;
-    int64_t *numbers = calloc(4 * n + 1, sizeof *numbers), *rows = numbers + n, *spans = numbers + 2 * n;
+    int64_t *numbers = calloc(5 * n + 1, sizeof *numbers), *rows = numbers + n, *spans = numbers + 2 * n, *ids = numbers + 4 * n;
     const int64_t *keys[] = {numbers, numbers};
     struct sums sums;
+    struct tasks tasks;
     memset(&sums, 0, sizeof sums);
     for (at = 0; numbers && at < n; at++) {
         memcpy(&numbers[at], given + at * sizeof *numbers, sizeof *numbers);
@@ -67,6 +69,19 @@ static void sum_spans(const uint8_t *given, size_t length) {
     sums.spans = spans;
     sums.n_spans = numbers ? n : 0;
     (void)sums_make(&sums);
+    free(sums.found.at);
+    /* The same numbers as tasks, whose ids are often near each other. */
+    memset(&sums.found, 0, sizeof sums.found);
+    sums.rows = NULL;
+    sums.slots = NULL;
+    sums.n_slots = 0;
+    tasks.begins = spans;
+    tasks.ends = spans + n;
+    tasks.ids = rows;
+    tasks.n = sums.n_spans;
+    for (at = 0; numbers && at < n; at++)
+        ids[at] = given[0] % 2 ? (int64_t)at + given[n - 1] % 4 : (int64_t)given[at];
+    (void)sums_join(&sums, &tasks, ids);
     free(sums.found.at);
     free(numbers);
 }
@@ -106,6 +121,43 @@ static void fill_names(const uint8_t *given, size_t length) {
     free(numbers);
 }
 
+/* Take a text for a file, and its bytes for pieces of it: most lie in it, some behind its end, some are impossible. */
+static void regroup_pieces(const uint8_t *given, size_t length) {
+    enum { N_ROWS = 24, N_FILES = 4, N_KEYS = 6, MOST = 1 << 20 };
+    static const int32_t RANKS[N_FILES] = {0, 9, 10, INT32_MAX};
+    static int file = -1;
+    int32_t keys[N_ROWS], files[N_ROWS], lengths[N_ROWS], ends[N_KEYS + 1], ranks[N_FILES], descriptors[N_FILES];
+    int64_t offsets[N_ROWS];
+    struct regroup pieces = {keys, files, lengths, offsets, 0, ends, (const char *)given, N_KEYS, length, ranks, descriptors, N_FILES};
+    size_t at, size;
+    char *to;
+    if (length < 4 * N_ROWS)
+        return;
+    if (file < 0)
+        file = memfd_create("pieces", 0);
+    if (file < 0 || ftruncate(file, 0) || pwrite(file, given, length, 0) != (ssize_t)length)
+        return;
+    for (at = 0; at <= N_KEYS; at++)
+        ends[at] = (int32_t)(at * (given[at] % 8)) - (given[at] == 255);
+    for (at = 0; at < N_FILES; at++) {
+        ranks[at] = RANKS[at] - (given[at] == 254 ? 1 : 0);
+        descriptors[at] = given[at] == 253 ? -1 : file;
+    }
+    pieces.n_rows = given[0] % (N_ROWS + 1);
+    for (at = 0; at < N_ROWS; at++) {
+        const uint8_t *own = given + 4 * at;
+        keys[at] = own[0] % N_KEYS - (own[0] == 251);
+        files[at] = own[1] % N_FILES + (own[1] == 252 ? N_FILES : 0);
+        lengths[at] = own[2] == 250 ? INT32_MAX - own[3] : own[2] * (own[3] % 5) - (own[2] == 249);
+        offsets[at] = own[3] == 248 ? INT64_MAX - own[2] : (int64_t)((own[2] * 257u + own[3]) % (length + 2)) - (own[3] == 247);
+    }
+    size = regroup_size(&pieces);
+    to = size && size <= MOST ? malloc(size) : NULL;
+    if (to)
+        (void)regroup_write(&pieces, to);
+    free(to);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     struct operators operators;
     struct links links;
@@ -125,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     read_tables(given, length);
     sum_spans(given, length);
     fill_names(given, length);
+    regroup_pieces(given, length);
     return 0;
 }
 

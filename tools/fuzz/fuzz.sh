@@ -10,7 +10,7 @@ compiled=$root/cluster_analysis/sources/compiled
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 shopt -s extglob
-sources=("$root/tools/fuzz/fuzz.c" "$compiled"/!(module).c)
+sources=("$root/tools/fuzz/fuzz.c" "$compiled"/!(module*).c)
 flags=(-std=gnu11 -g -O1 -fno-omit-frame-pointer -Wall -Wextra -I "$compiled")
 
 if command -v clang >/dev/null && clang "${flags[@]}" -DWITH_LIBFUZZER -fsanitize=fuzzer,address,undefined \

@@ -7,7 +7,7 @@ as its mean over peers, and the job is replayed. What that saves is divided by w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def evened(graph: Graph, view: JobView) -> Graph:
             continue
         instances = begin[same][:, None] + np.arange(count[same[0]])
         gap[instances] = gap[instances].mean(axis=0)
-    return replace(graph, gap_us=gap)
+    return graph.with_gaps(gap)
 
 
 def _roles(graph: Graph, view: JobView) -> IntArray:

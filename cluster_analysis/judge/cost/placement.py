@@ -16,6 +16,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.thresholds.common import TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
@@ -119,7 +120,8 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
 
     Who launches late is idle beside calls too. A host does so by chance more or less, and before the first
     operator too. Its ranks wait for the latest of them, so that the usual does not tell what they lose
-    together. One gap that loses more than the host does in a usual step is a pause, and not its launching.
+    together. One gap that loses so much more than usual as the host does in a usual step is a pause, and not
+    its launching; where all ranks pause, who launches late has nothing launched ahead that would hide it.
     """
     if view.gaps is None or not _launches_late(suspect):
         return level_us
@@ -137,8 +139,10 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         lost = view.gaps.lost_us(own, peers)
         if lost is None or not _idles(suspect):
             continue
-        pauses = excess[own] < lost.max(axis=2).T
-        measured = np.clip(idle[own] - median(idle[peers], 0), 0.0, idle[own])
+        usual = median(idle[peers], 0)
+        pauses = excess[own] < (lost - median(lost, 0)).max(axis=2).T
+        pauses &= usual <= TWICE * median(usual)
+        measured = np.clip(idle[own] - usual, 0.0, idle[own])
         excess[own] = np.where(pauses, excess[own], measured)
     return excess
 

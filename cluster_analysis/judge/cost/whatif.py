@@ -8,7 +8,7 @@ synchronises with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -249,7 +249,7 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
     choices = []
     guess: FloatArray | None = None
     for leads in (True, False):
-        one = graph if graph.first_step_leads == leads else replace(graph, first_step_leads=leads)
+        one = graph if graph.first_step_leads == leads else graph.with_first_step_leads(leads=leads)
         ends = one.rank_ends([Repair()], guess)[0]
         guess = one.leads(ends[None])[0]
         latest = ends.max(axis=1)

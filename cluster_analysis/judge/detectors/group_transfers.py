@@ -13,16 +13,16 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_network import message_ends
-from cluster_analysis.judge.measures.links import chance_of
+from cluster_analysis.judge.measures.links import beyond_chance, beyond_class
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import combined, half_octaves
-from cluster_analysis.numeric.stats import medians_by, sigma
+from cluster_analysis.numeric.grouped import medians_of
+from cluster_analysis.numeric.sorting import half_octaves
+from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
+from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
@@ -49,8 +49,16 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
     if graph is None:
         return []
     teams = _teams(graph)
-    excess = _excess(graph, teams, view.topology.hosts)
-    slow, level, chance = _slow(teams, excess, limits)
+    excess = _excess(graph, teams, view.topology.hosts, limits)
+    known = teams.of_operator >= 0
+    n_teams = len(teams.members)
+    level = np.full(n_teams, np.nan)
+    of_known = medians_of(excess[known], teams.of_operator[known])
+    level[: len(of_known)] = of_known
+    _, is_slow, chance = beyond_chance(
+        excess[known], teams.of_operator[known], level, np.ones(n_teams, bool), limits.group_effect
+    )
+    slow = np.flatnonzero(is_slow)
     if not len(slow):
         return []
     of_slow = np.isin(teams.of_operator, slow)
@@ -58,7 +66,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
     factor[of_slow] = np.exp(-level[teams.of_operator[of_slow]])
     ratio = float(np.exp(np.median(level[slow])))
     spread = float(np.nan_to_num(sigma(excess[np.isfinite(excess) & ~of_slow])))
-    n_others = len(teams.members) - len(slow)
+    n_others = n_teams - len(slow)
     place = _common_place(view, teams, slow)
     return [
         Suspect(
@@ -67,8 +75,6 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
             ranks=tuple(Rank(rank) for rank in place.ranks),
             hosts=place.hosts,
             cause="bandwidth",
-            pattern="persistent",
-            step_positions=tuple(range(len(view.steps))),
             evidence=(Evidence("transfer_time_ratio", ratio, 1.0, spread, n_others),),
             facts=(
                 fact(place.fact, slower_share=ratio - 1.0, n_others=n_others, **place.values),
@@ -76,7 +82,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
             ),
             confidence="medium" if place.is_narrow else "low",
             links=place.links,
-            p_value=min(1.0, len(teams.members) * float(np.prod(chance[slow]))),
+            p_value=min(1.0, n_teams * float(np.prod(chance[slow]))),
             link_factor=factor,
         )
     ]
@@ -114,47 +120,22 @@ def _members(graph: Graph) -> list[set[int]]:
     return members
 
 
-def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId]) -> FloatArray:
+def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId], limits: Thresholds) -> FloatArray:
     """ln(time per byte) of each operator (O,) above its class's: type, half-octave of size, ranks, network.
 
-    NaN for latency, and for classes of fewer than three teams.
+    NaN for latency, and where nothing is compared.
     """
     crosses = np.array([len({host_of.get(Rank(rank)) for rank in one}) > 1 for one in teams.members], bool)
-    known = np.flatnonzero(
-        (teams.of_operator >= 0) & (graph.operator_bytes >= SMALL_BYTES) & (graph.transfer_us > 0)
-    )
+    is_known = (teams.of_operator >= 0) & (graph.operator_bytes >= SMALL_BYTES) & (graph.transfer_us > 0)
+    known = np.flatnonzero(is_known)
     excess = np.full(len(graph.transfer_us), np.nan)
-    if not len(known):
-        return excess
-    team = teams.of_operator[known]
-    octave = half_octaves(graph.operator_bytes[known])
-    n_classes, kind = combined(
-        graph.operator_type[known], octave, graph.operator_n_ranks[known], crosses[team].astype(np.int64)
-    )
-    slowness = np.log(graph.transfer_us[known] / graph.operator_bytes[known])
-    for code in range(n_classes):
-        inside = np.flatnonzero(kind == code)
-        levels = medians_by(slowness[inside], np.unique(team[inside], return_inverse=True)[1])
-        if len(levels) >= FEWEST_PEERS:
-            excess[known[inside]] = slowness[inside] - np.quantile(levels, HEALTHY_QUANTILE)
+    if len(known):
+        team, size = teams.of_operator[known], graph.operator_bytes[known]
+        n_ranks, kind = graph.operator_n_ranks[known], graph.operator_type[known]
+        alike = (kind, half_octaves(size), n_ranks, crosses[team].astype(np.int64))
+        slowness = np.log(graph.transfer_us[known] / size)
+        excess[known] = beyond_class(team, alike, slowness, limits.group_effect)
     return excess
-
-
-def _slow(teams: _Teams, excess: FloatArray, limits: Thresholds) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Which teams are slow, each team's level (T,), and how probable that is by chance (T,)."""
-    known = np.isfinite(excess) & (teams.of_operator >= 0)
-    team, values = teams.of_operator[known], excess[known]
-    n_teams = len(teams.members)
-    n = np.bincount(team, minlength=n_teams)
-    level = np.full(n_teams, np.nan)
-    level[n > 0] = medians_by(values, np.unique(team, return_inverse=True)[1])
-    share = np.bincount(team, values > HALFWAY * np.log1p(limits.group_effect), n_teams) / np.maximum(n, 1)
-    slow = np.nan_to_num(level) >= np.log1p(limits.group_effect)
-    healthy = values[~slow[team]]
-    chance = np.ones(n_teams)
-    for here in np.flatnonzero(slow):
-        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy)
-    return np.flatnonzero(slow & (chance * n_teams <= 1.0)), level, chance
 
 
 @dataclass(frozen=True)

@@ -16,29 +16,8 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_run.facts import Fact, FindingFact, fact
+from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Evidence, WorkloadKind
-
-_KINDS: Mapping[str, tuple[WorkloadKind, FindingFact]] = {
-    "preparing": ("input_bound", "host_alone_late"),
-    "free": ("host_bound", "host_alone_idle"),
-}
-
-
-def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
-    view = case.view
-    alone = [int(host) for host in np.unique(view.host[view.host >= 0]) if _is_alone(view, int(host))]
-    slower = case.common.values[:, 0] if alone and case.common is not None else None
-    for metric in case.metrics:
-        for host in alone:
-            inside = view.host == host
-            if metric.name in _KINDS:
-                told = _idle(case, metric, host, inside)
-            else:
-                told = None if slower is None else _slow(view, metric, host, inside, slower)
-            if told is not None:
-                yield _suspect(view, metric, host, inside, told)
 
 
 @dataclass(frozen=True)
@@ -46,49 +25,62 @@ class _Told:
     """What a host has more of than others: `peers_us` is what it would have, `excess_us` (R, S) would go."""
 
     kind: WorkloadKind
-    said: Fact
+    fact: FindingFact
+    values: Mapping[str, Value]
     peers_us: float
     scatter_us: float
     excess_us: FloatArray
 
 
-def _is_alone(view: JobView, host: int) -> bool:
-    inside = view.host == host
-    return not inside.all() and not (np.isin(view.role, view.role[inside]) & ~inside).any()
+def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
+    view = case.view
+    for host in np.unique(view.host[view.host >= 0]).tolist():
+        inside = view.host == host
+        if inside.all() or (np.isin(view.role, view.role[inside]) & ~inside).any():
+            continue
+        for metric in case.metrics:
+            told = _slow(case, metric, inside) if metric.is_log else _idle(case, metric, inside)
+            if told is not None:
+                yield _suspect(view, metric, host, inside, told)
 
 
-def _slow(view: JobView, metric: Metric, host: int, inside: BoolArray, slower: FloatArray) -> _Told | None:
-    """The host, if every type of kernel takes longer on it than elsewhere by so much: `slower` (R,)."""
+def _slow(case: Case, metric: Metric, inside: BoolArray) -> _Told | None:
+    """The host, if every type of kernel takes longer on it than elsewhere by so much."""
+    if case.common is None:
+        return None
+    slower = case.common.values[:, 0]
     level = float(median(slower[inside]))
     if not level >= np.log1p(metric.effect):
         return None
-    deviation = np.where(inside[:, None], level, np.zeros(metric.time_us.shape))
     peers_us = float(median(metric.time_us[inside]) * np.exp(-level))
     return _Told(
-        kind="stage_imbalance",
-        said=fact("host_alone_slow", host=view.hosts[host], slower_share=float(np.expm1(level))),
+        "stage_imbalance",
+        "host_alone_slow",
+        {"slower_share": float(np.expm1(level))},
         peers_us=peers_us,
         scatter_us=float(np.nan_to_num(sigma(slower[~inside]))) * peers_us,
-        excess_us=metric.removable(deviation, np.nan_to_num(metric.time_us)),
+        excess_us=metric.removable(np.full(metric.time_us.shape, level), np.nan_to_num(metric.time_us)),
     )
 
 
-def _idle(case: Case, metric: Metric, host: int, inside: BoolArray) -> _Told | None:
-    view, limits = case.view, case.limits
+def _idle(case: Case, metric: Metric, inside: BoolArray) -> _Told | None:
+    """The host, if it idles a multiple of all others, and that is costly."""
+    limits = case.limits
     of_others, own = float(median(metric.time_us[~inside])), float(median(metric.time_us[inside]))
     # A moment on one rank lifts no median of the host.
     lasting = median(median(metric.time_us[inside], 0))
     is_multiple = lasting >= limits.single_step_idle_factor * max(of_others, metric.floor)
-    if not is_multiple or not own - of_others >= limits.sure_cost_share * view.mean_step_us:
+    if not is_multiple or not own - of_others >= limits.sure_cost_share * case.view.mean_step_us:
         return None
-    kind, said = _KINDS[metric.name]
-    excess = np.maximum(np.nan_to_num(metric.time_us) - of_others, 0.0)
+    is_head = metric.where == "head"
     return _Told(
-        kind=kind,
-        said=fact(said, host=view.hosts[host], own_us=own, others_us=of_others),
+        "input_bound" if is_head else "host_bound",
+        "host_alone_late" if is_head else "host_alone_idle",
+        {"own_us": own, "others_us": of_others},
         peers_us=of_others,
         scatter_us=float(np.nan_to_num(sigma(median(metric.time_us[~inside], 1)))),
-        excess_us=np.where(inside[:, None], excess, 0.0),
+        excess_us=np.maximum(np.nan_to_num(metric.time_us) - of_others, 0.0),
     )
 
 
@@ -99,14 +91,13 @@ def _suspect(view: JobView, metric: Metric, host: int, inside: BoolArray, told: 
         key=f"{told.kind}-host-{view.hosts[host]}",
         kind=told.kind,
         metric=metric.name,
-        ranks=view.rank_ids(list(np.flatnonzero(inside))),
+        ranks=view.rank_ids(np.flatnonzero(inside)),
         hosts=(view.hosts[host],),
         cause=metric.cause,
-        step_positions=tuple(range(len(view.steps))),
         evidence=(row,),
-        facts=(told.said,),
+        facts=(fact(told.fact, host=view.hosts[host], **told.values),),
         confidence="low",
-        excess_us=told.excess_us,
+        excess_us=np.where(inside[:, None], told.excess_us, 0.0),
         where=metric.where,
         is_alarm=told.kind != "stage_imbalance",  # uneven stages are no fault
         separable=False,

@@ -8,7 +8,6 @@ checkpoints).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -45,26 +44,21 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
     events = events_of(series, deviation.event_scale, TWICE * metric.effect)
     found = []
-    for rank in np.flatnonzero(events.sum(1) >= 2):
+    for rank in np.flatnonzero((events.sum(1) >= 2) & (events.mean(1) <= MOSTLY)).tolist():
         mine = events[rank]
-        if mine.mean() > MOSTLY:
-            continue
-        if metric.where != "head" and not _is_pause(view, int(rank), mine):
-            continue
-        alike = _unlikeness(series[rank][mine]) <= ALIKE_SHARE
-        regular = _is_rhythm(np.flatnonzero(mine), len(mine))
-        if not (alike and regular) and mine.sum() < limits.min_pauses:
-            continue
+        is_regular = _is_rhythm(np.flatnonzero(mine), len(mine))
+        is_alike_rhythm = is_regular and _unlikeness(series[rank][mine]) <= ALIKE_SHARE
         # Late starts come from slow input too; only their rhythm makes them pauses.
-        if metric.where == "head" and not (alike and regular):
-            continue
-        chance = _chance(series, int(rank), mine, regular=regular)
-        one = _suspect(view, metric, series, rank=int(rank), events=mine, regular=regular)
-        found.append(replace(one, p_value=chance))
+        if metric.where == "head":
+            is_pause = is_alike_rhythm
+        else:
+            is_pause = (is_alike_rhythm or mine.sum() >= limits.min_pauses) and _is_pause(view, rank, mine)
+        if is_pause:
+            found.append(_suspect(view, metric, series, rank, events=mine, is_regular=is_regular))
     return found
 
 
-def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) -> float:
+def _chance(series: FloatArray, rank: int, mine: BoolArray, *, is_regular: bool) -> float:
     """P that any rank has as many accidents in such a rhythm and as alike, at the rate of the others'.
 
     An accident is half as long as the rank's shortest pause, or longer.
@@ -77,7 +71,7 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, regular: bool) ->
     n_mine = int(mine.sum())
     # Looked for in two places: before a step's first operator, and behind it.
     chance = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
-    if regular:
+    if is_regular:
         rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         chance *= n_regular / comb(n_steps, n_mine)
@@ -114,72 +108,60 @@ def _is_regular(steps: IntArray, n_steps: int) -> bool:
 
 
 def _suspect(
-    view: JobView, metric: Metric, series: FloatArray, *, rank: int, events: BoolArray, regular: bool
+    view: JobView, metric: Metric, series: FloatArray, rank: int, *, events: BoolArray, is_regular: bool
 ) -> Suspect:
     excess = np.zeros(series.shape)
     excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
-    host = int(view.host[rank])
     length = float(median(excess[rank][events]))
-    distance = int(np.diff(np.flatnonzero(events))[0])
-    pause = (
-        fact("rank_pauses_regularly", length_us=length, every_n_steps=distance)
-        if regular
-        else fact("rank_pauses", length_us=length, n_steps=len(events))
-    )
-    others = float(median(metric.time_us[view.role == view.role[rank]]))
+    if is_regular:
+        every_n_steps = int(np.diff(np.flatnonzero(events))[0])
+        said = fact("rank_pauses_regularly", length_us=length, every_n_steps=every_n_steps)
+    else:
+        said = fact("rank_pauses", length_us=length, n_steps=len(events))
+    alike = view.role == view.role[rank]
+    own, others = float(median(metric.time_us[rank][events])), float(median(metric.time_us[alike]))
     return Suspect(
         key=f"periodic_pause-{view.ranks[rank]}",
         kind="periodic_pause",
         metric=metric.name,
         ranks=view.rank_ids([rank]),
-        hosts=(view.hosts[host],) if host >= 0 else (),
+        hosts=view.hosts_of([rank]),
         cause="dispatch",
         pattern="intermittent",
         step_positions=tuple(np.flatnonzero(events).tolist()),
-        evidence=(
-            Evidence(f"{metric.name}_us", float(median(metric.time_us[rank][events])), others, metric.floor,
-                     int((view.role == view.role[rank]).sum()) - 1),
-        ),
-        facts=(pause,),
+        evidence=(Evidence(f"{metric.name}_us", own, others, metric.floor, int(alike.sum()) - 1),),
+        facts=(said,),
         excess_us=excess,
         where="head" if metric.where == "head" else "pauses",
-        is_alarm=True,
-    )  # fmt: skip
+        p_value=_chance(series, rank, events, is_regular=is_regular),
+    )
 
 
-def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> list[Suspect]:
-    """Return the pause that all ranks make in some steps, if there is one."""
+def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> Iterator[Suspect]:
+    """Give the pause that all ranks make in some steps, if there is one."""
     n_steps = len(view.steps)
     by_step = median(metric.time_us, 0)
     usual = float(median(by_step))
     if n_steps < limits.min_steps_intermittent or not np.isfinite(by_step).all():
-        return []
+        return
     extra = np.where(by_step - usual > TWICE * metric.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)
     if not 0 < len(events) <= n_steps // 2 or not _is_regular(events, n_steps):
-        return []
-    excess = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
-    length_us = float(extra[events].mean())
-    pause = (
-        fact("job_pauses_regularly", length_us=length_us, every_n_steps=int(np.diff(events)[0]))
-        if len(events) > 1
-        else fact("job_pauses_once", length_us=length_us)
+        return
+    length_us, pause_us = float(extra[events].mean()), float(by_step[events].mean())
+    said = fact("job_pauses_once", length_us=length_us)
+    if len(events) > 1:
+        every_n_steps = int(np.diff(events)[0])
+        said = fact("job_pauses_regularly", length_us=length_us, every_n_steps=every_n_steps)
+    yield Suspect(
+        key="periodic_pause",
+        kind="periodic_pause",
+        cause="dispatch",
+        pattern="intermittent" if len(events) > 1 else "transient",
+        step_positions=tuple(events.tolist()),
+        evidence=(Evidence("free_us", pause_us, usual, metric.floor, n_steps - len(events)),),
+        facts=(said,),
+        excess_us=np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us)),
+        where="pauses",
+        is_alarm=False,
     )
-    return [
-        Suspect(
-            key="periodic_pause",
-            kind="periodic_pause",
-            cause="dispatch",
-            pattern="intermittent" if len(events) > 1 else "transient",
-            step_positions=tuple(events.tolist()),
-            evidence=(
-                Evidence(
-                    "free_us", float(by_step[events].mean()), usual, metric.floor, n_steps - len(events)
-                ),
-            ),
-            facts=(pause,),
-            excess_us=excess,
-            where="pauses",
-            is_alarm=False,
-        )
-    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cluster_analysis.judge.case import Detector
 from cluster_analysis.judge.detectors import (
-    exposed,
     group_transfers,
     host_alone,
     pauses,
@@ -26,5 +25,4 @@ DETECTORS: tuple[Detector, ...] = (
     group_transfers.detect,
     retransmission.detect,
     whole_job.detect,
-    exposed.detect,
 )

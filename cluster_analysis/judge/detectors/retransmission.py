@@ -43,7 +43,7 @@ def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) ->
     found: list[Suspect] = []
     covered: set[tuple[str, int]] = set()
     for group, one in _by_operators(evidence, view, limits):
-        steps = {int(view.steps[position]) for position in one.step_positions}
+        steps = {int(view.steps[position]) for position in one.step_positions or ()}
         keys = {(group, step) for step in steps}
         # What lasted as long in the same step elsewhere has waited for the link that shows the event.
         if keys & events.keys() or not steps <= eventful:
@@ -59,7 +59,7 @@ def together(suspects: Sequence[Suspect]) -> list[Suspect]:
     """
     by_steps: dict[tuple[int, ...], list[Suspect]] = {}
     for one in suspects:
-        by_steps.setdefault(one.step_positions, []).append(one)
+        by_steps.setdefault(one.step_positions or (), []).append(one)
     return [_merged(same) for same in by_steps.values()]
 
 
@@ -133,7 +133,7 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
     were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
     if in doubt, and where every step has one.
     """
-    at = np.array(suspect.step_positions, np.int64)
+    at = np.array(suspect.positions(len(view.steps)), np.int64)
     own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
     others = np.delete(own, at)
     if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(at) or not len(others):

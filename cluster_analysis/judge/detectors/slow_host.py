@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
-from cluster_analysis.judge.measures.metrics import Metric, local_fact
+from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -32,7 +32,6 @@ from cluster_analysis.numeric.stats import (
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, MOSTLY
 from cluster_analysis.thresholds.devices import CALM_QUANTILE, HOST_IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.findings import Evidence
 
 
 @dataclass(frozen=True)
@@ -242,30 +241,19 @@ def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, ou
         same = (view.role == view.role[rank]) & (view.host != one.host) & ~out
         shared[number] = values[rank] - median(values[same], 0)
         peers |= same
-    by_step = np.nan_to_num(median(shared, 0))
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
-    by_step = np.full(len(by_step), max(float(np.median(by_step)), 0.0))
+    level = max(float(np.median(np.nan_to_num(median(shared, 0)))), 0.0)
     deviation = np.zeros(values.shape)
-    deviation[one.inside] = by_step
+    deviation[one.inside] = level
     excess = metric.removable(deviation, np.nan_to_num(metric.time_us))
-    typical = float(median(metric.time_us[one.inside]))
-    peers_us = typical - float(np.median(excess[one.inside]))
-    spread = one.scale * (peers_us if metric.is_log else 1.0)
-    name = view.hosts[one.host]
-    return Suspect(
-        key=f"slow_host-{name}",
-        kind="slow_host",
-        metric=metric.name,
-        ranks=view.rank_ids(list(np.flatnonzero(view.host == one.host))),
-        hosts=(name,),
-        cause=metric.cause,
-        step_positions=tuple(range(len(view.steps))),
-        evidence=(Evidence(f"{metric.name}_us", typical, peers_us, float(spread), int(peers.sum())),),
-        facts=(
-            local_fact(
-                "host", metric, typical, peers_us, ranks=view.rank_ids(one.inside), n_hosts=one.n_peer_hosts
-            ),
-        ),
-        excess_us=excess,
-        where=metric.where,
+    ids = view.rank_ids(one.inside)
+    return late(
+        view,
+        metric,
+        one.inside,
+        excess,
+        scale=one.scale,
+        n_others=int(peers.sum()),
+        ranks=ids,
+        n_hosts=one.n_peer_hosts,
     )

@@ -82,8 +82,6 @@ def _suspect(
         ranks=tuple(Rank(rank) for rank in part.ranks),
         hosts=names or _hosts_of(view, part.ranks),
         cause="bandwidth",
-        pattern="persistent",
-        step_positions=tuple(range(len(view.steps))),
         evidence=(evidence_row,),
         facts=(
             fact(

@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
-from cluster_analysis.judge.detectors.workload import only_own
+from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
     deviations,
@@ -17,14 +17,13 @@ from cluster_analysis.judge.measures.deviation import (
     events_of,
     tp_cp_deviations,
 )
-from cluster_analysis.judge.measures.metrics import Metric, local_fact
+from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.findings import Evidence, Pattern
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -70,6 +69,30 @@ def _by_kernels(
         yield replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
 
 
+def only_own(
+    view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
+) -> list[Suspect]:
+    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as does a holder of experts."""
+    own = []
+    for suspect in suspects:
+        rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
+        tp_cp_peers = np.flatnonzero(
+            (view.tp_cp_peers == view.tp_cp_peers[rank]) & (np.arange(len(view.ranks)) != rank)
+        )
+        level = deviation.level
+        if suspect.pattern != "persistent":  # in the steps in which it is slow
+            level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
+        if view.tp_cp_peers[rank] >= 0 and len(tp_cp_peers):
+            alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
+            if alone >= HALFWAY * level[rank]:
+                own.append(suspect)
+        elif not view.has_experts or is_slow_everywhere(
+            view, np.array([rank]), deviation.raw - deviation.series, limits
+        ):
+            own.append(suspect)
+    return own
+
+
 def _beside_all(case: Case, lonely: BoolArray, of_hosts: BoolArray, excluded: BoolArray) -> list[Suspect]:
     """Give those of the `lonely` ranks (R,), which have too few peers, all of whose kernels are slow.
 
@@ -103,7 +126,6 @@ def rank_suspects(
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
-    n_tests = len(view.ranks)
     # A few long steps lift the level of all a little; that they are long is what is sure then.
     shortest = np.where(events, series, np.inf).min(axis=1)
     is_brief = intermittent & (p_events < p_lasting) & (deviation.level <= HALFWAY * shortest)
@@ -115,24 +137,24 @@ def rank_suspects(
     usual = _range_of_healthy(view, deviation.series, suspected, lasting=True)
     farthest = _range_of_healthy(view, deviation.series, suspected, lasting=False)
     found = []
-    for rank in np.flatnonzero(slow & ~excluded):
-        p_of = p_lasting if persistent[rank] else p_events
-        pattern: Pattern = "trend" if rising[rank] else "persistent" if persistent[rank] else "intermittent"
-        one = _suspect(view, metric, deviation, series, rank=int(rank), pattern=pattern, events=events[rank])
-        if pattern == "persistent" and deviation.level[rank] < TWICE * usual[rank]:
-            one = replace(one, is_alarm=False, confidence="medium")
-        p_value = min(1.0, n_tests * float(np.nan_to_num(p_of[rank])))
-        if pattern == "intermittent" and series[rank][events[rank]].min() >= TWICE * farthest[rank]:
-            p_value = 0.0  # counting alone calls two events of five chance in a small job, however large
-        found.append(replace(one, p_value=p_value))
-    for rank in np.flatnonzero(single.any(axis=1) & ~excluded):
-        one = _suspect(
-            view, metric, deviation, series, rank=int(rank), pattern="transient", events=single[rank]
-        )
+    for rank in np.flatnonzero(slow & ~excluded).tolist():
+        if persistent[rank]:
+            one = _suspect(view, metric, deviation, series, rank)
+            if deviation.level[rank] < TWICE * usual[rank] and not rising[rank]:
+                one = replace(one, is_alarm=False, confidence="medium")
+            p = p_lasting[rank]
+        else:
+            mine = events[rank]
+            one = replace(_suspect(view, metric, deviation, series, rank, mine), pattern="intermittent")
+            # Counting alone calls two events of five chance in a small job, however large they are.
+            p = 0.0 if series[rank][mine].min() >= TWICE * farthest[rank] else p_events[rank]
+        p_value = min(1.0, len(view.ranks) * float(np.nan_to_num(p)))
+        found.append(replace(one, p_value=p_value, pattern="trend" if rising[rank] else one.pattern))
+    for rank in np.flatnonzero(single.any(axis=1) & ~excluded).tolist():
+        one = _suspect(view, metric, deviation, series, rank, single[rank])
         # Experts may hold anybody's tokens for a step.
-        found.append(
-            replace(one, confidence="medium", is_alarm=not view.has_experts or view.dense is not None)
-        )
+        is_told = not view.has_experts or view.dense is not None
+        found.append(replace(one, pattern="transient", confidence="medium", is_alarm=is_told))
     return found
 
 
@@ -252,46 +274,34 @@ def _lasting(
 
 
 def _suspect(
-    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, *, rank: int,
-    pattern: Pattern, events: BoolArray,
-) -> Suspect:  # fmt: skip
-    n_steps = len(view.steps)
-    excess = np.zeros(series.shape)
-    time = np.nan_to_num(metric.time_us[rank])
-    if pattern == "persistent":
-        level = float(deviation.level[rank])
-        own = _lasting(series[rank], deviation, rank, level, view.peers_of(rank))
-        where_steps = own >= HALFWAY * level
-    elif pattern in ("intermittent", "transient"):
-        own, where_steps = np.where(events, series[rank], 0.0), events
-    else:
-        slope = float(theil_sen(series[rank : rank + 1])[0])
-        line = np.nan_to_num(median(series[rank])) + slope * (np.arange(n_steps) - (n_steps - 1) / 2)
-        own, where_steps = np.maximum(line, 0.0), line > 0
-    excess[rank] = metric.removable(own, time)
-    host = int(view.host[rank])
+    view: JobView,
+    metric: Metric,
+    deviation: Deviation,
+    series: FloatArray,
+    rank: int,
+    events: BoolArray | None = None,
+) -> Suspect:
+    """The suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
     peers = view.peers_of(rank)
-    everywhere = pattern == "persistent" or not where_steps.any()
-    inside = np.ones(n_steps, bool) if everywhere else where_steps
-    own_us = float(median(metric.time_us[rank][inside]))
-    peers_us = own_us - float(median(excess[rank][inside]))
-    spread = float(deviation.scale[rank] * (peers_us if metric.is_log else 1.0))
-    return Suspect(
-        key=f"slow_rank-{view.ranks[rank]}",
-        kind="slow_rank",
-        metric=metric.name,
-        ranks=view.rank_ids([rank]),
-        hosts=(view.hosts[host],) if host >= 0 else (),
-        cause=metric.cause,
-        pattern=pattern,
-        step_positions=tuple(np.flatnonzero(where_steps).tolist()),
-        evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, len(peers)),),
-        facts=(
-            local_fact(
-                "rank", metric, own_us, peers_us,
-                n_peers=len(peers), role=view.role_name(int(view.role[rank])), n_steps=n_steps,
-            ),
-        ),
-        excess_us=excess,
-        where=metric.where,
-    )  # fmt: skip
+    if events is None:
+        level = float(deviation.level[rank])
+        own = _lasting(series[rank], deviation, rank, level, peers)
+        in_steps = own >= HALFWAY * level
+    else:
+        own, in_steps = np.where(events, series[rank], 0.0), events
+    excess = np.zeros(series.shape)
+    excess[rank] = metric.removable(own, np.nan_to_num(metric.time_us[rank]))
+    role = view.role_name(int(view.role[rank]))
+    one = late(
+        view,
+        metric,
+        np.array([rank]),
+        excess,
+        scale=float(deviation.scale[rank]),
+        n_others=len(peers),
+        inside=events,
+        n_peers=len(peers),
+        role=role,
+        n_steps=len(view.steps),
+    )
+    return replace(one, step_positions=tuple(np.flatnonzero(in_steps).tolist()))

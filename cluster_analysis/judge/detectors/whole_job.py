@@ -1,66 +1,80 @@
-"""Time that the whole job loses alike: waiting for input, for the host, in too many small operators.
+"""Time that the whole job loses alike: waiting for input, for the host, in communication that nothing covers.
 
-No rank stands out in these, so that no comparison of peers finds them.
+No rank stands out in these, so that no comparison of peers finds them: a part of every rank's step is held
+against the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.trace.calls import numbers
+from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
 
 
+@dataclass(frozen=True)
+class Trait:
+    """A part of the step that is a finding where it is long on the typical rank.
+
+    `time_us` gives it (R, S), and `least_us` how much of it is told. `explained` adds what is known of the
+    reason, given the typical time; None where it cannot be told whose it is.
+    """
+
+    kind: WorkloadKind
+    metric: str
+    time_us: Callable[[JobView], FloatArray]
+    least_us: Callable[[JobView, Thresholds], float]
+    explained: Callable[[Case, Suspect, float], Suspect | None]
+    cause: Cause = "unknown"
+    where: Where = "spread"
+
+
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
-    yield from _input_bound(case.evidence, case.view, case.limits)
-    yield from _host_bound(case.evidence, case.view, case.limits)
-    yield from _small_packets(case.evidence, case.view, case.limits)
-
-
-def _input_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    """A late first operator. Only a file that times the data loader says if it is the input's fault."""
-    typical = float(median(view.preparing_us))
-    if not typical >= limits.input_bound_share * view.mean_step_us:
-        return []
-    reading, confidence = _why_late(evidence.counters, len(view.steps), typical)
-    return [
-        _suspect(
-            view,
-            "input_bound",
-            view.preparing_us,
-            cause="input",
-            where="head",
-            said=(
-                fact(
-                    "late_first_operator",
-                    wait_us=typical,
-                    step_share=typical / view.mean_step_us,
-                    **_on_whom(view),
-                ),
-                reading,
-            ),
-            confidence=confidence,
+    view = case.view
+    for trait in TRAITS:
+        time_us = trait.time_us(view)
+        typical = float(median(time_us))
+        if not typical >= trait.least_us(view, case.limits):
+            continue
+        spread = float(np.nan_to_num(sigma(median(time_us, 1))))
+        plain = Suspect(
+            key=trait.kind,
+            kind=trait.kind,
+            cause=trait.cause,
+            evidence=(Evidence(trait.metric, typical, typical, spread, len(view.ranks)),),
+            excess_us=np.nan_to_num(time_us),
+            where=trait.where,
+            is_alarm=False,
         )
-    ]
+        one = trait.explained(case, plain, typical)
+        if one is not None:
+            yield one
+    yield from _small_packets(view, case.limits)
 
 
-def _on_whom(view: JobView) -> Mapping[str, int]:
-    """How many ranks are alike in it."""
-    return {"n_ranks": len(view.ranks)}
+def _input_bound(case: Case, plain: Suspect, typical_us: float) -> Suspect:
+    """A late first operator. Only a file that times the data loader says if it is the input's fault."""
+    view = case.view
+    share, n_ranks = typical_us / view.mean_step_us, len(view.ranks)
+    said = fact("late_first_operator", wait_us=typical_us, step_share=share, n_ranks=n_ranks)
+    reading, confidence = _why_late(case.evidence.counters, len(view.steps), typical_us)
+    return replace(plain, facts=(said, reading), confidence=confidence)
 
 
 def _why_late(counters: pa.Table, n_steps: int, typical_us: float) -> tuple[Fact, Confidence]:
@@ -81,83 +95,85 @@ def _why_late(counters: pa.Table, n_steps: int, typical_us: float) -> tuple[Fact
 
 def _of_typical_rank(counters: pa.Table, metric: str, label: str, n_steps: int) -> float | None:
     """What the typical rank spent in something, a step; None where no file times it."""
-    wanted = pc.and_(
-        pc.equal(counters["metric"].cast(pa.string()), metric), pc.equal(counters["label"], label)
-    )
-    spent = counters.filter(wanted)
-    return float(median(numbers(spent["value"]))) / max(n_steps, 1) if spent.num_rows else None
+    spent = by_rank(counters, metric, label)
+    return float(median(np.array(list(spent.values()), float))) / max(n_steps, 1) if spent else None
 
 
-def _host_bound(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    typical, computing = float(median(view.free_us)), float(median(view.computing_us))
-    if not typical >= limits.host_bound_share * (typical + computing):
-        return []
+def _host_bound(case: Case, plain: Suspect, typical_us: float) -> Suspect:
+    """Devices that idle between operators on all ranks, and where the host spent that time."""
+    view = case.view
     parts = {
-        f"{name}_us": _of_typical_rank(evidence.counters, "idle_us", name, len(view.steps))
+        f"{name}_us": _of_typical_rank(case.evidence.counters, "idle_us", name, len(view.steps))
         for name in ("synchronising", "collecting", "dispatching", "elsewhere")
     }
     known = {name: value for name, value in parts.items() if value is not None}
     why = (fact("idle_split", **known),) if len(known) == len(parts) else ()
-    return [
-        _suspect(
-            view,
-            "host_bound",
-            view.free_us,
-            cause="dispatch",
-            where="spread",
-            said=(
-                fact(
-                    "devices_idle", idle_us=typical, step_share=typical / view.mean_step_us, **_on_whom(view)
-                ),
-                *why,
-            ),
-        )
-    ]
+    share, n_ranks = typical_us / view.mean_step_us, len(view.ranks)
+    said = fact("devices_idle", idle_us=typical_us, step_share=share, n_ranks=n_ranks)
+    return replace(plain, facts=(said, *why))
 
 
-def _suspect(
-    view: JobView,
-    kind: WorkloadKind,
-    time_us: FloatArray,
-    *,
-    cause: Cause,
-    where: Where,
-    said: tuple[Fact, ...],
-    confidence: Confidence = "high",
-) -> Suspect:
-    typical = float(median(time_us))
-    return Suspect(
-        key=kind,
-        kind=kind,
-        cause=cause,
-        step_positions=tuple(range(len(view.steps))),
-        evidence=(
-            Evidence(
-                f"{kind}_us",
-                typical,
-                typical,
-                float(np.nan_to_num(sigma(median(time_us, 1)))),
-                len(view.ranks),
-            ),
-        ),
-        facts=said,
-        confidence=confidence,
-        excess_us=np.nan_to_num(time_us),
-        where=where,
-        is_alarm=False,
+def _exposed(case: Case, plain: Suspect, typical_us: float) -> Suspect | None:
+    """Communication that no computing covers: how much of it moves data, and how much of it waits for others.
+
+    Its cost is what the step would lose if the transfers of the group that moves data longest were covered:
+    the waiting in it belongs to whoever came last, and to findings of their own.
+    """
+    evidence, view = case.evidence, case.view
+    names, group = codes(evidence.matched["group"])
+    if view.graph is None or not names:
+        return None
+    n_ranks, transfer_us = numbers(evidence.matched["n_ranks"]), numbers(evidence.matched["transfer_us"])
+    moved = np.bincount(group, transfer_us * n_ranks, len(names))
+    waited = np.bincount(group, numbers(evidence.matched["total_wait_us"]), len(names))
+    share = moved.sum() / max(float(moved.sum() + waited.sum()), 1.0)
+    longest = names[int(np.argmax(moved))]
+    groups = view.topology.groups
+    role = groups[longest].role if longest in groups else "unknown"
+    same = [name for name in view.graph.groups if name in groups and groups[name].role == role] or [longest]
+    absent = view.expected_ranks > len(view.ranks)
+    said = fact(
+        "exposed_of_some_ranks" if absent else "exposed",
+        exposed_us=typical_us,
+        step_share=typical_us / view.mean_step_us,
+        moving_share=share,
+        waiting_share=1.0 - share,
+        role=role,
+    )
+    return replace(
+        plain,
+        facts=(said,),
+        confidence="low" if absent else "medium",
+        excess_us=None,
+        link_factor=_left_over(view.graph, evidence, same),
     )
 
 
-def _small_packets(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    """Many operators of one kind and role in a step, each so small that latency counts."""
+def _left_over(graph: Graph, evidence: JobEvidence, same: Sequence[str]) -> FloatArray:
+    """What would remain of each operator's transfer (O,) if the data of these groups moved beside computing.
+
+    A wait for ranks without files is in the graph's transfers and stays.
+    """
+    lasts = np.bincount(graph.operator_group, graph.transfer_us, len(graph.groups))
+    names, group = codes(evidence.matched["group"])
+    moved = np.bincount(group, numbers(evidence.matched["transfer_us"]), len(names))
+    moved_by = dict(zip(names, moved.tolist(), strict=True))
+    factor = [
+        1.0 - min(1.0, moved_by.get(name, 0.0) / us) if name in same and us > 0 else 1.0
+        for name, us in zip(graph.groups, lasts.tolist(), strict=True)
+    ]
+    return np.array(factor)[graph.operator_group]
+
+
+def _small_packets(view: JobView, limits: Thresholds) -> Iterator[Suspect]:
+    """Give the costliest of many operators of one kind and role in a step, so small that latency counts."""
     graph = view.graph
     if graph is None:
-        return []
-    groups = view.topology.groups
+        return
     found = []
-    is_collective = graph.operator_n_ranks > 1
+    is_small = (graph.operator_n_ranks > 1) & (graph.operator_bytes < limits.small_bytes)
     for kind, name in enumerate(graph.types):
-        of_kind = is_collective & (graph.operator_type == kind) & (graph.operator_bytes < limits.small_bytes)
+        of_kind = is_small & (graph.operator_type == kind)
         for group in np.unique(graph.operator_group[of_kind]):
             here = np.flatnonzero(of_kind & (graph.operator_group == group))
             a_step = len(here) / graph.n_steps
@@ -165,27 +181,60 @@ def _small_packets(evidence: JobEvidence, view: JobView, limits: Thresholds) -> 
             if a_step >= limits.small_count and time_us >= limits.small_share * view.mean_step_us:
                 found.append((time_us, a_step, name, graph.groups[group], here))
     if not found:
-        return []
+        return
     time_us, a_step, name, group_name, here = max(found, key=lambda one: (one[0], one[3]))
     size = float(np.median(graph.operator_bytes[here]))
-    role = groups[group_name].role if group_name in groups else "unknown"
-    return [
-        Suspect(
-            key="small_packets",
-            kind="small_packets",
-            cause="bandwidth",
-            step_positions=tuple(range(len(view.steps))),
-            evidence=(Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here)),),
-            facts=(
-                fact(
-                    "small_operators",
-                    n_a_step=round(a_step),
-                    op_type=name,
-                    size_bytes=size,
-                    role=role,
-                    time_us=time_us,
-                ),
-            ),
-            is_alarm=False,
-        )
-    ]
+    groups = view.topology.groups
+    said = fact(
+        "small_operators",
+        n_a_step=round(a_step),
+        op_type=name,
+        size_bytes=size,
+        role=groups[group_name].role if group_name in groups else "unknown",
+        time_us=time_us,
+    )
+    row = Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here))
+    yield Suspect(
+        key="small_packets",
+        kind="small_packets",
+        cause="bandwidth",
+        evidence=(row,),
+        facts=(said,),
+        is_alarm=False,
+    )
+
+
+def _of_step(share: Callable[[Thresholds], float]) -> Callable[[JobView, Thresholds], float]:
+    return lambda view, limits: share(limits) * view.mean_step_us
+
+
+TRAITS = (
+    Trait(
+        kind="input_bound",
+        metric="input_bound_us",
+        time_us=lambda view: view.preparing_us,
+        least_us=_of_step(lambda limits: limits.input_bound_share),
+        explained=_input_bound,
+        cause="input",
+        where="head",
+    ),
+    Trait(
+        kind="host_bound",
+        metric="host_bound_us",
+        time_us=lambda view: view.free_us,
+        least_us=lambda view, limits: (
+            limits.host_bound_share * float(median(view.free_us) + median(view.computing_us))
+        ),
+        explained=_host_bound,
+        cause="dispatch",
+    ),
+    Trait(
+        kind="exposed_communication",
+        metric="communication_not_overlapped_us",
+        time_us=lambda view: (
+            view.step_us - view.computing_us - view.free_us - np.nan_to_num(view.preparing_us)
+        ),
+        least_us=_of_step(lambda limits: limits.exposed_share),
+        explained=_exposed,
+    ),
+)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import fact
-from cluster_run.findings import Evidence
+from cluster_run.facts import Fact, fact
+from cluster_run.findings import Evidence, WorkloadKind
+from cluster_run.ids import Rank
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -24,147 +25,97 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for metric in case.metrics:
         if metric.is_log:
             work = case.deviation(metric, case.in_slow_hosts(metric, found))
-            yield from data_imbalance(case.view, work, case.limits)
-            yield from expert_imbalance(case.view, work, case.limits)
+            yield from _data_imbalance(case.view, work, case.limits)
+            yield from _expert_imbalance(case.view, work, case.limits)
     slow = case.ranks_of([one for one in found if one.cause == "compute"])
-    yield from stage_imbalance(case.view, case.limits, slow)
+    yield from _stage_imbalance(case.view, case.limits, slow)
 
 
-def only_own(
-    view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
-) -> list[Suspect]:
-    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as does a holder of experts."""
-    own = []
-    for suspect in suspects:
-        rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
-        tp_cp_peers = np.flatnonzero(
-            (view.tp_cp_peers == view.tp_cp_peers[rank]) & (np.arange(len(view.ranks)) != rank)
-        )
-        level = deviation.level
-        if suspect.pattern != "persistent":  # in the steps in which it is slow
-            level = median(deviation.series[:, list(suspect.step_positions)], 1)
-        if view.tp_cp_peers[rank] >= 0 and len(tp_cp_peers):
-            alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
-            if alone >= HALFWAY * level[rank]:
-                own.append(suspect)
-        elif not view.has_experts or is_slow_everywhere(
-            view, np.array([rank]), deviation.raw - deviation.series, limits
-        ):
-            own.append(suspect)
-    return own
+def _uneven(
+    kind: WorkloadKind,
+    view: JobView,
+    more: FloatArray,
+    row: Evidence,
+    said: Fact,
+    ranks: tuple[Rank, ...] = (),
+) -> Suspect:
+    """The suspect of work that is uneven: each rank computes `more` than if it were even, as logarithms.
+
+    `more` is (R, S) or (R, 1); what is unknown costs nothing. Uneven work is no fault.
+    """
+    excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(more))
+    return Suspect(
+        key=kind, kind=kind, ranks=ranks, evidence=(row,), facts=(said,), excess_us=excess, is_alarm=False
+    )
 
 
-def expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+def _expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> Iterator[Suspect]:
     """One finding when holders of experts differ in every step: some experts get more tokens."""
     if not view.has_experts or (view.tp_cp_peers < 0).any():
-        return []
-    level = median(deviation.raw, 1)
+        return
     codes = np.unique(view.tp_cp_peers)
+    level = median(deviation.raw, 1)
     by_group = np.array([float(median(level[view.tp_cp_peers == code])) for code in codes])
     spread = float(np.nan_to_num(sigma(by_group)))
     noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
     if len(codes) <= FEWEST_PEERS or spread < max(limits.device_effect, TWICE * noise):
-        return []
-    shared = by_group[np.searchsorted(codes, view.tp_cp_peers)]
-    excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(shared))[:, None]
+        return
     worst = int(np.argmax(by_group))
-    typical = float(median(view.computing_us))
-    holders = view.rank_ids(list(np.flatnonzero(view.tp_cp_peers == codes[worst])))
-    return [
-        Suspect(
-            key="expert_imbalance",
-            kind="expert_imbalance",
-            ranks=holders,
-            step_positions=tuple(range(len(view.steps))),
-            evidence=(
-                Evidence("computing_us", typical * float(np.exp(by_group[worst])), typical, typical * spread,
-                         len(codes) - 1),
-            ),
-            facts=(
-                fact(
-                    "experts_uneven",
-                    spread_share=spread,
-                    ranks=holders,
-                    more_share=float(np.expm1(by_group[worst])),
-                ),
-            ),
-            excess_us=excess,
-            is_alarm=False,
-        )
-    ]  # fmt: skip
+    typical, most = float(median(view.computing_us)), float(by_group[worst])
+    holders = view.rank_ids(np.flatnonzero(view.tp_cp_peers == codes[worst]))
+    row = Evidence("computing_us", typical * float(np.exp(most)), typical, typical * spread, len(codes) - 1)
+    said = fact("experts_uneven", spread_share=spread, ranks=holders, more_share=float(np.expm1(most)))
+    shared = by_group[np.searchsorted(codes, view.tp_cp_peers)][:, None]
+    yield _uneven("expert_imbalance", view, shared, row, said, holders)
 
 
-def stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> list[Suspect]:
+def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
     """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
-    roles = np.unique(view.stage[view.stage >= 0])
-    if len(roles) < 2:
-        return []
+    stages = np.unique(view.stage[view.stage >= 0])
+    if len(stages) < 2:
+        return
     by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))
-    typical = np.array([float(median(by_rank[view.stage == role])) for role in roles])
+    typical = np.array([float(median(by_rank[view.stage == stage])) for stage in stages])
     if not np.isfinite(typical).all() or typical.min() <= 0:
-        return []
+        return
     high, low = int(np.argmax(typical)), int(np.argmin(typical))
     # Each stage counts once: how many of its ranks were read says nothing about the job.
     mean = float(typical.mean())
     if typical[high] / mean - 1.0 < limits.stage_effect:
-        return []
-    excess = np.zeros(view.computing_us.shape)
-    for role, value in zip(roles, typical, strict=True):
-        inside = view.stage == role
-        excess[inside] = np.nan_to_num(view.computing_us[inside]) * (1.0 - mean / value)
-    spread = float(np.nan_to_num(sigma(by_rank[view.stage == roles[high]])))
-    others = len(roles) - 1
-    return [
-        Suspect(
-            key="stage_imbalance",
-            kind="stage_imbalance",
-            ranks=view.rank_ids(list(np.flatnonzero(view.stage == roles[high]))),
-            step_positions=tuple(range(len(view.steps))),
-            evidence=(Evidence("computing_us", float(typical[high]), float(typical[low]), spread, others),),
-            facts=(
-                fact(
-                    "stages_uneven",
-                    stage=int(roles[high]),
-                    computing_us=float(typical[high]),
-                    other_stage=int(roles[low]),
-                    other_us=float(typical[low]),
-                    above_mean_share=float(typical[high] / mean - 1),
-                    n_stages=len(roles),
-                ),
-            ),
-            excess_us=excess,
-            is_alarm=False,
-        )
-    ]
+        return
+    more = np.full((len(view.ranks), 1), np.nan)
+    for stage, value in zip(stages, typical, strict=True):
+        more[view.stage == stage] = np.log(value / mean)
+    slowest = view.stage == stages[high]
+    most, least = float(typical[high]), float(typical[low])
+    spread = float(np.nan_to_num(sigma(by_rank[slowest])))
+    said = fact(
+        "stages_uneven",
+        stage=int(stages[high]),
+        computing_us=most,
+        other_stage=int(stages[low]),
+        other_us=least,
+        above_mean_share=most / mean - 1.0,
+        n_stages=len(stages),
+    )
+    row = Evidence("computing_us", most, least, spread, len(stages) - 1)
+    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(np.flatnonzero(slowest)))
 
 
-def data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+def _data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> Iterator[Suspect]:
     """One finding when replicas differ from step to step: their samples differ in length."""
-    if not (view.replica >= 0).all() or len(np.unique(view.replica)) < 3 or not view.computing_us.size:
-        return []
+    n_replicas = len(np.unique(view.replica))
+    if not (view.replica >= 0).all() or n_replicas < FEWEST_PEERS or not view.computing_us.size:
+        return
     shared = group_medians(deviation.raw, view.replica)
     if len(view.steps) >= limits.min_steps_confident:  # what stays from step to step is not the data's
         shared = shared - median(shared, 1)[:, None]
     elif view.has_experts:
-        return []
+        return
     spread = float(np.nan_to_num(sigma(shared)))
     if spread < limits.device_effect:
-        return []
-    time = np.nan_to_num(view.computing_us)
-    excess: FloatArray = time * -np.expm1(-np.nan_to_num(shared))
-    n_replicas = len(np.unique(view.replica))
+        return
     typical = float(median(view.computing_us))
-    return [
-        Suspect(
-            key="data_imbalance",
-            kind="data_imbalance",
-            pattern="intermittent",
-            step_positions=tuple(range(len(view.steps))),
-            evidence=(
-                Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas),
-            ),
-            facts=(fact("replicas_uneven", n_replicas=n_replicas, spread_share=spread),),
-            excess_us=excess,
-            is_alarm=False,
-        )
-    ]
+    said = fact("replicas_uneven", n_replicas=n_replicas, spread_share=spread)
+    row = Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas)
+    yield replace(_uneven("data_imbalance", view, shared, row, said), pattern="intermittent")

@@ -7,7 +7,7 @@ follows the experts' load; everything else of a step is the same work on all ran
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def dense_part(
     computing[known] = np.where(whole[row] > (1.0 + TOLERANCE_SHARE) * local_us, np.nan, computing[known])
     is_paused = free_us - group_medians(free_us, role) > TOLERANCE_SHARE * computing_us
     computing = np.where(is_paused, np.nan, computing)
-    return DensePart(computing, RoleGaps(ranks, replace(graph, gap_us=outside)))
+    return DensePart(computing, RoleGaps(ranks, graph.with_gaps(outside)))
 
 
 def _exchanges(graph: Graph, expert_groups: Collection[str]) -> BoolArray:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, distinct, first_positions, half_octaves, stable_order
+from cluster_analysis.numeric.grouped import medians_of, order_by, quantiles_of
+from cluster_analysis.numeric.sorting import begins, combined, distinct, first_positions, half_octaves
 from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, sigma, student_tail
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
@@ -90,7 +91,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     rows = np.flatnonzero(large if large.any() else keep)
     step = np.asarray(table["step"].to_numpy(), np.int64)
     src, dst = (np.asarray(table[name].to_numpy(), np.int32)[rows] for name in ("src_rank", "dst_rank"))
-    pair = _combine(src, dst)
+    pair = combined(src, dst)[1]
     # The fastest, the middle and the slowest operator of a kind are one where a step has a single one.
     first = _is_first((step[rows], kind[rows], pair), time[rows])
     rows, src, dst, pair = rows[first], src[first], dst[first], pair[first]
@@ -98,7 +99,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     bucket = half_octaves(size)
     # Servers of two boards have two classes of links under one name: within a board, and between them.
     board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
-    excess = _excess(pair, (transport, kind, bucket, board), np.log(time / size), limits)
+    excess = beyond_class(pair, (transport, kind, bucket, board), np.log(time / size), limits.link_effect)
     return Observations(
         src, dst, pair, transport, kind, bucket, step[rows], size, time, excess, transports, kinds
     )
@@ -106,8 +107,8 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
 
 def _is_first(names: tuple[IntArray, ...], time_us: FloatArray) -> BoolArray:
     """Which rows are the first of their names and time; no two operators last as long to the last digit."""
-    code = _combine(*names)
-    order = _by_group_and_value(time_us, code)
+    code = combined(*names)[1]
+    order = order_by(time_us, code)
     is_new = begins(code[order])
     is_new[1:] |= np.diff(time_us[order]) != 0
     first = np.zeros(len(order), bool)
@@ -133,132 +134,100 @@ def _mapped(ranks: IntArray, values: Mapping[int, int]) -> IntArray:
     return np.array([values.get(int(rank), -1) for rank in known], np.int64)[inverse]
 
 
-def _excess(
-    pair: IntArray, classes: tuple[IntArray, ...], slowness: FloatArray, limits: Thresholds
+def beyond_class(
+    unit: IntArray, classes: tuple[IntArray, ...], slowness: FloatArray, effect: float
 ) -> FloatArray:
-    """ln(time per byte) minus that of the class's middle healthy link.
+    """Return ln(time per byte) minus that of the class's middle healthy unit, a link or a group (N,).
 
     A slow uplink makes up to half of all links slow, so that their median would be no reference. What lies
     within the least effect of the 30 % quantile is healthy, and the middle of that is the reference.
 
-    Of two links the slower one is known to be slow where contention could not make it so: else nobody
-    knows how links of the class scatter, and they compare nothing: NaN. So does a single one.
+    Of two the slower one is known to be slow where contention could not make it so: else nobody knows how
+    those of the class scatter, and they compare nothing: NaN. So does a single one.
+
+    Args:
+        unit: whose observation each one is (N,).
+        classes: what it must share with others to be compared with them, each (N,).
+        slowness: ln(time per byte) (N,).
+        effect: the least effect, as a share of the time.
     """
-    class_of = _combine(*classes)
-    link_of = _combine(class_of, pair)
-    own = _medians(slowness, link_of)
-    link_class = class_of[first_positions(link_of)]
-    n_classes = int(class_of.max(initial=-1)) + 1
-    above = own - _quantiles_by(own, link_class, n_classes, HEALTHY_QUANTILE)[link_class]
-    is_healthy = above <= np.log1p(limits.link_effect)
-    reference = _medians_by(np.where(is_healthy, own, np.nan), link_class, n_classes)
-    farthest = np.zeros(n_classes)
-    np.maximum.at(farthest, link_class, above)
-    is_few = np.bincount(link_class, minlength=n_classes) < FEWEST_PEERS
+    class_of = combined(*classes)[1]
+    member = combined(class_of, unit)[1]
+    own = medians_of(slowness, member)
+    member_class = class_of[first_positions(member)]
+    above = own - quantiles_of(own, member_class, HEALTHY_QUANTILE)[member_class]
+    reference = medians_of(np.where(above <= np.log1p(effect), own, np.nan), member_class)
+    farthest = np.zeros(len(reference))
+    np.maximum.at(farthest, member_class, above)
+    is_few = np.bincount(member_class, minlength=len(reference)) < FEWEST_PEERS
     reference[is_few & (farthest < np.log(TWICE))] = np.nan
     return slowness - reference[class_of]
 
 
-def _combine(*parts: IntArray) -> IntArray:
-    """Number the distinct tuples through."""
-    if not len(parts[0]):
-        return np.empty(0, np.int32)
-    code = np.zeros(len(parts[0]), np.int64)
-    for part in parts:
-        low = int(part.min())
-        code = code * (int(part.max()) - low + 1) + (part - low)
-    return distinct(code)[1]
-
-
-def _medians(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Median of each group 0…G-1, ignoring NaN."""
-    return _medians_by(values, groups, int(groups.max(initial=-1)) + 1)
-
-
-def _medians_by(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
-    result = np.full(n_groups, np.nan)
-    known = np.flatnonzero(np.isfinite(values))
-    order = known[_by_group_and_value(values[known], groups[known])]
-    ordered = groups[order]
-    begin = np.searchsorted(ordered, np.arange(n_groups))
-    count = np.searchsorted(ordered, np.arange(n_groups), side="right") - begin
-    filled = count > 0
-    low, high = begin[filled] + (count[filled] - 1) // 2, begin[filled] + count[filled] // 2
-    result[filled] = (values[order[low]] + values[order[high]]) / 2
-    return result
-
-
-def _by_group_and_value(values: FloatArray, groups: IntArray) -> IntArray:
-    by_value = np.argsort(values)
-    return by_value[stable_order(groups[by_value])]
-
-
-def _quantiles_by(values: FloatArray, groups: IntArray, n_groups: int, quantile: float) -> FloatArray:
-    result = np.full(n_groups, np.nan)
-    order = _by_group_and_value(values, groups)
-    ordered = groups[order]
-    begin = np.searchsorted(ordered, np.arange(n_groups))
-    count = np.searchsorted(ordered, np.arange(n_groups), side="right") - begin
-    filled = count > 0
-    result[filled] = values[order[begin[filled] + ((count[filled] - 1) * quantile).astype(np.int64)]]
-    return result
-
-
 def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
     """Find the slow links: significant in their transport, ≥ 10 % slower in the middle."""
-    link = _combine(seen.transport, seen.pair)
+    link = combined(seen.transport, seen.pair)[1]
     first = first_positions(link)
-    n_links = len(first)
-    level = _medians(seen.excess, link)
-    least = np.log1p(limits.link_effect)
-    slow_seen = np.where(np.isfinite(seen.excess), seen.excess > HALFWAY * least, False)
-    n = np.bincount(link, np.isfinite(seen.excess), n_links).astype(np.int32)
-    share = np.bincount(link, slow_seen, n_links) / np.maximum(n, 1)
     transport = seen.transport[first]
-    spread, p = np.full(n_links, np.nan), np.full(n_links, np.nan)
-    slow = np.zeros(n_links, bool)
-    n_peers = np.zeros(n_links, np.int32)
+    level = medians_of(seen.excess, link)
+    spread, p = np.full((2, len(first)), np.nan)
+    slow = np.zeros(len(first), bool)
+    n_peers = np.zeros(len(first), np.int32)
     for code in np.unique(transport):
         inside = np.flatnonzero((transport == code) & np.isfinite(level))
         if not len(inside):
             continue
         n_peers[inside] = len(inside) - 1
-        bulk = level[inside]
         # Scatter from the fast side only, as if the slow one were like it: that may be the fault.
-        fast = bulk[bulk <= 0.0]
-        scale = float(np.fmax(sigma(np.r_[fast, -fast]), limits.floor_single))
-        spread[inside] = scale
-        p[inside] = student_tail(bulk / scale, max(LEAST_DF, len(inside) - 2))
-        chosen = benjamini_hochberg(p[inside], limits.false_discovery_rate)
-        slow[inside] = chosen & (bulk >= least)
-    chance = np.ones(n_links)
-    healthy = seen.excess[~slow[link] & np.isfinite(seen.excess)]
-    for here in np.flatnonzero(slow):
-        chance[here] = chance_of(float(level[here]), float(share[here]), int(n[here]), healthy)
-    slow &= chance * n_links <= 1.0
+        fast = level[inside][level[inside] <= 0.0]
+        spread[inside] = scale = float(np.fmax(sigma(np.r_[fast, -fast]), limits.floor_single))
+        p[inside] = student_tail(level[inside] / scale, max(LEAST_DF, len(inside) - 2))
+        slow[inside] = benjamini_hochberg(p[inside], limits.false_discovery_rate)
+    n, slow, chance = beyond_chance(seen.excess, link, level, slow, limits.link_effect)
     return LinkTable(
         seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, chance, seen.transports
     )
 
 
-def chance_of(level: float, share: float, n: int, healthy: FloatArray) -> float:
-    """How probable `share` of `n` observations at `level` is by chance, given the excess of healthy ones.
+def beyond_chance(
+    excess: FloatArray, unit: IntArray, level: FloatArray, is_candidate: BoolArray, effect: float
+) -> tuple[IntArray, BoolArray, FloatArray]:
+    """Return how often each unit was observed, which candidates are slow, and by what chance, all (U,).
 
-    Contention slows some transfers of any link for a moment: so often as the others show.
+    Contention slows some transfers of any link for a moment: chance is how probable so many slow ones are on
+    a healthy unit, some of whose are, as often as those of the others show.
+
+    Args:
+        excess: of each observation (N,), NaN where it compares nothing.
+        unit: whose it is (N,).
+        level: the units' middle excess (U,).
+        is_candidate: units that may be slow (U,).
+        effect: the least effect, as a share of the time.
     """
-    as_slow = float((healthy > HALFWAY * level).sum()) + 0.5
-    return float(binomial_tail(round(share * n), n, as_slow / (len(healthy) + 1)))
+    known = np.isfinite(excess)
+    least = np.log1p(effect)
+    n = np.bincount(unit, known, len(level)).astype(np.int32)
+    n_slow = np.bincount(unit, np.where(known, excess, -np.inf) > HALFWAY * least, len(level)).astype(
+        np.int64
+    )
+    slow = is_candidate & (np.nan_to_num(level, nan=-np.inf) >= least)
+    healthy = excess[~slow[unit] & known]
+    chance = np.ones(len(level))
+    for here in np.flatnonzero(slow):
+        as_slow = float((healthy > HALFWAY * level[here]).sum()) + 0.5
+        chance[here] = float(binomial_tail(int(n_slow[here]), int(n[here]), as_slow / (len(healthy) + 1)))
+    return n, slow & (chance * len(level) <= 1.0), chance
 
 
 def link_summary(seen: Observations | None) -> pa.Table:
     """LINK_SUMMARY: sums by link, transport and kind of operator beside the class's median link."""
     if seen is None or not len(seen.src):
         return empty(LINK_SUMMARY)
-    row = _combine(seen.transport, seen.kind, seen.pair)
+    row = combined(seen.transport, seen.kind, seen.pair)[1]
     first = first_positions(row)
     n = len(first)
     size, time = np.bincount(row, seen.size_bytes, n), np.bincount(row, seen.time_us, n)
-    excess = np.expm1(_medians(seen.excess, row))
+    excess = np.expm1(medians_of(seen.excess, row))
     bandwidth = size / time / 1e3
     names = [pa.array(part, pa.string()) for part in (seen.transports, seen.kinds)]
     return pa.table(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
-from cluster_analysis.judge.suspects import Where
+from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import Fact, FindingFact, Value, fact
-from cluster_run.findings import Cause
+from cluster_run.facts import FindingFact, Value, fact
+from cluster_run.findings import Cause, Evidence, FaultKind
 
 _FACTS: Mapping[tuple[str, Cause], FindingFact] = {
     ("rank", "compute"): "rank_computing",
@@ -73,14 +73,50 @@ def by_steady_kernels(metric: Metric, longer: FloatArray) -> Metric:
     return replace(metric, values=values, follows_work=False)
 
 
-def local_fact(
-    subject: Literal["rank", "host"], metric: Metric, own_us: float, peers_us: float, **values: Value
-) -> Fact:
-    """Return by how much a rank or host is later than its peers: a share of computing, else µs."""
-    kind = _FACTS[subject, metric.cause]
-    if metric.is_log:
-        return fact(kind, slower_share=own_us / peers_us - 1.0, **values)
-    return fact(kind, more_us=own_us - peers_us, **values)
+def late(
+    view: JobView,
+    metric: Metric,
+    own: IntArray,
+    excess_us: FloatArray,
+    *,
+    scale: float,
+    n_others: int,
+    inside: BoolArray | None = None,
+    **values: Value,
+) -> Suspect:
+    """Return the suspect of ranks that lose time: a rank, or those of one host.
+
+    Args:
+        view: the job.
+        metric: what is too long.
+        own: positions of the ranks.
+        excess_us: what would go away (R, S).
+        scale: what a healthy level scatters by, in the metric's unit.
+        n_others: ranks that they were compared with.
+        inside: steps (S,) in which they are late; None for all.
+        values: what else the sentence tells.
+    """
+    is_host = len(own) > 1
+    subject = "host" if is_host else "rank"
+    at = np.ix_(own, np.arange(len(view.steps)) if inside is None else np.flatnonzero(inside))
+    own_us = float(median(metric.time_us[at]))
+    peers_us = own_us - float(median(excess_us[at]))
+    more = {"slower_share": own_us / peers_us - 1.0} if metric.is_log else {"more_us": own_us - peers_us}
+    hosts = view.hosts_of(own)
+    kind: FaultKind = "slow_host" if is_host else "slow_rank"
+    spread = scale * (peers_us if metric.is_log else 1.0)
+    return Suspect(
+        key=f"{kind}-{hosts[0] if is_host else view.ranks[own[0]]}",
+        kind=kind,
+        metric=metric.name,
+        ranks=view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own),
+        hosts=hosts,
+        cause=metric.cause,
+        evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
+        facts=(fact(_FACTS[subject, metric.cause], **more, **values),),
+        excess_us=excess_us,
+        where=metric.where,
+    )
 
 
 def outside_experts(metric: Metric, view: JobView) -> Metric:

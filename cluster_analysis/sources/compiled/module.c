@@ -7,14 +7,14 @@
 
 #include "communication.h"
 #include "matrix.h"
-#include "packed.h"
+#include "module_regroup.h"
+#include "module_sums.h"
 #include "operator_names.h"
-#include "sums.h"
+#include "packed.h"
 #include "table.h"
 
 /* So many are handed over and not copied. */
 #define MANY_BYTES (1 << 15)
-#define MAX_KEYS 16
 
 /* Add a value to a dictionary and let go of it; false with an exception set. */
 static bool set(PyObject *columns, const char *name, PyObject *value) {
@@ -292,44 +292,6 @@ static PyObject *names(PyObject *module, PyObject *given) {
     return found;
 }
 
-/* Spans summed by the keys of their rows; None where NumPy must sum them. */
-static PyObject *sums(PyObject *module, PyObject *given) {
-    struct sums made;
-    const int64_t *keys[MAX_KEYS];
-    const char *rows, *spans, *key;
-    Py_ssize_t n_rows, n_spans, n_known = 0, n, at;
-    PyObject *columns, *found;
-    bool is_plain;
-    (void)module;
-    if (!PyArg_ParseTuple(given, "y#y#O!", &rows, &n_rows, &spans, &n_spans, &PyTuple_Type, &columns))
-        return NULL;
-    n = PyTuple_Size(columns);
-    if (n < 1 || n > MAX_KEYS || n_spans != 2 * n_rows)
-        return Py_NewRef(Py_None);
-    for (at = 0; at < n; at++) {
-        Py_ssize_t n_bytes;
-        if (!PyArg_Parse(PyTuple_GetItem(columns, at), "y#", &key, &n_bytes))
-            return NULL;
-        if (at && n_bytes != n_known)
-            return Py_NewRef(Py_None);
-        n_known = n_bytes;
-        keys[at] = (const int64_t *)key;
-    }
-    memset(&made, 0, sizeof made);
-    made.keys = keys;
-    made.n_keys = (int)n;
-    made.n_known = (size_t)n_known / sizeof(int64_t);
-    made.rows = (const int64_t *)rows;
-    made.spans = (const int64_t *)spans;
-    made.n_spans = (size_t)n_rows / sizeof(int64_t);
-    Py_BEGIN_ALLOW_THREADS
-    is_plain = sums_make(&made);
-    Py_END_ALLOW_THREADS
-    found = is_plain ? bytes_of(&made.found) : Py_NewRef(Py_None);
-    free(made.found.at);
-    return found;
-}
-
 /* For tests: the number at the begin of a text, None where Python must read it. */
 static PyObject *number(PyObject *module, PyObject *content) {
     char *text;
@@ -352,7 +314,9 @@ static PyMethodDef METHODS[] = {
     {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
     {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
-    {"sums", sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
+    {"sums", module_sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
+    {"task_sums", module_task_sums, METH_VARARGS, "Return tasks summed by keys of other rows, None where NumPy must sum them."},
+    {"regroup", module_regroup, METH_VARARGS, "Return pieces of files with their labels, None where Python must read them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},
 };

@@ -12,16 +12,21 @@
 #define INNER 0x05
 #define UTF_8 1
 
+/* A part of the file, with PADDING behind it. */
+struct block {
+    uint8_t *at;
+    uint64_t begin;
+    size_t length;
+};
+
 /* The pages of one file, and how far reading has come. */
 struct pages {
     int file;
     uint32_t size, usable, n;
     uint32_t n_left; /* each page is read once at most: then the tree has no loops */
-    uint8_t *block;  /* what was read last of the file */
-    uint64_t block_at;
-    size_t block_length;
-    uint8_t *levels[MAX_DEPTH];
-    uint8_t *overflow; /* one page */
+    /* What was read last of the tree, and of payloads that lie on pages of their own: rows are read where they lie. */
+    struct block tree, overflow;
+    uint8_t *levels[MAX_DEPTH]; /* inner pages, which stay while those below them are read */
     struct column payload;
     struct taker *taker;
     bool is_begun;
@@ -30,21 +35,20 @@ struct pages {
 
 static uint32_t big2(const uint8_t *at) { return (uint32_t)at[0] << 8 | at[1]; }
 
-/* Copy a page of the file. */
-static bool page_read(struct pages *pages, uint32_t number, uint8_t *into) {
+/* Return a page, which stays until another one is asked of the same block; NULL where it cannot be read. */
+static const uint8_t *page_in(struct pages *pages, struct block *block, uint32_t number) {
     uint64_t at = (uint64_t)(number - 1) * pages->size;
-    if (number < 1 || number > pages->n || !pages->n_left)
-        return false;
+    if (number < 1 || number > pages->n || !pages->n_left || (!block->at && !(block->at = malloc(BLOCK_BYTES + PADDING))))
+        return NULL;
     pages->n_left--;
-    if (at < pages->block_at || at + pages->size > pages->block_at + pages->block_length) {
-        ssize_t length = pread(pages->file, pages->block, BLOCK_BYTES, (off_t)at);
-        pages->block_at = at;
-        pages->block_length = length > 0 ? (size_t)length : 0;
-        if (pages->block_length < pages->size)
-            return false;
+    if (at < block->begin || at + pages->size > block->begin + block->length) {
+        ssize_t length = pread(pages->file, block->at, BLOCK_BYTES, (off_t)at);
+        block->begin = at;
+        block->length = length > 0 ? (size_t)length : 0;
+        if (block->length < pages->size)
+            return NULL;
     }
-    memcpy(into, pages->block + (at - pages->block_at), pages->size);
-    return true;
+    return block->at + (at - block->begin);
 }
 
 /* Put a payload together whose end lies on pages of its own. */
@@ -55,9 +59,10 @@ static bool gather(struct pages *pages, const uint8_t *local, size_t n_local, ui
         return false;
     while (left) {
         size_t more = left < pages->usable - 4 ? (size_t)left : pages->usable - 4;
-        if (!page_read(pages, next, pages->overflow) || !column_add(&pages->payload, pages->overflow + 4, more))
+        const uint8_t *page = page_in(pages, &pages->overflow, next);
+        if (!page || !column_add(&pages->payload, page + 4, more))
             return false;
-        next = big4(pages->overflow);
+        next = big4(page);
         left -= more;
     }
     return next == 0;
@@ -92,14 +97,17 @@ static bool read_tree(struct pages *pages, uint32_t number, int depth, uint32_t 
     const uint8_t *page, *head;
     uint32_t n_cells, n, places, offset;
     bool is_leaf;
-    if (depth >= MAX_DEPTH || (!pages->levels[depth] && !(pages->levels[depth] = malloc(pages->size + PADDING))) ||
-        !page_read(pages, number, pages->levels[depth]))
+    if (depth >= MAX_DEPTH || !(page = page_in(pages, &pages->tree, number)))
         return false;
-    page = pages->levels[depth];
     head = page + (number == 1 ? HEAD_BYTES : 0);
     is_leaf = *head == LEAF;
-    if (!is_leaf && *head != INNER)
-        return false;
+    if (!is_leaf) {
+        if (*head != INNER || (!pages->levels[depth] && !(pages->levels[depth] = malloc(pages->size))))
+            return false;
+        memcpy(pages->levels[depth], page, pages->size);
+        head = pages->levels[depth] + (head - page);
+        page = pages->levels[depth];
+    }
     n_cells = big2(head + 3);
     places = (uint32_t)(head - page) + (is_leaf ? 8 : 12);
     /* Only the root of an empty table has no cells. */
@@ -149,12 +157,11 @@ bool pages_read(int file, uint32_t root, struct taker *taker) {
     memset(&pages, 0, sizeof pages);
     pages.file = file;
     pages.taker = taker;
-    is_plain = open_pages(&pages) && (pages.block = malloc(BLOCK_BYTES)) && (pages.overflow = malloc(pages.size)) &&
-               read_tree(&pages, root, 0, 0);
+    is_plain = open_pages(&pages) && read_tree(&pages, root, 0, 0);
     for (depth = 0; depth < MAX_DEPTH; depth++)
         free(pages.levels[depth]);
-    free(pages.block);
-    free(pages.overflow);
+    free(pages.tree.at);
+    free(pages.overflow.at);
     free(pages.payload.at);
     return is_plain;
 }

@@ -29,6 +29,21 @@ static inline uint64_t big8(const uint8_t *at) { return (uint64_t)big4(at) << 32
 /* Whole numbers of up to nine bytes, seven bits in each but the last; NULL where they do not end before `end`. */
 static inline const uint8_t *varint(const uint8_t *at, const uint8_t *end, uint64_t *value) {
     int n;
+    /* Most are short. */
+    if (end - at >= 3) {
+        if (!(at[0] & 0x80)) {
+            *value = at[0];
+            return at + 1;
+        }
+        if (!(at[1] & 0x80)) {
+            *value = (uint64_t)(at[0] & 0x7f) << 7 | at[1];
+            return at + 2;
+        }
+        if (!(at[2] & 0x80)) {
+            *value = (uint64_t)(at[0] & 0x7f) << 14 | (uint64_t)(at[1] & 0x7f) << 7 | at[2];
+            return at + 3;
+        }
+    }
     *value = 0;
     for (n = 0; n < 8; n++) {
         if (at >= end)

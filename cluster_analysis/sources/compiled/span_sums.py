@@ -32,16 +32,44 @@ def summed_spans(
     module = compiled()
     if module is not None and keys and all(is_whole.all() for _, is_whole in keys):
         values = tuple(np.ascontiguousarray(column) for column, _ in keys)
-        found = module.sums(np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(spans), values)
+        found = _sums_of(
+            module.sums(np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(spans), values)
+        )
         if found is not None:
-            first, *figures = np.frombuffer(found, np.int64).reshape(-1, _N_FIGURES).T.copy()
-            n, total, least, most = figures
-            return first, (n, total, least, most)
+            return found
     lasted = spans[:, 1] - spans[:, 0]
     chosen = [
         pa.array(values[rows], mask=None if is_whole.all() else ~is_whole[rows]) for values, is_whole in keys
     ]
     return summed(chosen, (np.ones(len(lasted), np.int64), lasted, lasted, lasted))
+
+
+def summed_tasks(
+    tasks: tuple[_Ints, _Ints, _Ints], ids: _Ints, columns: Sequence[pa.Array | list[object]]
+) -> Sums | None:
+    """Return the same of tasks, and as the first of a group the row of the columns that it has.
+
+    None where the compiled reader cannot do it: something is no whole number, ids are far apart or repeated.
+
+    Args:
+        tasks: begin, end and id of each (N,); what ends before it begins is left out.
+        ids: the id of each row of the columns (n,).
+        columns: as above.
+    """
+    keys = [whole_numbers(column) for column in columns]
+    module = compiled()
+    if module is None or not keys or not all(is_whole.all() for _, is_whole in keys):
+        return None
+    values = tuple(np.ascontiguousarray(column) for column, _ in keys)
+    return _sums_of(module.task_sums(*map(np.ascontiguousarray, (*tasks, ids)), values))
+
+
+def _sums_of(found: bytes | None) -> Sums | None:
+    if found is None:
+        return None
+    first, *figures = np.frombuffer(found, np.int64).reshape(-1, _N_FIGURES).T.copy()
+    n, total, least, most = figures
+    return first, (n, total, least, most)
 
 
 def summed(keys: Sequence[pa.Array], values: tuple[_Ints, _Ints, _Ints, _Ints]) -> Sums:

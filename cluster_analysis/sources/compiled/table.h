@@ -23,9 +23,13 @@ struct cells {
     /* Empty but where texts have codes: where the different texts begin and end among the letters, int32. The values are
      * codes then, int32, -1 where there is no text. */
     struct column offsets;
+    /* While texts get codes: these, which text has which, and the code of the last one. The letters hold each text once. */
+    struct column codes;
+    struct names names;
+    int32_t last_code;
     unsigned seen;         /* a bit for each kind */
     uint8_t kind;          /* that of the first cell */
-    bool is_real;
+    bool is_real, is_coded;
 };
 
 struct table {
@@ -35,6 +39,7 @@ struct table {
     int row_number;        /* which column is the row's number and not stored, -1 for none */
     const uint8_t *wishes; /* an enum wish for each column */
     struct cells *found;   /* one for each column; those that nobody wants stay empty */
+    size_t n_rows;
 };
 
 /* Read the table; false where SQLite must read it. */

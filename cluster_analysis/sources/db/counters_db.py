@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.compiled.cells import whole_numbers
 from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.sqlite import Database, open_database
-from cluster_analysis.sources.db.tasks import TASK, task_times
+from cluster_analysis.sources.db.tasks import OPERATOR, TASK, task_times
 from cluster_analysis.sources.errors import Remark
-
-_OPERATOR = "COMMUNICATION_OP"
 
 
 def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
@@ -31,19 +33,37 @@ def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
             )[0]
             found.append(("data_loader_us", "", float(spent) / numbers.NS_PER_US))
         for column in ("retry", "relay"):
-            if database.has(_OPERATOR, column):
-                (number,) = database.rows(f"SELECT COUNT(*) FROM {_OPERATOR} WHERE {column} > 0")[0]
-                found.append((f"{column}_operators_count", "", float(number)))
+            if database.has(OPERATOR, column):
+                found.append((f"{column}_operators_count", "", float(_n_above_0(database, column))))
     return found
+
+
+def _n_above_0(database: Database, column: str) -> int:
+    """Return how many operators have more than 0 there."""
+    values, are_whole = whole_numbers(database.cells(OPERATOR, column)[0])
+    if are_whole.all():
+        return int(np.count_nonzero(values > 0))
+    # Only SQLite knows what of texts and empty cells is more.
+    return int(database.rows(f"SELECT COUNT(*) FROM {OPERATOR} WHERE {column} > 0")[0][0])
+
+
+def clock_changes(database: Database) -> list[tuple[Any, ...]]:
+    """Return when the clock of the AI cores was set, ns, and to what, MHz, in this order; never 0."""
+    if database.has("AICORE_FREQ", "timestampNs"):
+        rows = database.few_rows("AICORE_FREQ", "timestampNs", "freq")
+        kinds = {type(cell) for row in rows for cell in row}
+        if kinds <= {int} and len({row[0] for row in rows}) == len(rows):
+            return sorted(row for row in rows if row[1] > 0)
+        # Only SQLite knows what is a number, and what comes first.
+        return database.rows(
+            "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY 1"
+        )
+    return database.rows("SELECT 0, freq FROM AICORE_FREQ WHERE freq > 0")
 
 
 def _clock(database: Database) -> list[Counter]:
     """Return the lowest, mean and highest clock; the mean over time, as a record holds until the next one."""
-    rows = database.rows(
-        "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY 1"
-        if database.has("AICORE_FREQ", "timestampNs")
-        else "SELECT 0, freq FROM AICORE_FREQ WHERE freq > 0"
-    )
+    rows = database.once(clock_changes)
     if not rows:
         return []
     end_ns = rows[-1][0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from cluster_analysis.sources.compiled.database_file import SchemaPage
 
 _TABLES = "SELECT name, rootpage, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
 #: Views and virtual tables: looking at one may fail.
@@ -16,6 +18,8 @@ _Rows = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 _MOST_KNOWN = 512
 #: The rows of `_COLUMNS` by name and declaration of a table, which they follow from: ranks declare the same.
 _KNOWN: dict[tuple[str, str], tuple[tuple[Any, ...], ...]] = {}
+#: Forms of schemas that SQLite found sound.
+_SOUND: set[Hashable] = set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +46,25 @@ def has_columns(table: Declared, columns: tuple[str, ...]) -> bool:
 
 
 class Schema:
-    """All tables of a database; the columns of one only when asked for."""
+    """All tables of a database; the columns of one only when asked for.
 
-    def __init__(self, rows: _Rows) -> None:
+    SQLite reads it, unless it has read one that differs in nothing but where tables begin.
+    """
+
+    def __init__(self, rows: _Rows, page: SchemaPage | None = None) -> None:
         self._rows = rows
-        self._roots = {
-            str(name).casefold(): (str(name), int(root), str(sql)) for name, root, sql in rows(_TABLES, ())
-        }
-        self._others = {str(name).casefold() for (name,) in rows(_OTHERS, ())}
+        form = None if page is None or not page.has_roots() else page.form()
+        if page is not None and form is not None and form in _SOUND:
+            tables = [(one[1], one[3], one[4]) for one in page.entries if one[0] == "table" and one[3]]
+            others = [(one[1],) for one in page.entries if one[0] in ("table", "view") and one[3] == 0]
+        else:
+            tables, others = rows(_TABLES, ()), rows(_OTHERS, ())
+            if form is not None:
+                if len(_SOUND) >= _MOST_KNOWN:
+                    _SOUND.clear()
+                _SOUND.add(form)
+        self._roots = {str(name).casefold(): (str(name), int(root), str(sql)) for name, root, sql in tables}
+        self._others = {str(name).casefold() for (name,) in others}
         self._tables: dict[str, Declared] = {}
 
     def table(self, name: str) -> Declared:

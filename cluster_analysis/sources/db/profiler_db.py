@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +60,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
         tell_untimed(database.once(task_times), "task", remark)
         compute = database.once(kernels).spans
         operators, kinds = _operators(database, remark)
-        steps = _step_times(database) or (None,)
+        steps = database.once(_step_times) or (None,)
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
     found = [row for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
@@ -133,13 +134,19 @@ def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        return _step_times(database)
+        return database.once(_step_times)
 
 
 def _step_times(database: Database) -> tuple[StepTime, ...]:
     if not database.has("STEP_TIME", "id", "startNs", "endNs"):
         return ()
-    rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
+    rows = database.few_rows("STEP_TIME", "id", "startNs", "endNs")
+    begins = [row[1] for row in rows]
+    if all(type(begin) is int for begin in begins) and len(set(begins)) == len(begins):
+        rows.sort(key=lambda row: row[1])
+    else:
+        # Only SQLite knows what comes first.
+        rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
     return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
 
 
@@ -159,7 +166,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
             "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
             f"WHERE {_IS_TIMED} ORDER BY startNs"
         )
-        times = _step_times(database)
+        times = database.once(_step_times)
     # What began in no step is left out, as in the text form.
     steps = [step_at(times, row[0]) for row in rows]
     rows = [row for row, step in zip(rows, steps, strict=True) if step is not None]
@@ -211,10 +218,19 @@ def read_own_device(path: Path) -> int | None:
     with open_database(path, unheard) as database:
         for table in ("RANK_DEVICE_MAP", "StepTraceTime"):
             if database.has(table, "deviceId"):
-                found = database.rows(f"SELECT DISTINCT deviceId FROM {table}")
+                found = _distinct(database, table, "deviceId")
                 if len(found) == 1:
-                    return numbers.local_rank(found[0][0])
+                    return numbers.local_rank(found[0])
     return None
+
+
+def _distinct(database: Database, table: str, column: str) -> list[Any]:
+    """Return the values of a column, each once."""
+    values = [value for (value,) in database.few_rows(table, column)]
+    if len(set(map(type, values))) <= 1:
+        return list(dict.fromkeys(values))
+    # Only SQLite knows which of these are the same.
+    return [value for (value,) in database.rows(f"SELECT DISTINCT {column} FROM {table}")]
 
 
 def read_own_rank(path: Path) -> Rank | None:
@@ -225,8 +241,8 @@ def read_own_rank(path: Path) -> Rank | None:
     """
     with open_database(path, unheard) as database:
         if database.has("RANK_DEVICE_MAP", "rankId"):
-            found = database.rows("SELECT DISTINCT rankId FROM RANK_DEVICE_MAP")
-            rank = numbers.local_rank(found[0][0]) if len(found) == 1 else None
+            found = _distinct(database, "RANK_DEVICE_MAP", "rankId")
+            rank = numbers.local_rank(found[0]) if len(found) == 1 else None
             if rank is not None:
                 return Rank(rank)
     return read_db_metadata(path, unheard).own_rank
@@ -242,11 +258,11 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
         values: dict[str, str] = {}
         if database.has("META_DATA", "name", "value"):
             values = {
-                str(name): str(value) for name, value in database.rows("SELECT name, value FROM META_DATA")
+                str(name): str(value) for name, value in database.few_rows("META_DATA", "name", "value")
             }
         host = ""
         if database.has("HOST_INFO", "hostName"):
-            found = database.rows("SELECT hostName FROM HOST_INFO LIMIT 1")
+            found = database.few_rows("HOST_INFO", "hostName")
             host = str(found[0][0]) if found else ""
     parts = [
         f'"{name}": {values[name]}'

@@ -7,7 +7,6 @@ reads the file itself, else from SQLite; both give the same.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,8 +21,9 @@ import numpy.typing as npt
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.compiled.cells import Cells, cells_of, coded
-from cluster_analysis.sources.compiled.table_columns import CELLS, CODES, FLOATS, NOTHING, table_columns
+from cluster_analysis.sources.compiled.cells import Cells, as_list, cells_of, coded
+from cluster_analysis.sources.compiled.database_file import DatabaseFile
+from cluster_analysis.sources.compiled.table_columns import CELLS, CODES, FLOATS, NOTHING
 from cluster_analysis.sources.db.declared import Declared, Schema, has_columns
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
@@ -75,17 +75,20 @@ class Database:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
-        wanted: Wanted | None = None,
-        path: Path | None = None,
+        path: Path | None,
         log_bytes: int = 0,
+        connection: sqlite3.Connection | None = None,
+        wanted: Wanted | None = None,
     ) -> None:
+        """Take a file, which SQLite opens when it is first needed, or what is open already."""
         #: How much lies in a log beside it that nobody has written into it.
         self.log_bytes = log_bytes
-        self._connection = connection
-        self._connection.text_factory = _decoded
-        self._wanted = wanted
         self._path = path
+        self._file = None if path is None else DatabaseFile(path)
+        self._connected = connection
+        if connection is not None:
+            connection.text_factory = _decoded
+        self._wanted = wanted
         self._schema: Schema | None = None
         self._cells: dict[tuple[str, str, int], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
@@ -104,20 +107,22 @@ class Database:
 
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        self._connection.text_factory = str
+        connection = self._connection()
+        connection.text_factory = str
         try:
-            return self._connection.execute(query, parameters).fetchall()
+            return connection.execute(query, parameters).fetchall()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError):
             # What is wrong is said below, unless it is a text that is not UTF-8.
-            self._connection.text_factory = _decoded
+            connection.text_factory = _decoded
             return list(self.iterate(query, parameters))
         finally:
-            self._connection.text_factory = _decoded
+            connection.text_factory = _decoded
 
     def iterate(self, query: str, parameters: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query."""
+        connection = self._connection()
         try:
-            cursor = self._connection.execute(query, parameters)
+            cursor = connection.execute(query, parameters)
             while batch := cursor.fetchmany(_BATCH_ROWS):
                 yield from batch
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
@@ -140,6 +145,10 @@ class Database:
         is read once only.
         """
         return self._read(table, columns, FLOATS if are_floats else CELLS)
+
+    def few_rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a small table, each cell as SQLite gives it; from its pages if that can be."""
+        return list(zip(*map(as_list, self.cells(table, *columns)), strict=True))
 
     def coded(self, table: str, *columns: str) -> list[Cells]:
         """Return the same, but texts as a dictionary, in the order in which they come first."""
@@ -178,20 +187,16 @@ class Database:
                 self._cells[table.casefold(), name, wish] = coded(cells) if wish == CODES else cells
 
     def _read_by_pages(self, about: Declared, wishes: Mapping[str, int]) -> list[Cells] | None:
-        if self._path is None or not about.root:
+        if self._file is None or not about.root:
             return None
         of_all = [
             (FLOATS if is_real else wishes[name]) if name in wishes else NOTHING
             for name, is_real in zip(about.columns, about.reals, strict=True)
         ]
         try:
-            file = os.open(self._path, os.O_RDONLY)
+            return self._file.table(about.root, about.row_number, of_all)
         except OSError as error:
             raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
-        try:
-            return table_columns(file, about.root, about.row_number, of_all)
-        finally:
-            os.close(file)
 
     def _read_by_rows(self, about: Declared, table: str, wishes: Mapping[str, int]) -> list[Cells]:
         quoted = ", ".join('"' + about.columns[name].replace('"', '""') + '"' for name in wishes)
@@ -216,11 +221,23 @@ class Database:
 
     def close(self) -> None:
         """Close it."""
-        self._connection.close()
+        self._path = None
+        if self._file is not None:
+            self._file.close()
+        if self._connected is not None:
+            self._connected.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._connected is None:
+            if self._path is None:
+                raise BadFileError(fact("not_database", detail="closed"))
+            self._connected = _opened(self._path)
+            self._connected.text_factory = _decoded
+        return self._connected
 
     def _table(self, table: str) -> Declared:
         if self._schema is None:
-            self._schema = Schema(self.rows)
+            self._schema = Schema(self.rows, None if self._file is None else self._file.schema())
         return self._schema.table(table)
 
 
@@ -267,7 +284,7 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
         database = _KEPT.of_several.pop(path, None)
     if database is None:
         columns = columns_of(path)
-        database = _opened(path, _log_bytes(path)) if columns is None else Database(*database_of(columns))
+        database = Database(path, _log_bytes(path)) if columns is None else _of_columns(columns)
     if kept is not None:
         kept[path] = database
     try:
@@ -277,6 +294,11 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
     finally:
         if kept is None:
             database.close()
+
+
+def _of_columns(path: Path) -> Database:
+    connection, wanted = database_of(path)
+    return Database(None, connection=connection, wanted=wanted)
 
 
 def _log_bytes(path: Path) -> int:
@@ -290,10 +312,10 @@ def _log_bytes(path: Path) -> int:
         raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
 
 
-def _opened(path: Path, log_bytes: int) -> Database:
+def _opened(path: Path) -> sqlite3.Connection:
     try:
         name = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-        return Database(sqlite3.connect(name, uri=True), path=path, log_bytes=log_bytes)
+        return sqlite3.connect(name, uri=True)
     except (OSError, sqlite3.Error) as error:
         raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.compiled.cells import Cells, as_list, whole_numbers
-from cluster_analysis.sources.compiled.span_sums import summed, summed_spans
+from cluster_analysis.sources.compiled.span_sums import summed, summed_spans, summed_tasks
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
 from cluster_analysis.sources.host_times import Spans
@@ -27,16 +27,21 @@ _DENSE = 16
 _OF_TASKS = ("startNs", "endNs", "globalTaskId")
 _OF_LAUNCHES = ("taskType", "connectionId")
 _HOST_CALLS = ("CANN_API", "PYTORCH_API")
+_OF_OPERATORS = ("opId", "opName", "groupName", "startNs", "relay", "retry")
 _OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
 
 
 @dataclass(frozen=True)
 class Times:
-    """Begin and end of each row of a table, ns (N,), and which rows have both, in their order (N,)."""
+    """Begin and end of each row of a table, ns (N,), and which rows have both, in their order (N,).
+
+    `are_whole` says whether all rows have both, in whichever order.
+    """
 
     begin_ns: _Ints
     end_ns: _Ints
     is_timed: npt.NDArray[np.bool_]
+    are_whole: bool
 
     def spans(self) -> Spans:
         """Return begin and end of the rows that have both, ns (n, 2)."""
@@ -54,10 +59,16 @@ def operator_times(database: Database) -> Times:
     return _times(database, OPERATOR, ("startNs", "endNs"))
 
 
+def read_operators(database: Database) -> None:
+    """Read what several ask of the operators, so that they are gone through once."""
+    database.cells(OPERATOR, *(name for name in _OF_OPERATORS if database.has(OPERATOR, name)))
+
+
 def _times(database: Database, table: str, read_together: Sequence[str]) -> Times:
     database.cells(table, *(name for name in read_together if database.has(table, name)))
     (begin, is_begin), (end, is_end) = map(whole_numbers, database.cells(table, "startNs", "endNs"))
-    return Times(begin, end, is_begin & is_end & (end >= begin))
+    are_both = is_begin & is_end
+    return Times(begin, end, are_both & (end >= begin), bool(are_both.all()))
 
 
 def tell_untimed(times: Times, part: Part, remark: Remark) -> None:
@@ -95,27 +106,56 @@ def kernels(database: Database) -> Kernels:
     return Kernels(np.stack([times.begin_ns[tasks], times.end_ns[tasks]], axis=1), tasks, rows)
 
 
+@dataclass(frozen=True)
+class KernelGroups:
+    """Kernels with equal numbers for their texts: so many, and ns in all, at least and at most.
+
+    Attributes:
+        columns: the numbers for opType … opState of all kernels, by name; those that the kernels have.
+        rows: the first kernel of each group (n,).
+        sums: number, sum, minimum and maximum (n,) each.
+    """
+
+    columns: Mapping[str, Cells]
+    rows: npt.NDArray[np.intp]
+    sums: tuple[_Ints, _Ints, _Ints, _Ints]
+
+
+def kernel_groups(database: Database) -> KernelGroups:
+    """Return the kernels by what they are."""
+    times = database.once(task_times)
+    names = [name for name in _OF_KERNELS if database.has(KERNEL, name)]
+    known, *cells = database.cells(KERNEL, *names)
+    columns = dict(zip(names[1:], cells, strict=True))
+    (ids, are_ids), (of, are_of) = map(whole_numbers, (database.cells(TASK, "globalTaskId")[0], known))
+    found = None
+    if times.are_whole and are_ids.all() and are_of.all():
+        found = summed_tasks((times.begin_ns, times.end_ns, ids), of, cells)
+    if found is None:
+        kept = database.once(kernels)
+        spans = kept.spans[:, 1] - kept.spans[:, 0]
+        if (spans < 0).any() or spans.sum(dtype=np.float64) > np.iinfo(np.int64).max:
+            # Times of a damaged file; sums of them would be any number.
+            raise BadFileError(fact("not_database", detail="integer overflow"))
+        first, sums = summed_spans(cells, kept.rows, kept.spans)
+        return KernelGroups(columns, kept.rows[first], sums)
+    return KernelGroups(columns, *found)
+
+
 def kernel_sums(database: Database) -> pa.Table:
     """Return the kernels by their texts: opType … opState as text, n, and ns in all, at least and at most.
 
     A text is null where the texts lack it; a column that the kernels lack is missing.
     """
-    found = database.once(kernels)
-    names = [name for name in _OF_KERNELS[1:] if database.has(KERNEL, name)]
-    spans = found.spans[:, 1] - found.spans[:, 0]
-    if (spans < 0).any() or spans.sum(dtype=np.float64) > np.iinfo(np.int64).max:
-        # Times of a damaged file; sums of them would be any number.
-        raise BadFileError(fact("not_database", detail="integer overflow"))
-    columns = database.cells(KERNEL, *names)
-    first, sums = summed_spans(columns, found.rows, found.spans)
-    texts = _texts_of(database, columns, found.rows[first])
+    found = database.once(kernel_groups)
+    texts, sums = _texts_of(database, list(found.columns.values()), found.rows), found.sums
     # Two numbers may stand for one text.
-    if len(set(zip(*(one.to_pylist() for one in texts), strict=True))) < len(first):
+    if len(set(zip(*(one.to_pylist() for one in texts), strict=True))) < len(found.rows):
         first, sums = summed(texts, sums)
         texts = [one.take(pa.array(first)) for one in texts]
     return pa.table(
         {
-            **dict(zip(names, texts, strict=True)),
+            **dict(zip(found.columns, texts, strict=True)),
             **dict(zip(("n", "all_ns", "min_ns", "max_ns"), sums, strict=True)),
         }
     )
@@ -132,16 +172,26 @@ def _texts_of(database: Database, columns: Sequence[Cells], rows: npt.NDArray[np
 
 def texts_of(database: Database, ids: pa.Array) -> pa.Array:
     """Return the texts that ids stand for, null for those that are none."""
-    known, texts = database.once(_strings)
+    known, texts = database.once(strings)
     if not len(known):
         return pa.nulls(len(ids), pa.string())
-    wanted = pc.fill_null(ids, 0).to_numpy()
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    is_known = (known[at] == wanted) & ids.is_valid().to_numpy(zero_copy_only=False)
+    at, is_known = places_of(known, pc.fill_null(ids, 0).to_numpy())
+    is_known &= ids.is_valid().to_numpy(zero_copy_only=False)
     return texts.take(pa.array(at, mask=~is_known))
 
 
-def _strings(database: Database) -> tuple[_Ints, pa.Array]:
+def places_of(known: _Ints, ids: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
+    """Return where ids (N,) are among known ones, of which there are some, ascending; and which are (N,)."""
+    last = len(known) - 1
+    if known[-1] - known[0] == last:
+        # They count up.
+        at = np.clip(ids, known[0], known[-1]) - known[0]
+    else:
+        at = np.minimum(np.searchsorted(known, ids), last)
+    return at, known[at] == ids
+
+
+def strings(database: Database) -> tuple[_Ints, pa.Array]:
     """Return the ids of the texts, ascending, and the texts."""
     ids, values = database.cells(_STRINGS, "id", "value")
     known, is_id = whole_numbers(ids)

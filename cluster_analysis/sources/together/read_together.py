@@ -19,6 +19,8 @@ from cluster_analysis.sources.together.plain_databases import (
     operators_of_databases,
     steps_of_databases,
 )
+from cluster_analysis.sources.together.plain_kernels import kernels_of_databases
+from cluster_analysis.sources.together.plain_peers import peers_of_databases
 from cluster_analysis.sources.together.plain_text import (
     CSV_ROLES,
     STEP_TRACE,
@@ -48,7 +50,9 @@ def read_together(sources: Sequence[RankSource]) -> Ready:
     small |= steps_of_databases(_files(sources, "analysis_db", STEP_TRACE))
     communications |= operators_of_databases(_files(sources, "analysis_db", "communication"))
     found_links |= links_of_databases(_files(sources, "analysis_db", "matrix"))
-    return Ready(plain, communications, found_links, small, frozenset(of_no_device))
+    of_tasks = kernels_of_databases(_files(sources, "profiler_db", "kernel_details"))
+    of_tasks |= peers_of_databases(_files(sources, "profiler_db"))
+    return Ready(plain, communications, found_links, small, frozenset(of_no_device), of_tasks)
 
 
 def _files(sources: Sequence[RankSource], role: str, better: str = "") -> list[tuple[str, int]]:

@@ -18,7 +18,8 @@ _ReadTable = Callable[[Path, Remark], pa.Table | None]
 class Ready:
     """What was read already, by path: operators, of texts and others, links, and tables of small files.
 
-    Files of step times that name no device are in `of_no_device`.
+    Files of step times that name no device are in `of_no_device`. `of_tasks` has what was made of
+    databases' tasks, by what it is and path; None for what a database has nothing of.
     """
 
     operators: Mapping[str, PlainOperators] = field(default_factory=dict)
@@ -26,6 +27,7 @@ class Ready:
     links: Mapping[str, pa.Table] = field(default_factory=dict)
     small: Mapping[str, pa.Table] = field(default_factory=dict)
     of_no_device: frozenset[str] = frozenset()
+    of_tasks: Mapping[tuple[str, str], pa.Table | None] = field(default_factory=dict)
 
     def communication(self, path: Path, remark: Remark, *, with_spans: bool) -> CommunicationTables | None:
         """Return the tables of a communication file, None where they are not ready."""
@@ -41,6 +43,15 @@ class Ready:
     def or_links(self, read: _ReadTable) -> _ReadTable:
         """Return the same of links."""
         return _first_of(self.links, read)
+
+    def or_of_tasks(self, what: str, read: _ReadTable) -> _ReadTable:
+        """Return the same of what is made of tasks."""
+
+        def found(path: Path, remark: Remark) -> pa.Table | None:
+            key = what, str(path)
+            return self.of_tasks[key] if key in self.of_tasks else read(path, remark)
+
+        return found
 
 
 def _first_of(tables: Mapping[str, pa.Table], read: _ReadTable) -> _ReadTable:

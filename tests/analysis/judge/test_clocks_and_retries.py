@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.api import Run, analyse
-from cluster_analysis.judge.reasons.clock import with_clocks
-from cluster_analysis.judge.reasons.retries import with_retries
+from cluster_analysis.judge.reasons.all_reasons import with_counters
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.checks import next_check
@@ -62,36 +61,36 @@ def kinds(one: Suspect) -> list[str]:
 
 
 def test_a_clock_below_the_peers_is_evidence_for_a_slow_device() -> None:
-    (one,) = with_clocks(clocks({SLOW: 1440.0}), VIEW, [suspect("slow_rank")])
+    (one,) = with_counters(clocks({SLOW: 1440.0}), VIEW, [suspect("slow_rank")])
     assert one.evidence[1:] == (Evidence("aicore_frequency_mhz", 1440.0, 1800.0, 0.0, N_RANKS - 1),)
     assert kinds(one) == ["clock_below_peers"]
 
 
 def test_a_clock_that_explains_less_than_half_of_the_slowness_is_no_reason() -> None:
-    assert with_clocks(clocks({SLOW: 1700.0}), VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
+    assert with_counters(clocks({SLOW: 1700.0}), VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
 
 
 def test_a_clock_within_the_scatter_of_its_peers_is_no_reason() -> None:
     uneven = {rank: 1500.0 + 100.0 * rank for rank in range(N_RANKS) if rank != SLOW}
     plain = suspect("slow_rank", slower=1.1)
-    assert with_clocks(clocks({**uneven, SLOW: 1600.0}), VIEW, [plain]) == [plain]
+    assert with_counters(clocks({**uneven, SLOW: 1600.0}), VIEW, [plain]) == [plain]
 
 
 def test_clocks_of_a_host_are_compared_with_those_of_other_hosts() -> None:
     of_host = suspect("slow_host", ranks=(0, 1))
-    (one,) = with_clocks(clocks({0: 1400.0, 1: 1480.0}), VIEW, [of_host])
+    (one,) = with_counters(clocks({0: 1400.0, 1: 1480.0}), VIEW, [of_host])
     assert one.evidence[1:] == (Evidence("aicore_frequency_mhz", 1440.0, 1800.0, 0.0, N_RANKS - 2),)
 
 
 def test_clocks_of_fewer_than_three_peers_say_nothing() -> None:
     few = counters("aicore_frequency_mhz", {0: 1800.0, 1: 1800.0, SLOW: 1440.0}, "mean")
-    assert with_clocks(few, VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
+    assert with_counters(few, VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
 
 
 @pytest.mark.parametrize("cause", ["dispatch", "input"])
 def test_a_low_clock_explains_no_late_host(cause: str) -> None:
     late = suspect("slow_rank", cause=cause)
-    assert with_clocks(clocks({SLOW: 1440.0}), VIEW, [late]) == [late]
+    assert with_counters(clocks({SLOW: 1440.0}), VIEW, [late]) == [late]
 
 
 LINK = (Link(Rank(SLOW), Rank(6), "RDMA"),)
@@ -99,7 +98,7 @@ LINK = (Link(Rank(SLOW), Rank(6), "RDMA"),)
 
 @pytest.mark.parametrize("kind", ["retransmission", "slow_link", "slow_nic"])
 def test_retries_above_the_peers_confirm_lost_packets(kind: str) -> None:
-    (one,) = with_retries(retries({SLOW: 4.0}), [suspect(kind, ranks=(SLOW, 6), links=LINK)])
+    (one,) = with_counters(retries({SLOW: 4.0}), VIEW, [suspect(kind, ranks=(SLOW, 6), links=LINK)])
     assert one.evidence[1:] == (Evidence("retry_operators_count", 4.0, 0.0, 0.0, N_RANKS - 2),)
     assert kinds(one) == ["sent_again"]
 
@@ -107,13 +106,13 @@ def test_retries_above_the_peers_confirm_lost_packets(kind: str) -> None:
 def test_retries_that_all_ranks_have_confirm_nothing() -> None:
     plain = suspect("retransmission", ranks=(SLOW, 6), links=LINK)
     everywhere = retries(dict.fromkeys(range(N_RANKS), 4.0))
-    assert with_retries(everywhere, [plain]) == [plain]
-    assert with_retries(retries({}), [plain]) == [plain]
+    assert with_counters(everywhere, VIEW, [plain]) == [plain]
+    assert with_counters(retries({}), VIEW, [plain]) == [plain]
 
 
 def test_a_link_inside_a_host_loses_no_packets() -> None:
     plain = suspect("slow_link", ranks=(2, 3), links=(Link(Rank(2), Rank(3), "HCCS"),))
-    assert with_retries(retries({2: 4.0}), [plain]) == [plain]
+    assert with_counters(retries({2: 4.0}), VIEW, [plain]) == [plain]
 
 
 def found_in(folder: Path, scenario: str) -> tuple[Run, Finding]:

@@ -13,12 +13,13 @@ from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
-from cluster_simulate.api import Healthy, JobSpec
+from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
 from tests.analysis.jobs import (
     NO_LINKS,
     NO_OPERATORS,
     NO_PACKETS,
     collectives_table,
+    evidence_of_tables,
     judged,
     reduce_all,
     small_topology,
@@ -93,11 +94,11 @@ def test_times_of_which_none_could_be_read_are_no_healthy_job() -> None:
 
 def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_question_open() -> None:
     where = on_hosts(8, 8)
-    evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
+    evidence = evidence_of_computing(peers_agree(8, 5, share=0.9), where)
     table = evidence.step_table
     at = table.schema.get_field_index("communication_not_overlapped_us")
     for longer_us, verdict in ((0.0, "healthy"), (STEP_US, "unknown")):
-        waited = pa.array(np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.4 * STEP_US)
+        waited = pa.array(np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.04 * STEP_US)
         held_up = replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited))
         found = detect(held_up, where)
         assert found.verdict == verdict
@@ -106,12 +107,43 @@ def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_
 
 def test_communication_beside_computing_leaves_no_question_open() -> None:
     where = on_hosts(8, 8)
-    evidence = evidence_of_computing(peers_agree(8, 5, share=0.5), where)
+    evidence = evidence_of_computing(peers_agree(8, 5, share=0.97), where)
     table = evidence.step_table
     at = table.schema.get_field_index("communication_us")
     covered = pa.array(np.where(np.asarray(table["step"]) == 2, 0.3 * STEP_US, 0.0) + 0.5 * STEP_US)
     found = detect(replace(evidence, step_table=table.set_column(at, table.schema.field(at), covered)), where)
     assert found.verdict == "healthy"
+
+
+@pytest.mark.parametrize(("exposed", "verdict"), [(0.03, "healthy"), (0.3, "unknown")])
+def test_communication_that_nobody_could_read_and_that_takes_long_leaves_the_question_open(
+    exposed: float, verdict: str
+) -> None:
+    where = on_hosts(8, 8)
+    found = detect(evidence_of_computing(peers_agree(8, 5, share=1 - exposed), where), where)
+    assert found.verdict == verdict
+    asked = "the communication of 8 ranks could not be read, and takes 30 %"
+    assert any(asked in note for note in notes_of(found)) == (verdict == "unknown")
+
+
+@pytest.mark.parametrize(("n_unread", "verdict"), [(1, "degraded"), (8, "unknown")])
+def test_a_slow_connection_of_hosts_whose_calls_were_not_read_is_not_healthy(
+    n_unread: int, verdict: str
+) -> None:
+    """Calls have several ends: one rank hides little, both ends of the connection hide all of it."""
+    spec = JobSpec(tp=2, pp=1, dp=8, ranks_per_host=4)
+    job = simulate(spec, [parse_scenario("slow_host_pair:3@1-2")], seed=1)
+    where = topology(job)
+    ranks = [
+        replace(one, collectives=one.collectives.slice(0, 0), links=one.links.slice(0, 0))
+        if rank < n_unread
+        else one
+        for rank, one in sorted(tables(job).items())
+    ]
+    found = detect(evidence_of_tables(ranks, where), where)
+    assert found.verdict == verdict
+    asked = f"the communication of {n_unread} ranks could not be read"
+    assert any(asked in note for note in notes_of(found)) == (verdict == "unknown")
 
 
 def test_ranks_whose_roles_are_all_unknown_cannot_be_judged() -> None:

@@ -227,6 +227,34 @@ def test_a_spoiled_database_gives_what_sqlite_gives_or_is_bad_for_both(
     assert_the_same(path, "T", "abcd")
 
 
+def test_a_spoiled_schema_is_bad_for_both_though_its_like_was_sound(tmp_path: Path, small: bytes) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(small)
+    assert outcome(path, "T", "abcd", "cells") != "bad"
+    chance = random.Random(2)
+    for _ in range(400):
+        spoiled = bytearray(small)
+        place = chance.choice([*range(110), *range(400, 512)])
+        spoiled[place] = chance.choice([0, 1, 2, 13, 127, 255, small[place] ^ 1, small[place] ^ 32])
+        path.write_bytes(spoiled)
+        found = outcome(path, "T", "abcd", "cells")
+        with by_python():
+            assert found == outcome(path, "T", "abcd", "cells"), (place, spoiled[place])
+
+
+def test_sqlite_is_not_asked_of_what_is_like_a_file_that_it_found_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (hand_made(tmp_path / name, "(a, b, c, d)") for name in ("a.db", "b.db"))
+    with sqlite3.connect(second) as base:
+        base.execute("INSERT INTO T VALUES (7, 8, 9, 'more')")
+    base.close()
+    wanted = outcome(first, "T", "abcd", "cells"), outcome(second, "T", "abcd", "cells")
+    monkeypatch.setattr(sqlite3, "connect", None)
+    assert (outcome(first, "T", "abcd", "cells"), outcome(second, "T", "abcd", "cells")) == wanted
+    assert wanted[0] != wanted[1]
+
+
 @pytest.mark.slow
 def test_hostile_databases_do_nothing_that_sanitizers_find(tmp_path: Path, small: bytes) -> None:
     (tmp_path / "a.db").write_bytes(small)

@@ -159,6 +159,11 @@ def test_databases_that_are_read_together_give_what_each_gives_alone(
     ready, together = read_in_one_batch(sources)
     assert together == alone
     assert len(ready.communications) == len(ready.links) == len(ready.small) == len(sources)
+    paths = {source.files["profiler_db"] for source in sources}
+    assert set(ready.of_tasks) == {
+        (what, path) for what in ("kernels", "operators", "peers") for path in paths
+    }
+    assert all(table is not None for table in ready.of_tasks.values())
 
 
 @pytest.mark.parametrize(
@@ -186,6 +191,55 @@ def test_an_odd_database_among_ranks_is_told_as_it_is_alone(
     ready, together = read_in_one_batch(sources)
     assert together == [said(read_rank(source)) for source in sources]
     assert (len(ready.communications), len(ready.links), len(ready.small)) == n_ready
+
+
+@pytest.mark.parametrize(
+    ("damage", "n_ready"),
+    [
+        ("DROP TABLE COMPUTE_TASK_INFO", (3, 4)),
+        ("DROP TABLE STRING_IDS", (3, 3)),
+        ("DELETE FROM COMPUTE_TASK_INFO", (3, 4)),
+        ("DELETE FROM STRING_IDS WHERE id % 3 = 0", (3, 3)),
+        ("UPDATE STRING_IDS SET id = id * 1000003", (3, 3)),
+        ("UPDATE STRING_IDS SET value = 'the same' WHERE value LIKE 'aclnn%'", (4, 4)),
+        ("UPDATE STRING_IDS SET value = replace(value, 'send', 'SEND')", (4, 4)),
+        ("ALTER TABLE COMPUTE_TASK_INFO ADD COLUMN opState INTEGER DEFAULT 0", (3, 4)),
+        ("UPDATE TASK SET endNs = startNs - 1 WHERE rowid % 7 = 0", (3, 4)),
+        ("UPDATE TASK SET endNs = 'late' WHERE rowid = 9", (3, 4)),
+        ("UPDATE TASK SET startNs = -9223372036854775807 WHERE globalTaskId = 1", (3, 4)),
+        ("UPDATE TASK SET globalTaskId = NULL WHERE rowid % 5 = 0", (4, 4)),
+        ("UPDATE TASK SET globalTaskId = globalTaskId * 3000", (4, 4)),
+        ("UPDATE COMPUTE_TASK_INFO SET taskType = 987654", (3, 4)),
+        ("DELETE FROM COMMUNICATION_TASK_INFO", (4, 4)),
+        ("DELETE FROM COMMUNICATION_OP", (4, 3)),
+        ("UPDATE COMMUNICATION_OP SET opId = opId * 100000", (4, 3)),
+        ("UPDATE COMMUNICATION_OP SET opName = NULL WHERE opId = 3", (4, 3)),
+        ("UPDATE COMMUNICATION_OP SET startNs = startNs + 1000000000000", (4, 4)),
+        ("UPDATE COMMUNICATION_TASK_INFO SET dstRank = 4294967295 WHERE rowid % 3 = 0", (4, 4)),
+        ("UPDATE COMMUNICATION_TASK_INFO SET srcRank = -1 WHERE rowid % 3 = 0", (4, 4)),
+        ("UPDATE COMMUNICATION_TASK_INFO SET dstRank = 12345678 WHERE rowid % 2 = 0", (4, 4)),
+        ("UPDATE COMMUNICATION_TASK_INFO SET dstRank = 'x' WHERE rowid = 1", (4, 3)),
+        ("INSERT INTO COMMUNICATION_TASK_INFO SELECT * FROM COMMUNICATION_TASK_INFO", (4, 4)),
+        ("DELETE FROM STEP_TIME", (4, 4)),
+        ("UPDATE STEP_TIME SET endNs = startNs", (4, 4)),
+    ],
+)
+@pytest.mark.parametrize("reader", ["auto", "python"])
+def test_odd_tasks_among_ranks_are_told_as_they_are_alone(
+    job_of_databases: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reader: str,
+    damage: str,
+    n_ready: tuple[int, int],
+) -> None:
+    sources = discover(job_of_databases).sources
+    with closing(sqlite3.connect(sources[1].files["profiler_db"])) as connection, connection:
+        connection.execute(damage)
+    alone = [said(read_rank(source)) for source in sources]
+    monkeypatch.setenv(CHOICE, reader)
+    ready, together = read_in_one_batch(sources)
+    assert together == alone
+    assert tuple(sum(what == one for what, _ in ready.of_tasks) for one in ("kernels", "peers")) == n_ready
 
 
 @pytest.mark.parametrize("damage", ["cut off", "other bytes", "gone", "empty"])

@@ -246,4 +246,6 @@ def test_a_late_answer_does_not_make_a_clock_wrong(tmp_path: Path, keys: tuple[P
     assert outcome.state == "complete", outcome.reason
     assert outcome.clock_offset_ms is not None
     assert outcome.clock_uncertainty_ms is not None
-    assert abs(outcome.clock_offset_ms) <= outcome.clock_uncertainty_ms < 700
+    # The clock of a virtual machine may itself be set by some µs between two readings.
+    assert abs(outcome.clock_offset_ms) <= outcome.clock_uncertainty_ms + 1.0
+    assert outcome.clock_uncertainty_ms < 700

@@ -1,0 +1,136 @@
+"""cluster_communication_matrix.json as text, made of MATRIX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.insight.blocks import Blocks, RankSets
+from cluster_analysis.insight.naming import op_key, step_key
+from cluster_run.ids import Rank
+
+#: Links are made into text in pieces of about so many: some megabytes.
+_N_ROWS = 20_000
+#: What stands between two links.
+_COMMA = b", "
+
+
+@dataclass(frozen=True)
+class MatrixInput:
+    """MATRIX of all steps, and each group's global ranks."""
+
+    matrix: pa.Table
+    members: Mapping[str, tuple[Rank, ...]]
+
+
+def write_matrix_file(given: MatrixInput, path: str) -> None:
+    """Write cluster_communication_matrix.json to `path`; see `write_matrix`."""
+    with open(path, "wb", 1024 * 1024) as stream:
+        write_matrix(given.matrix, given.members, stream)
+
+
+def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:
+    """Write cluster_communication_matrix.json, sorted by group, step, operation and link."""
+    sets = RankSets(members)
+    blocks = Blocks(matrix, sets, by="place")
+    last_set = None
+    stream.write(b"{")
+    places = sorted(blocks.places())
+    for some in _cut(places, blocks):
+        first, last = blocks.rows(*some[0])[0], blocks.rows(*some[-1])[1]
+        links = _LinkTexts(blocks.table.slice(first, last - first))
+        for number, step in some:
+            if number == last_set:
+                stream.write(_COMMA)
+            else:
+                opening = b'"%b": {' if last_set is None else b'}, "%b": {'
+                stream.write(opening % sets.texts[number].encode())
+                last_set = number
+            begin, end = blocks.rows(number, step)
+            stream.write(b'"%b": {%b}' % (step_key(step).encode(), links.text(begin - first, end - first)))
+    stream.write(b"}}\n" if places else b"}\n")
+
+
+def _cut(places: Sequence[tuple[int, int]], blocks: Blocks) -> Iterator[list[tuple[int, int]]]:
+    """Cut the places, which lie side by side, into some of about `_N_ROWS` rows together."""
+    some: list[tuple[int, int]] = []
+    n_rows = 0
+    for place in places:
+        first, last = blocks.rows(*place)
+        some.append(place)
+        n_rows += last - first
+        if n_rows >= _N_ROWS:
+            yield some
+            some, n_rows = [], 0
+    if some:
+        yield some
+
+
+class _LinkTexts:
+    """The links of many blocks as text: each call into Arrow costs as much as the text of ten of them."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        group = rows["group"].cast(pa.string())
+        keys = [rows["label"], group]
+        is_new = np.ones(rows.num_rows, bool)
+        if rows.num_rows:
+            codes = [_codes(key) for key in keys]
+            is_new[1:] = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
+        self._begins = np.flatnonzero(is_new)
+        at = pa.array(self._begins)
+        labels, groups = (key.take(at).to_pylist() for key in keys)
+        self._keys = [op_key(label, name).encode() for label, name in zip(labels, groups, strict=True)]
+        texts = _link_json(rows).cast(pa.large_binary()).combine_chunks()
+        texts = pa.concat_arrays([texts, texts[:0]]) if isinstance(texts, pa.Array) else texts.chunk(0)
+        _, offsets, letters = texts.buffers()
+        self._offsets = np.frombuffer(offsets, np.int64, rows.num_rows + 1)
+        self._letters = letters.to_pybytes() if letters else b""
+
+    def text(self, first: int, last: int) -> bytes:
+        """Return `"label@group": {"0-1": {…}, …}, …` of the rows of one block."""
+        low, high = np.searchsorted(self._begins, [first, last]).tolist()
+        bounds = self._offsets[[*self._begins[low:high].tolist(), last]].tolist()
+        return _COMMA.join(
+            b'"%b": {%b}' % (key, self._letters[begin + len(_COMMA) : end])
+            for key, (begin, end) in zip(self._keys[low:high], pairwise(bounds), strict=True)
+        )
+
+
+def _codes(texts: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    encoded = texts.combine_chunks().dictionary_encode()
+    encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    codes: npt.NDArray[np.int32] = encoded.indices.fill_null(-1).to_numpy()
+    return codes
+
+
+def _link_json(rows: pa.Table) -> pa.ChunkedArray:
+    """Return `, "0-1": {…}` of each row."""
+    text = {name: rows[name].cast(pa.string()) for name in _SHOWN}
+    return pc.binary_join_element_wise(
+        ', "',
+        text["src_rank"],
+        "-",
+        text["dst_rank"],
+        '": {"Transport Type": "',
+        text["transport"],
+        '", "Transit Time(ms)": ',
+        text["time_ms"],
+        ', "Transit Size(MB)": ',
+        text["size_mb"],
+        ', "Op Name": "',
+        text["op_name"],
+        '", "Bandwidth(GB/s)": ',
+        text["bandwidth_gbps"],
+        "}",
+        "",
+    )
+
+
+_SHOWN = ("src_rank", "dst_rank", "transport", "time_ms", "size_mb", "op_name", "bandwidth_gbps")
