@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cluster_analysis.outputs.everything import Written
     from cluster_analysis.result import AnalysisResult, Shown
     from cluster_analysis.sentences.phrase import Language
+    from cluster_analysis.tables.model import Capture
 
 _WHAT_IS_LEFT = "the older output is as it was"
 _SEVERITIES = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
@@ -85,6 +86,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
+    ahead = _looking_ahead(options)
     if options.scheduler in LOCAL_SCHEDULERS:
         lean_dask()
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
@@ -94,7 +96,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     collect_from_now_on()
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
-    with examined(options, tell, None if arguments.quiet else progress.remark) as one:
+    with examined(options, tell, None if arguments.quiet else progress.remark, *ahead) as one:
         from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
 
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
@@ -115,13 +117,24 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     return _exit_code(written.reported.result, arguments.fail_on)
 
 
+def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None], Capture]]:
+    """Begin to look for captures while the rest is imported; nothing where it is imported already."""
+    if "cluster_analysis.pipeline" in sys.modules:
+        return []
+    from cluster_analysis.discovery.ahead import Ahead  # noqa: PLC0415
+
+    return [Ahead(options.run, options.capture).found]
+
+
 def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]:
     """Return the modules that judge and show the result, which take a tenth of a second to import."""
     from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
 
     reports = [one.module for one in FILES if one.is_wanted(options)]
+    insight = [] if options.write_insight is False else ["cluster_analysis.insight.files"]
     return [
         TEXTS[output_format],
+        *insight,
         *reports,
         "cluster_analysis.outputs.everything",
         *reversed(MODULES_FOR_JUDGING),

@@ -22,6 +22,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+#: Python's own number is 700, and ten such looks until the next larger one.
+_OBJECTS_UNTIL_LOOKED_FOR = 20_000
+
 
 class _Without(MetaPathFinder):
     def __init__(self, name: str) -> None:
@@ -155,9 +158,13 @@ def keep_no_spare_threads() -> None:
 
 
 def collect_from_now_on() -> None:
-    """Look for garbage again, but not among what was imported while that was off; else do nothing."""
+    """Look for garbage again, but not among what was imported while that was off; else do nothing.
+
+    Little of what is made here is garbage that only a look finds: it is looked for less often.
+    """
     if not gc.isenabled():
         gc.freeze()
+        gc.set_threshold(_OBJECTS_UNTIL_LOOKED_FOR)
         gc.enable()
 
 

@@ -72,7 +72,10 @@ class Examined:
 
 @contextmanager
 def examined(
-    options: AnalyseOptions, progress: Progress | None = None, remark: Remark | None = None
+    options: AnalyseOptions,
+    progress: Progress | None = None,
+    remark: Remark | None = None,
+    look: Callable[[Path, str | None], Capture] = discover,
 ) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
 
@@ -80,6 +83,7 @@ def examined(
         options: what to analyse, and who does the work.
         progress: told how far it is.
         remark: told what the user should know of the engine before the work begins.
+        look: finds the captures below a path.
 
     Raises:
         InputError: nothing that could be analysed is there.
@@ -87,7 +91,7 @@ def examined(
     """
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
-    found = discover(options.run, options.capture)
+    found = look(options.run, options.capture)
     sources = _chosen(found, options.selection, options.run)
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)

@@ -49,8 +49,6 @@ FindingFact = Literal[
     # Single operators that took far too long.
     "operators_took_long",
     "operators_took_long_between",
-    "transfer_took_long",
-    "more_links",
     "packets_lost",
     "sent_again",
     "stood_still_together",

@@ -14,7 +14,7 @@ from typing import Any
 import dask.local
 import dask.multiprocessing
 import dask.threaded
-import numpy.ma  # noqa: F401 - Arrow and NumPy import it for the first array: here it is there for all workers
+import numpy.ma  # noqa: F401 - Arrow and NumPy ask for it with the first array: here it is there for all workers
 
 from cluster_analysis.engine.handover import dumps, loads
 from cluster_analysis.engine.protocol import (

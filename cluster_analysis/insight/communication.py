@@ -21,7 +21,7 @@ from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key, op_keys, step_key
 from cluster_analysis.insight.op_copy import OpenFiles
-from cluster_analysis.insight.totals import total_texts
+from cluster_analysis.insight.totals import distributions_of, total_texts
 from cluster_analysis.sources import names
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_run.ids import Rank
@@ -29,6 +29,8 @@ from cluster_run.ids import Rank
 #: Operators are copied in pieces of about this size.
 _TEXT_BYTES = 2 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
+#: Totals that are made into text at once: one takes 2 KB.
+_N_TOTALS = 1000
 
 
 @dataclass(frozen=True)
@@ -195,20 +197,31 @@ def _output_places(
 
 
 class _TotalEntries:
-    """What is made of TOTALS, all at once: a block has few rows, and a call costs as much as ten of them."""
+    """What is made of TOTALS, of many blocks at once: a call costs as much as ten of the few rows of one."""
 
     def __init__(self, totals: pa.Table, packets: pa.Table) -> None:
-        self._groups = [group or "" for group in totals["group"].to_pylist()]
-        texts = total_texts(totals, packets)
-        self._texts = [
-            f'"{rank}": {text}' for rank, text in zip(totals["rank"].to_pylist(), texts, strict=True)
-        ]
+        self._totals = totals
+        self._distributions = distributions_of(packets)
+        self._first = self._last = 0
+        self._groups: list[str] = []
+        self._texts: list[str] = []
 
     def text(self, first: int, last: int) -> bytes:
         """Return `"Total Op Info@group": {"0": …}, …` of some rows, those of one group side by side."""
+        if first < self._first or last > self._last:
+            self._make(first, max(last, first + _N_TOTALS))
         by_group: dict[str, list[str]] = {}
-        for row in range(first, last):
+        for row in range(first - self._first, last - self._first):
             by_group.setdefault(self._groups[row], []).append(self._texts[row])
         return ", ".join(
             f'"{op_key(TOTAL, group)}": {{{", ".join(texts)}}}' for group, texts in by_group.items()
         ).encode()
+
+    def _make(self, first: int, last: int) -> None:
+        rows = self._totals.slice(first, last - first)
+        self._first, self._last = first, first + rows.num_rows
+        self._groups = [group or "" for group in rows["group"].to_pylist()]
+        texts = total_texts(rows, self._distributions)
+        self._texts = [
+            f'"{rank}": {text}' for rank, text in zip(rows["rank"].to_pylist(), texts, strict=True)
+        ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,11 @@ def rank_set(ranks: Iterable[int], separator: str = ", ") -> str:
 def safe(name: str) -> str:
     """Return `name` without the characters that Insight refuses, cut to the length it takes."""
     return _UNSAFE.sub("_", name)[:_MAX_NAME_LENGTH]
+
+
+def all_safe(names: Sequence[str]) -> bool:
+    """Return whether `safe` changes none of them: most often none, and one look tells."""
+    return max(map(len, names), default=0) <= _MAX_NAME_LENGTH and not _UNSAFE.search("".join(names))
 
 
 def op_key(name: str, group: str) -> str:

@@ -31,9 +31,8 @@ def distributions_of(packets: pa.Table) -> Distributions:
     return {key: ", ".join(entries) for key, entries in texts.items()}
 
 
-def total_texts(totals: pa.Table, packets: pa.Table) -> list[str]:
-    """Return the two objects of `Total Op Info` of each row of TOTALS; PACKETS tell the packet sizes."""
-    distributions = distributions_of(packets)
+def total_texts(totals: pa.Table, distributions: Distributions) -> list[str]:
+    """Return the two objects of `Total Op Info` of each row of TOTALS."""
     ms = {name: _scaled(totals, f"{name}_us", US_PER_MS) for name in (*_TIMES, *TRANSPORTS)}
     mb = {name: _scaled(totals, f"{name}_bytes", BYTES_PER_MB) for name in TRANSPORTS}
     # SDMA is what the copy engines move, whatever the wire.

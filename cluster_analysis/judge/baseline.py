@@ -20,13 +20,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.comparison import (
-    BAND_SIGMAS,
-    LEAST_CHANGE,
-    LEAST_LINK_CHANGE,
-    LEAST_RANK_CHANGE,
-    RUN_TO_RUN_SHARE,
-)
+from cluster_analysis.thresholds.comparison import BAND_SIGMAS, LEAST_CHANGE, RUN_TO_RUN_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
@@ -148,7 +142,11 @@ def _ranks(old: JobView, new: JobView) -> Iterable[Change]:
     for rank, here, there in zip(shared, rows_old.tolist(), rows_new.tolist(), strict=True):
         before, after = np.exp(first[here]), np.exp(second[there])
         change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
-        if change is not None and change.is_certain and abs(change.change_share) >= LEAST_RANK_CHANGE:
+        if (
+            change is not None
+            and change.is_certain
+            and abs(change.change_share) >= Thresholds().device_effect
+        ):
             yield replace(change, ranks=(rank,))
 
 
@@ -182,7 +180,7 @@ def _links(
         if len(one) < 3 or len(other) < 3:
             continue
         change = _change("link", name, "time_beside_class_ratio", one, other)
-        if change is not None and change.is_certain and abs(change.change_share) >= LEAST_LINK_CHANGE:
+        if change is not None and change.is_certain and abs(change.change_share) >= Thresholds().link_effect:
             yield replace(change, ranks=link[:2], transport=link[2])
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cluster_analysis.judge.measures.dense import DensePart, dense_part
+from cluster_analysis.judge.measures.dense import dense_us
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
@@ -28,7 +28,7 @@ class JobView:
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
     `idled_us` is `free_us` with what is idled beside communication, where that is known.
     `tp_cp_peers`: ranks of one replica and stage, which share even the micro-batch.
-    `dense` is what lies outside of experts, None without experts or where it cannot be told.
+    `dense_us` is computing outside of experts, None without experts or where it cannot be told.
     """
 
     ranks: IntArray
@@ -50,7 +50,7 @@ class JobView:
     has_roles: bool
     graph: Graph | None
     gaps: RoleGaps | None
-    dense: DensePart | None
+    dense_us: FloatArray | None
     topology: Topology
 
     @property
@@ -60,6 +60,11 @@ class JobView:
         named = set(self.topology.ranks).union(*(group.ranks for group in self.topology.groups.values()))
         product = sizes.tp * sizes.pp * sizes.dp * max(sizes.cp, 1)
         return max(len(named), product, len(self.ranks))
+
+    @property
+    def knows_work(self) -> bool:
+        """Whether the load of experts is told from slowness: what is computed outside of them is known."""
+        return not self.has_experts or self.dense_us is not None
 
     @property
     def mean_step_us(self) -> float:
@@ -128,7 +133,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
     dense = None
     if experts and graph is not None and graph.n_steps == len(steps):
-        dense = dense_part(
+        dense = dense_us(
             graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
         )
     return JobView(
@@ -151,7 +156,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         has_roles=has_roles,
         graph=graph,
         gaps=None if graph is None else RoleGaps(ranks, graph),
-        dense=dense,
+        dense_us=dense,
         topology=topology,
     )
 

@@ -84,19 +84,22 @@ def leave_one_out(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def others_median(values: FloatArray) -> FloatArray:
-    """The centre that `leave_one_out` gives, without the time that its sigma takes (N,)."""
-    n = len(values)
+    """The centre that `leave_one_out` gives, without the time that its sigma takes.
+
+    (N,), or (G, N) for G groups of as many values, each by itself.
+    """
+    n = values.shape[-1]
     if n > _MANY:
-        return np.full(n, median(values))
-    order = np.argsort(values, kind="stable")  # NaN goes last
-    ordered, is_known = values[order], np.isfinite(values)
-    place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
-    count = np.count_nonzero(is_known) - is_known
+        return np.repeat(median(values, -1)[..., None], n, axis=-1)
+    order = np.argsort(values, axis=-1, kind="stable")  # NaN goes last
+    ordered, is_known = np.take_along_axis(values, order, -1), np.isfinite(values)
+    place = np.argsort(order, axis=-1)
+    count = np.count_nonzero(is_known, axis=-1, keepdims=True) - is_known
     low, high = np.maximum((count - 1) // 2, 0), count // 2
     # Behind its own place each of the others is one place further.
     low, high = (np.minimum(at + (at >= place), n - 1) for at in (low, high))
-    return np.where(count > 0, (ordered[low] + ordered[high]) / 2.0, np.nan)
+    middle = (np.take_along_axis(ordered, low, -1) + np.take_along_axis(ordered, high, -1)) / 2.0
+    return np.where(count > 0, middle, np.nan)
 
 
 def _others(values: FloatArray) -> FloatArray:

@@ -103,14 +103,6 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"{{n_operators}} {{op_type}} from rank {{src}} to rank {{dst}} {_TOOK[0]} {{when}}.",
         f"卡 {{src}} 到卡 {{dst}} 的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
     ),
-    "transfer_took_long": (
-        f"A transfer from rank {{src}} to rank {{dst}} ({{transport}}, {{op_type}}) {_TOOK[0]} {{when}}.",
-        f"卡 {{src}} 到卡 {{dst}} 的一次传输（{{transport}}，{{op_type}}）{_TOOK[1]}（{{when}}）。",
-    ),
-    "more_links": (
-        "{n_links} more {n_links:link has|links have} such transfers.",
-        "另有 {n_links} 条链路出现同样的传输。",
-    ),
     "packets_lost": (
         "Packets were probably lost and sent again.",
         "可能发生丢包重传。",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 # Baseline.
-#: Changes smaller than this are not worth a line, however certain.
+#: Changes smaller than this are not worth a line, however certain; of ranks and links not even as much as
+#: makes one of them slow.
 LEAST_CHANGE = 0.01
-LEAST_RANK_CHANGE = 0.02
-LEAST_LINK_CHANGE = 0.10
 #: Half-width of the band in standard errors: 99 % for a normal distribution.
 BAND_SIGMAS = 2.576
 #: Two runs of one job differ by this between them (placement, clocks), besides what steps show.

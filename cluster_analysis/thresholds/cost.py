@@ -5,9 +5,8 @@ from __future__ import annotations
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
 # Whatif.
-#: A step whose replay is off by more is not asked what a repair saves, while this share of the steps can be.
+#: A step whose replay is off by more is not asked what a repair saves, while half of the steps can be.
 GOOD_ERROR = TOLERANCE_SHARE
-GOOD_SHARE = 0.5
 #: Share of a suspect's excess that must lie in steps whose replay is good.
 TELLING_SHARE = 0.1
 #: Suspects that are repaired one after the other; the rest costs less than these.

@@ -13,7 +13,3 @@ DEVICES_PER_BOARD = 4
 # Slow network.
 #: An operator that takes this part of its transports' times together uses one after the other.
 IN_TURN_SHARE = 0.9
-
-# Retransmission.
-#: Links that alone show their events, as many as are named one by one.
-MOST_LINKS = 8

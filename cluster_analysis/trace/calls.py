@@ -164,8 +164,12 @@ def _sizes(table: pa.Table) -> FloatArray:
 
 def _busy(table: pa.Table) -> FloatArray:
     """What the links of each call (N,) were busy for, all of them added; NaN where no file tells it."""
-    busy = np.nansum([numbers(table[name]) for name in _TRANSPORT_TIMES], axis=0)
-    return np.where(busy > 0, busy, np.nan)
+    busy = np.zeros(table.num_rows)
+    for name in _TRANSPORT_TIMES:
+        time = numbers(table[name])
+        np.add(busy, time, out=busy, where=~np.isnan(time))
+    busy[~(busy > 0)] = np.nan
+    return busy
 
 
 def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> IntArray:

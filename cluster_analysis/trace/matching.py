@@ -119,9 +119,10 @@ def _aligned_places(calls: Calls, members: IntArray) -> IntArray:
 
 
 def _numbers_agree(calls: Calls, by_rank: list[IntArray]) -> bool:
-    """True when the running numbers have holes, and the same number always means the same kind.
+    """True when the running numbers have holes or one that starts later overtakes another, and the same
+    number always means the same kind.
 
-    Numbers without holes tell nothing: they restart behind a missing record.
+    Else they tell nothing: profilers that count what they see restart behind a missing record.
     """
     kinds: dict[int, int] = {}
     has_holes = False
@@ -129,7 +130,7 @@ def _numbers_agree(calls: Calls, by_rank: list[IntArray]) -> bool:
         number = calls.number[own]
         if (number < 0).any() or len(np.unique(number)) != len(number):
             return False
-        has_holes |= bool(number.max() - number.min() + 1 != len(number))
+        has_holes |= bool(number.max() - number.min() + 1 != len(number) or (np.diff(number) < 0).any())
         for value, kind in zip(number.tolist(), calls.kind[own].tolist(), strict=True):
             if kinds.setdefault(value, kind) != kind:
                 return False

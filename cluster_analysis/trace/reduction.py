@@ -193,7 +193,7 @@ def _matched_table(step: Step, seen: _Matched, topology: Topology, names: pa.Chu
     longest = np.maximum.reduceat(seen.wait_us[seen.members], seen.begin)
     n_ranks = np.diff(np.r_[seen.begin, len(seen.members)])
     is_message = calls.is_point_to_point[first]
-    last = last_to_arrive(calls, (seen.operator, seen.members, seen.begin), seen.ends)
+    last = last_to_arrive(calls, (seen.members, seen.begin), seen.ends)
     groups = [topology.groups.get(name) for name in calls.groups]
     expected = np.array([len(group.ranks) if group else 0 for group in groups])
     group_of, kind_of = calls.group[first], calls.kind[first]

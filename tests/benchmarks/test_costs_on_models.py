@@ -26,6 +26,20 @@ def test_a_host_that_launches_late_costs_what_its_ranks_idle_together(
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)
 
 
+def test_a_late_host_may_have_ranks_that_lose_nothing() -> None:
+    known, said = modelled.judge("streams", "plain", 18_042, "two hosts of four")
+    alarms = [set(one.hosts) for one in said.findings if one.is_alarm]
+    assert all(set(fault.hosts) in alarms for fault in known.faults)
+
+
+def test_a_group_that_is_on_two_streams_hides_no_slow_link() -> None:
+    known, said = modelled.judge("streams", "hard", 115_010, "host pair")
+    assert said.replay_error_share is not None
+    assert said.replay_error_share < 0.005
+    found = next(one for one in said.findings if one.is_alarm)
+    assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, abs=0.01 * known.step_ms)
+
+
 @pytest.mark.parametrize(
     ("mode", "seed", "fault_class"),
     [

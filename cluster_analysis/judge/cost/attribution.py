@@ -35,7 +35,7 @@ def waits_for(
     is_late = np.zeros(len(graph.ranks), bool)
     is_late[late] = True
     touched = np.zeros(len(graph.groups), bool)
-    touched[graph.operator_group[graph.operator[is_late[graph.rank]]]] = True
+    touched[graph.operator_group[graph.operator[graph.instances_of(is_late)]]] = True
     roles = [role_of(name) for name in graph.groups]
     names = sorted(set(roles))
     # One row a role, for groups of the suspect and for others.

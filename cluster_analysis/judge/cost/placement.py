@@ -32,8 +32,10 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     """
     excesses = [(one, _excess_in_graph(view, graph, one)) for one in suspects if one.excess_us is not None]
     is_hit = np.zeros(len(graph.ranks), bool)
-    for _, excess in excesses:
-        is_hit |= (excess != 0.0).any(axis=1)
+    for one, excess in excesses:
+        # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
+        late = view.ranks[(one.excess_us > 0).any(axis=1)] if one.excess_us is not None else view.ranks[:0]
+        is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
     for suspect, excess in excesses:
@@ -177,23 +179,7 @@ def _weigh_by_place(
         gap = graph.gap_us[at]
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
-        elif _idles(suspect):
-            lost = _idle(lost, gap, view.tp_cp_peers[suspects])
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
-
-
-def _idle(lost: FloatArray, gap: FloatArray, tp_cp_peers: IntArray) -> FloatArray:
-    """What a slow host's ranks lose (steps, suspects, places), told from their data by their TP/CP peers.
-
-    They have the same samples, so that a gap longer than its TP/CP peers' is idle time; how much all of
-    them idle is the same in every step.
-    """
-    if (tp_cp_peers < 0).any() or len(np.unique(tp_cp_peers)) == len(tp_cp_peers):
-        return lost
-    shared = np.empty_like(gap)
-    for one in np.unique(tp_cp_peers):
-        shared[:, tp_cp_peers == one] = gap[:, tp_cp_peers == one].mean(axis=1, keepdims=True)
-    return np.asarray(np.minimum(_profile(lost) + gap - shared, gap))
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:

@@ -21,7 +21,8 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.cost import GOOD_ERROR, GOOD_SHARE, N_GREEDY, N_LINKS_OF_CHAIN, TELLING_SHARE
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.cost import GOOD_ERROR, N_GREEDY, N_LINKS_OF_CHAIN, TELLING_SHARE
 from cluster_run.findings import Wait
 
 #: Scenarios replayed at once; more need more memory and are no faster.
@@ -109,7 +110,8 @@ class WhatIf:
         for rank in healthy.tolist():
             excess = np.zeros(metric_excess_us.shape)
             excess[rank] = np.maximum(metric_excess_us[rank], 0.0)
-            suspects.append(_placebo(self._view, rank, excess))
+            ids = self._view.rank_ids([rank])
+            suspects.append(Suspect("placebo", "slow_rank", (), ranks=ids, cause="compute", excess_us=excess))
         saved = self._saved(self._graph, [[one] for one in suspects])
         return max(0.0, float(np.nan_to_num(saved).max()))
 
@@ -224,21 +226,6 @@ def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
     return sorted({*_costliest(suspects, alone), *by_loss[:N_GREEDY]})
 
 
-def _placebo(view: JobView, rank: int, excess: FloatArray) -> Suspect:
-    """A healthy rank, treated as if it were slow."""
-    return Suspect(
-        key=f"placebo-{view.ranks[rank]}",
-        kind="slow_rank",
-        ranks=view.rank_ids([rank]),
-        hosts=(),
-        cause="compute",
-        pattern="persistent",
-        step_positions=(),
-        evidence=(),
-        excess_us=excess,
-    )
-
-
 def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatArray | None]:
     """Replay the job as it was, and hold every rank's steps against the measured ones.
 
@@ -281,7 +268,7 @@ def _good_steps(error: FloatArray) -> BoolArray:
     """
     by_step = np.nan_to_num(median(error, 1), nan=np.inf)
     good = by_step <= GOOD_ERROR
-    return good if good.mean() >= GOOD_SHARE else np.ones(len(good), bool)
+    return good if good.mean() >= HALFWAY else np.ones(len(good), bool)
 
 
 def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> float | None:

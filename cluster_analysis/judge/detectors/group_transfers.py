@@ -55,9 +55,7 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
     level = np.full(n_teams, np.nan)
     of_known = medians_of(excess[known], teams.of_operator[known])
     level[: len(of_known)] = of_known
-    _, is_slow, chance = beyond_chance(
-        excess[known], teams.of_operator[known], level, np.ones(n_teams, bool), limits.group_effect
-    )
+    _, is_slow, chance = beyond_chance(excess[known], teams.of_operator[known], level, limits.group_effect)
     slow = np.flatnonzero(is_slow)
     if not len(slow):
         return []

@@ -12,58 +12,38 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.detectors.retransmission_suspects import suspect_of_link, suspect_of_operators
-from cluster_analysis.judge.measures.link_events import LinkEvent, lasted_far_too_long, link_events
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import combined, half_octaves, stable_order
-from cluster_analysis.numeric.stats import median, others_median
+from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
+from cluster_analysis.numeric.stats import median, others_median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import wait_for_each_other
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import FEWEST_PEERS
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import MOST_LINKS
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import fact
-from cluster_run.findings import Link
+from cluster_run.findings import Evidence, Link
 from cluster_run.ids import Rank
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give groups in which operators or links lasted far too long."""
-    yield from retransmissions(case.evidence, case.view, case.limits)
-
-
-def retransmissions(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[Suspect]:
-    """Return one suspect a group in which an operator, or a link's own entry, lasted far too long."""
-    events = link_events(evidence.links, limits)
-    eventful = {step for _, step in events}
-    found: list[Suspect] = []
-    covered: set[tuple[str, int]] = set()
-    for group, one in _by_operators(evidence, view, limits):
-        steps = {int(view.steps[position]) for position in one.step_positions or ()}
-        keys = {(group, step) for step in steps}
-        # What lasted as long in the same step elsewhere has waited for the link that shows the event.
-        if keys & events.keys() or not steps <= eventful:
-            found.append(one)
-            covered |= keys
-    return together(found) + _by_links(view, [event for key, event in events.items() if key not in covered])
-
-
-def together(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """One suspect for groups that stood still in the same steps: one event.
+    """Give groups in which operators lasted far too long; those that stood still in the same steps as one.
 
     Fixed one by one they save nothing, as each waits for the other.
     """
-    by_steps: dict[tuple[int, ...], list[Suspect]] = {}
-    for one in suspects:
-        by_steps.setdefault(one.step_positions or (), []).append(one)
-    return [_merged(same) for same in by_steps.values()]
+    graph = case.view.graph
+    if graph is None:
+        return
+    by_steps: dict[tuple[int, ...] | None, list[Suspect]] = {}
+    for one in _by_group(case.evidence, case.view, graph, case.limits):
+        by_steps.setdefault(one.step_positions, []).append(one)
+    for same in by_steps.values():
+        yield _together(same)
 
 
-def _merged(suspects: Sequence[Suspect]) -> Suspect:
+def _together(suspects: Sequence[Suspect]) -> Suspect:
     first = max(suspects, key=lambda one: (one.evidence[0].value, one.key))
     if len(suspects) < 2:
         return first
@@ -79,31 +59,21 @@ def _merged(suspects: Sequence[Suspect]) -> Suspect:
     )
 
 
-def _by_links(view: JobView, events: Sequence[LinkEvent]) -> list[Suspect]:
-    """One suspect a link that alone shows its events; of many links the first one says how many more."""
-    of_link: dict[Link, list[LinkEvent]] = {}
-    for event in events:
-        of_link.setdefault(event.links[0], []).append(event)
-    found = [suspect_of_link(view, of_link[link]) for link in list(of_link)[:MOST_LINKS]]
-    if len(of_link) > len(found):
-        more = fact("more_links", n_links=len(of_link) - len(found))
-        found[0] = replace(found[0], facts=(*found[0].facts, more))
-    return found
-
-
-def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> list[tuple[str, Suspect]]:
-    """Groups an operator of which lasted far longer than the like of it on all its ranks."""
-    graph = view.graph
-    if graph is None:
-        return []
-    usual = _usual_transfer(graph)
+def _is_event(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresholds) -> BoolArray:
+    """Whether times are beyond what contention makes of the usual ones, and by so much longer: an event."""
     with np.errstate(invalid="ignore"):
-        hit = lasted_far_too_long(graph.transfer_us, usual, limits)
+        return np.asarray((time_us > TWICE * usual_us) & (time_us - usual_us > limits.retransmission_us))
+
+
+def _by_group(evidence: JobEvidence, view: JobView, graph: Graph, limits: Thresholds) -> Iterator[Suspect]:
+    """Give the groups an operator of which lasted far longer than the like of it on all its ranks."""
+    usual = _usual_transfer(graph)
+    hit = _is_event(graph.transfer_us, usual, limits)
     # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
     single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
     hit[single] = _is_lone_transfer(graph, single)
     if not hit.any():
-        return []
+        return
     # Sends that wait for their receivers are long for other reasons too.
     waited = np.zeros(len(hit), bool)
     waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
@@ -112,18 +82,56 @@ def _by_operators(evidence: JobEvidence, view: JobView, limits: Thresholds) -> l
     is_message = np.zeros(len(hit), bool)
     is_message[graph.operator[graph.is_p2p]] = True
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
-    found: list[tuple[str, Suspect]] = []
     for group in np.unique(graph.operator_group[hit]):
-        name = graph.groups[group]
         operators = np.flatnonzero(hit & (graph.operator_group == group))
-        links, is_shown = _group_links(
-            evidence, name, {view.steps[step] for step in graph.operator_step[operators]}, limits
-        )
+        steps = sorted(set(graph.operator_step[operators].tolist()))
+        in_steps = [view.steps[step] for step in steps]
+        links, is_shown = _group_links(evidence, graph.groups[group], in_steps, limits)
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
         if is_message[operators].all() and not is_shown and (links or waited[operators].all()):
             continue
-        found.append((name, suspect_of_operators(view, graph, operators, usual, links)))
-    return found
+        yield _suspect(view, graph, operators, steps, usual, links)
+
+
+def _suspect(
+    view: JobView,
+    graph: Graph,
+    operators: IntArray,
+    steps: list[int],
+    usual_us: FloatArray,
+    links: tuple[Link, ...],
+) -> Suspect:
+    """The suspect of `operators` (positions) of one group; `usual_us` (O,) is what each usually takes."""
+    factor = np.ones(len(graph.transfer_us))
+    factor[operators] = np.minimum(usual_us[operators] / np.maximum(graph.transfer_us[operators], 1e-3), 1.0)
+    ranks = np.sort(graph.ranks[np.unique(graph.rank[np.isin(graph.operator, operators)])])
+    ids = tuple(Rank(rank) for rank in ranks.tolist())
+    worst = int(operators[np.argmax(graph.transfer_us[operators])])
+    alike = graph.operator_type == graph.operator_type[worst]
+    took, usual = float(graph.transfer_us[worst]), float(usual_us[worst])
+    spread = float(np.nan_to_num(sigma(graph.transfer_us[alike])))
+    kind = graph.types[graph.operator_type[worst]]
+    long = {"n_operators": len(operators), "op_type": kind, "took_us": took, "usual_us": usual}
+    if len(links) == 1:
+        one, other = links[0].src, links[0].dst
+        said = fact("operators_took_long_between", **long, src=one, dst=other)
+    else:
+        one, other = ids[0], ids[-1]
+        said = fact("operators_took_long", **long, first=one, last=other)
+    # Inside a host no network is between ranks.
+    is_inside = len({view.topology.hosts.get(rank) for rank in ids} | {None}) == 2
+    return Suspect(
+        key=f"retransmission-{one}-{other}",
+        kind="retransmission",
+        ranks=ids,
+        cause="bandwidth",
+        pattern="transient" if len(steps) == 1 else "intermittent",
+        step_positions=tuple(steps),
+        evidence=(Evidence("transfer_us", took, usual, spread, int(alike.sum()) - 1),),
+        facts=(said, fact("host_link_stopped" if is_inside else "packets_lost")),
+        links=links,
+        link_factor=factor,
+    )
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
@@ -146,12 +154,12 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
 
 
 def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
+    """Whether both ends of a message waited for nobody else."""
     instance_of = np.full(len(graph.transfer_us), -1)
     instance_of[graph.operator] = np.arange(len(graph.operator))
-    instances = instance_of[operators]
+    at = instance_of[operators]
     n = len(graph.rank)
-    receiver, sender = graph.receiver[instances], graph.sender[instances]
-    return np.asarray((receiver < n) & ((sender == n) | _is_batch_of_two(graph)[instances]))
+    return np.asarray((graph.receiver[at] < n) & ((graph.sender[at] == n) | _is_batch_of_two(graph)[at]))
 
 
 def _is_batch_of_two(graph: Graph) -> BoolArray:
@@ -189,37 +197,31 @@ def _others_transfer(graph: Graph, code: IntArray) -> FloatArray:
     """Median transfer of the other operators of the same code (O,); NaN with fewer than two others."""
     usual = np.full(len(code), np.nan)
     order = stable_order(code)
-    for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
-        if len(part) >= FEWEST_PEERS:
-            usual[part] = others_median(graph.transfer_us[part])
+    begin = np.flatnonzero(begins(code[order]))
+    count = np.diff(np.r_[begin, len(order)])
+    for n in np.unique(count[count >= FEWEST_PEERS]).tolist():  # all of as many together
+        alike = order[begin[count == n][:, None] + np.arange(n)]
+        usual[alike] = others_median(graph.transfer_us[alike])
     return usual
 
 
 def _group_links(
-    evidence: JobEvidence, group: str, steps: set[int], limits: Thresholds
+    evidence: JobEvidence, group: str, steps: Sequence[int], limits: Thresholds
 ) -> tuple[tuple[Link, ...], bool]:
     """The slowest link of a group where its entry shows the event; else all of them, RDMA before others.
 
     And whether an entry shows it.
     """
-    table = evidence.links
+    groups, group_code = codes(evidence.links["group"])
+    inside = np.isin(group_code, [at for at, name in enumerate(groups) if name == group])
+    table = evidence.links.filter(inside & np.isin(evidence.links["step"].to_numpy(), steps))
     if not table.num_rows:
         return (), False
-    groups, group_code = codes(table["group"])
-    transports, transport = codes(table["transport"])
-    if group not in groups:
-        return (), False
-    inside = (group_code == groups.index(group)) & np.isin(table["step"].to_numpy(), sorted(steps))
-    rows = np.flatnonzero(inside)
-    if not len(rows):
-        return (), False
-    time = numbers(table["time_us"])[rows]
-    src, dst = table["src_rank"].to_numpy()[rows], table["dst_rank"].to_numpy()[rows]
-    is_rdma = np.isin(transport[rows], [i for i, name in enumerate(transports) if name.upper() == "RDMA"])
-    is_shown = bool(lasted_far_too_long(time, float(np.median(time)), limits).any())
+    time, names = numbers(table["time_us"]), table["transport"].cast("string").to_pylist()
+    ends = zip(table["src_rank"].to_pylist(), table["dst_rank"].to_pylist(), names, strict=True)
+    links = [Link(Rank(src), Rank(dst), name) for src, dst, name in ends]
+    is_shown = bool(_is_event(time, float(np.median(time)), limits).any())
     if is_shown:
-        rows_hit = [int(np.argmax(time))]
-    else:
-        rows_hit = np.flatnonzero(is_rdma if is_rdma.any() else ~is_rdma).tolist()
-    found = sorted({(int(src[i]), int(dst[i]), transports[transport[rows[i]]]) for i in rows_hit})
-    return tuple(Link(Rank(one), Rank(other), name) for one, other, name in found), is_shown
+        return (links[int(np.argmax(time))],), True
+    remote = [one for one in links if one.transport.upper() == "RDMA"]
+    return tuple(sorted(set(remote or links), key=lambda one: (one.src, one.dst, one.transport))), False

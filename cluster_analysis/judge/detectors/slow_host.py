@@ -71,7 +71,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             if one is not None
             and one.tail <= limits.false_discovery_rate / len(hosts)
             and one.level >= metric.effect
-            and _is_whole_host(view, metric, level, one, deviation.host_shared, limits)
+            and _is_whole_host(view, metric, level, one)
         ]
         if not slow:
             return found
@@ -176,10 +176,8 @@ def _step_error(
 def _spread_of_hosts(
     view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
 ) -> float:
-    """How far other hosts lie apart. Computing follows data: there what shares data is the unit."""
-    unit = view.host
-    if metric.is_log:
-        unit = _independent(view) if metric.follows_work else np.arange(len(view.ranks))
+    """How far other hosts lie apart; by what knows no samples, how far their ranks do."""
+    unit = np.arange(len(view.ranks)) if metric.is_log and not metric.follows_work else view.host
     units = np.unique(unit[peers])
     if len(units) < 2:
         return 0.0
@@ -188,18 +186,8 @@ def _spread_of_hosts(
     return float(spread / np.sqrt(len(np.unique(unit[inside]))))
 
 
-def _independent(view: JobView) -> IntArray:
-    """Codes (R,) of what works on data of its own: replicas, else tensor-parallel groups, else hosts."""
-    for codes in (view.replica, view.tp_cp_peers):
-        if (codes >= 0).all():
-            return codes
-    return view.host
-
-
-def _is_whole_host(
-    view: JobView, metric: Metric, level: FloatArray, one: _Judged, shared: FloatArray, limits: Thresholds
-) -> bool:
-    """Enough ranks are slow; in a job with experts also everywhere in the step, or it is their load.
+def _is_whole_host(view: JobView, metric: Metric, level: FloatArray, one: _Judged) -> bool:
+    """Enough ranks are slow, and not for their experts, whose load is nobody's fault.
 
     A single slow rank is no slow host, however few others the host has, or were read.
     """
@@ -207,31 +195,7 @@ def _is_whole_host(
     least = HALFWAY * (min(metric.effect, one.level) if metric.is_log else one.level)
     slow = level[one.inside] - np.median(centre) >= least
     needed = MOSTLY if metric.is_log else HALFWAY
-    if slow.sum() < max(2, needed * len(slow)):
-        return False
-    if not metric.follows_work:
-        return True
-    return not view.has_experts or is_slow_everywhere(view, one.inside, shared, limits)
-
-
-def is_slow_everywhere(view: JobView, ranks: IntArray, shared: FloatArray, limits: Thresholds) -> bool:
-    """Whether nearly all gaps of the ranks are long; an expert's load lengthens only those of its experts.
-
-    Where it is known which gaps are those of experts, the others are asked. `shared` (R, S) is what data
-    lengthen all gaps of a rank by.
-
-    False where it cannot be told: nobody is blamed for what experts may explain.
-    """
-    gaps = view.gaps if view.dense is None else view.dense.gaps
-    if gaps is None:
-        return False
-    for role in np.unique(view.role[ranks]):
-        own = ranks[view.role[ranks] == role]
-        peers = np.setdiff1d(np.flatnonzero(view.role == role), ranks)
-        share = gaps.slow_share(own, peers, shared)
-        if share is None or share < MOSTLY:
-            return False
-    return True
+    return bool(slow.sum() >= max(2, needed * len(slow)) and (view.knows_work or not metric.follows_work))
 
 
 def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, out: BoolArray) -> Suspect:

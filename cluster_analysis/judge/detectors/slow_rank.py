@@ -9,13 +9,11 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
-from cluster_analysis.judge.detectors.slow_host import is_slow_everywhere
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
     deviations,
     event_tails,
     events_of,
-    tp_cp_deviations,
 )
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
@@ -27,7 +25,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give slow ranks by their peers, and in computing by TP/CP peers, who see through uneven work."""
+    """Give slow ranks by their peers, and in computing by kernels, which see through uneven work."""
     view, limits = case.view, case.limits
     for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
         of_hosts = case.in_slow_hosts(whole, found)
@@ -36,11 +34,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         deviation = case.deviation(metric, of_hosts)
         ranks = rank_suspects(view, whole, deviation, limits, excluded)
         if whole.is_log:
-            ranks = only_own(view, deviation, ranks, limits)
-            healthy = np.where(excluded[:, None], np.nan, whole.values)
-            by_tp_cp = tp_cp_deviations(healthy, view, whole.floor, limits)
-            if by_tp_cp is not None:
-                ranks += rank_suspects(view, whole, by_tp_cp, limits, excluded)
+            ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
                 by_kernels = _by_kernels(case, case.steady, deviation, of_hosts, excluded)
                 sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
@@ -69,26 +63,18 @@ def _by_kernels(
         yield replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
 
 
-def only_own(
-    view: JobView, deviation: Deviation, suspects: list[Suspect], limits: Thresholds
-) -> list[Suspect]:
-    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as does a holder of experts."""
+def only_own(view: JobView, deviation: Deviation, suspects: list[Suspect]) -> list[Suspect]:
+    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as may a holder of experts."""
     own = []
     for suspect in suspects:
         rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
-        tp_cp_peers = np.flatnonzero(
-            (view.tp_cp_peers == view.tp_cp_peers[rank]) & (np.arange(len(view.ranks)) != rank)
-        )
+        tp_cp_peers = np.flatnonzero(view.tp_cp_peers == view.tp_cp_peers[rank])
+        tp_cp_peers = tp_cp_peers[(tp_cp_peers != rank) & (view.tp_cp_peers[rank] >= 0)]
         level = deviation.level
         if suspect.pattern != "persistent":  # in the steps in which it is slow
             level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
-        if view.tp_cp_peers[rank] >= 0 and len(tp_cp_peers):
-            alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
-            if alone >= HALFWAY * level[rank]:
-                own.append(suspect)
-        elif not view.has_experts or is_slow_everywhere(
-            view, np.array([rank]), deviation.raw - deviation.series, limits
-        ):
+        alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
+        if alone >= HALFWAY * level[rank] if len(tp_cp_peers) else view.knows_work:
             own.append(suspect)
     return own
 
@@ -153,8 +139,7 @@ def rank_suspects(
     for rank in np.flatnonzero(single.any(axis=1) & ~excluded).tolist():
         one = _suspect(view, metric, deviation, series, rank, single[rank])
         # Experts may hold anybody's tokens for a step.
-        is_told = not view.has_experts or view.dense is not None
-        found.append(replace(one, pattern="transient", confidence="medium", is_alarm=is_told))
+        found.append(replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work))
     return found
 
 

@@ -7,7 +7,6 @@ follows the experts' load; everything else of a step is the same work on all ran
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,24 +14,10 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
 
-@dataclass(frozen=True)
-class DensePart:
-    """The part of the steps that is outside of experts.
-
-    `computing_us` (R, S) is computed there, NaN where a rank's all-to-alls do not come in pairs, and where it
-    paused or its gaps hold waiting. `gaps` are the gaps of the job, zero inside of experts and NaN where that
-    cannot be told.
-    """
-
-    computing_us: FloatArray
-    gaps: RoleGaps
-
-
-def dense_part(
+def dense_us(
     graph: Graph,
     expert_groups: Collection[str],
     ranks: IntArray,
@@ -41,8 +26,10 @@ def dense_part(
     computing_us: FloatArray,
     free_us: FloatArray,
     preparing_us: FloatArray,
-) -> DensePart | None:
-    """Return what lies outside of experts; None where nothing or hardly anything does.
+) -> FloatArray | None:
+    """Return what ranks compute outside of experts (R, S); None where there are no exchanges of tokens.
+
+    NaN where a rank's all-to-alls do not come in pairs, where it paused, and where its gaps hold waiting.
 
     Args:
         graph: the job's operators, of as many steps as the times have.
@@ -78,13 +65,10 @@ def dense_part(
         dense[row] / np.maximum(whole[row], 1e-9)
     )
     computing[known] = np.where(is_paired[row] & (dense[row] > idle), dense[row] - idle, np.nan)
-    outside = graph.gap_us.copy()
-    outside[instances] = np.where(is_paired.ravel()[cell], np.where(inside, 0.0, gap), np.nan)
     local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
     computing[known] = np.where(whole[row] > (1.0 + TOLERANCE_SHARE) * local_us, np.nan, computing[known])
     is_paused = free_us - group_medians(free_us, role) > TOLERANCE_SHARE * computing_us
-    computing = np.where(is_paused, np.nan, computing)
-    return DensePart(computing, RoleGaps(ranks, graph.with_gaps(outside)))
+    return np.where(is_paused, np.nan, computing)
 
 
 def _exchanges(graph: Graph, expert_groups: Collection[str]) -> BoolArray:

@@ -83,25 +83,6 @@ def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
     return result
 
 
-def tp_cp_deviations(values: FloatArray, view: JobView, floor: float, limits: Thresholds) -> Deviation | None:
-    """Compare ranks with their TP/CP peers, who have the same micro-batches and experts; None without any.
-
-    Whatever the work is, TP/CP peers share it: this sees a slow device through any imbalance of data or
-    experts, but not what all TP/CP peers have in common.
-    """
-    if (view.tp_cp_peers < 0).any():
-        return None
-    series = np.full(values.shape, np.nan)
-    for code in np.unique(view.tp_cp_peers):
-        inside = np.flatnonzero(view.tp_cp_peers == code)
-        if len(inside) > 1:
-            series[inside] = values[inside] - medians_of_other_rows(values[inside])
-    if not np.isfinite(series).any():
-        return None
-    none = np.zeros(values.shape)
-    return _tested(series, view, floor, limits, raw=series, by_hosts=series, host_shared=none, beta=0.0)
-
-
 def _tested(
     series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
     raw: FloatArray, by_hosts: FloatArray, host_shared: FloatArray, beta: float,

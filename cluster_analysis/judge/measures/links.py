@@ -15,11 +15,11 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, order_by, quantiles_of
 from cluster_analysis.numeric.sorting import begins, combined, distinct, first_positions, half_octaves
-from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, sigma, student_tail
+from cluster_analysis.numeric.stats import binomial_tail, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, TWICE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import (
     DEVICES_PER_BOARD,
@@ -165,13 +165,12 @@ def beyond_class(
 
 
 def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
-    """Find the slow links: significant in their transport, ≥ 10 % slower in the middle."""
+    """Find the slow links: ≥ 10 % slower in the middle, and rarely so by chance."""
     link = combined(seen.transport, seen.pair)[1]
     first = first_positions(link)
     transport = seen.transport[first]
     level = medians_of(seen.excess, link)
-    spread, p = np.full((2, len(first)), np.nan)
-    slow = np.zeros(len(first), bool)
+    spread = np.full(len(first), np.nan)
     n_peers = np.zeros(len(first), np.int32)
     for code in np.unique(transport):
         inside = np.flatnonzero((transport == code) & np.isfinite(level))
@@ -180,19 +179,17 @@ def judge_links(seen: Observations, limits: Thresholds) -> LinkTable:
         n_peers[inside] = len(inside) - 1
         # Scatter from the fast side only, as if the slow one were like it: that may be the fault.
         fast = level[inside][level[inside] <= 0.0]
-        spread[inside] = scale = float(np.fmax(sigma(np.r_[fast, -fast]), limits.floor_single))
-        p[inside] = student_tail(level[inside] / scale, max(LEAST_DF, len(inside) - 2))
-        slow[inside] = benjamini_hochberg(p[inside], limits.false_discovery_rate)
-    n, slow, chance = beyond_chance(seen.excess, link, level, slow, limits.link_effect)
+        spread[inside] = np.fmax(sigma(np.r_[fast, -fast]), limits.floor_single)
+    n, slow, chance = beyond_chance(seen.excess, link, level, limits.link_effect)
     return LinkTable(
         seen.src[first], seen.dst[first], transport, level, spread, n, n_peers, slow, chance, seen.transports
     )
 
 
 def beyond_chance(
-    excess: FloatArray, unit: IntArray, level: FloatArray, is_candidate: BoolArray, effect: float
+    excess: FloatArray, unit: IntArray, level: FloatArray, effect: float
 ) -> tuple[IntArray, BoolArray, FloatArray]:
-    """Return how often each unit was observed, which candidates are slow, and by what chance, all (U,).
+    """Return how often each unit was observed, which are slow, and by what chance, all (U,).
 
     Contention slows some transfers of any link for a moment: chance is how probable so many slow ones are on
     a healthy unit, some of whose are, as often as those of the others show.
@@ -201,7 +198,6 @@ def beyond_chance(
         excess: of each observation (N,), NaN where it compares nothing.
         unit: whose it is (N,).
         level: the units' middle excess (U,).
-        is_candidate: units that may be slow (U,).
         effect: the least effect, as a share of the time.
     """
     known = np.isfinite(excess)
@@ -210,7 +206,7 @@ def beyond_chance(
     n_slow = np.bincount(unit, np.where(known, excess, -np.inf) > HALFWAY * least, len(level)).astype(
         np.int64
     )
-    slow = is_candidate & (np.nan_to_num(level, nan=-np.inf) >= least)
+    slow = np.nan_to_num(level, nan=-np.inf) >= least
     healthy = excess[~slow[unit] & known]
     chance = np.ones(len(level))
     for here in np.flatnonzero(slow):

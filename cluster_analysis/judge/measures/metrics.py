@@ -121,6 +121,6 @@ def late(
 
 def outside_experts(metric: Metric, view: JobView) -> Metric:
     """Computing without that of experts, whose load is nobody's fault; the metric itself if unknown."""
-    if not metric.is_log or view.dense is None:
+    if not metric.is_log or view.dense_us is None:
         return metric
-    return replace(metric, values=np.log(view.dense.computing_us))
+    return replace(metric, values=np.log(view.dense_us))

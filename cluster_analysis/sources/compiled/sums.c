@@ -8,13 +8,14 @@
 #define MOST_NS (UINT64_C(1) << 62)
 
 static uint64_t hash_of(const struct sums *sums, int64_t row) {
-    uint64_t hash = UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = 0, factor = odd;
     int key;
-    for (key = 0; key < sums->n_keys; key++) {
-        hash = (hash ^ (uint64_t)sums->keys[key][row]) * UINT64_C(0xFF51AFD7ED558CCD);
-        hash ^= hash >> 32;
-    }
-    return hash;
+    /* No product waits for another. */
+    for (key = 0; key < sums->n_keys; key++, factor += 2 * odd)
+        hash += (uint64_t)sums->keys[key][row] * factor;
+    hash = (hash ^ hash >> 32) * UINT64_C(0xFF51AFD7ED558CCD);
+    return hash ^ hash >> 32;
 }
 
 static bool are_equal(const struct sums *sums, int64_t one, int64_t other) {

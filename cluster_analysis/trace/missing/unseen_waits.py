@@ -90,13 +90,15 @@ def unseen_waits(
     if (local.is_side & ~calls.is_send).any():
         return []
     main = np.flatnonzero(~local.is_side)
-    rank = calls.rank[main]
-    first = (local.after[main] < 0) & ~local.is_queued[main]
-    gap = np.where(first, head[rank] + calls.start_us[main], local.gap_us[main])
-    went = calls.start_us[main] + offset_us[rank]
+    rank, start, gap = calls.rank[main], calls.start_us[main], local.gap_us[main]
+    first = np.flatnonzero(local.after[main] < 0)
+    first = first[~local.is_queued[main[first]]]
+    gap[first] = head[rank[first]] + start[first]
+    gap[np.isnan(gap)] = 0.0
     bounds = np.searchsorted(rank, np.arange(len(calls.ranks) + 1))
+    went = start + np.repeat(offset_us, np.diff(bounds))
     program = _programs(calls, main, bounds, topology)
-    begun = _Begun(main, rank, went - np.nan_to_num(gap), went, bounds, program, idle, least)
+    begun = _Begun(main, rank, went - gap, went, bounds, program, idle, least)
     found: list[IntArray] = []
     taken: set[int] = set()
     for sets in _candidates(calls, topology):
@@ -132,10 +134,10 @@ def with_unseen_waits(calls: Calls, found: Sequence[Unseen]) -> tuple[Calls, Int
 def _candidates(calls: Calls, topology: Topology) -> Iterator[list[IntArray]]:
     """Sets of ranks that may wait for each other: all, then the groups, those of one purpose together."""
     yield [np.arange(len(calls.ranks))]
-    position = {int(rank): at for at, rank in enumerate(calls.ranks.tolist())}
+    position = {rank: at for at, rank in enumerate(calls.ranks.tolist())}
     by_purpose: dict[tuple[str, int], set[tuple[int, ...]]] = defaultdict(set)
     for group in topology.groups.values():
-        members = tuple(sorted(position[int(rank)] for rank in group.ranks if int(rank) in position))
+        members = tuple(sorted([position[rank] for rank in group.ranks if rank in position]))
         if 2 <= len(members) < len(calls.ranks):
             by_purpose[group.role, len(group.ranks)].add(members)
     for purpose in sorted(by_purpose, key=lambda one: (-one[1], one[0])):
@@ -175,9 +177,12 @@ def _waits(begun: _Begun, sets: Sequence[IntArray]) -> list[IntArray]:
 def _programs(calls: Calls, main: IntArray, bounds: IntArray, topology: Topology) -> IntArray:
     """Number the programs of ranks (R,): their stages, and what kinds of calls they make in which order."""
     found: dict[tuple[int, bytes], int] = {}
-    numbers, kind = [], calls.kind[main]
+    # A byte each while there are so few kinds: most of the time goes into comparing them.
+    kind = calls.kind[main].astype(np.min_scalar_type(len(calls.types)))
+    text, size = kind.tobytes(), kind.itemsize
+    numbers = []
     for rank, begin, end in zip(calls.ranks.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        key = topology.stages.get(Rank(rank), -1), kind[begin:end].tobytes()
+        key = topology.stages.get(Rank(rank), -1), text[size * begin : size * end]
         numbers.append(found.setdefault(key, len(found)))
     return np.array(numbers)
 

@@ -25,8 +25,9 @@ from cluster_analysis.trace.calls import Calls
 
 def begins_with(calls: Calls, join: IntArray) -> BoolArray:
     """Calls (V,) that begin when the one in `join` ends: that is what they had waited for."""
-    ended = np.where(join >= 0, calls.end_us[join], -np.inf)
-    return np.asarray(calls.start_us <= ended + QUEUE_US)
+    found, at = np.zeros(len(calls), bool), np.flatnonzero(join >= 0)
+    found[at] = calls.start_us[at] <= calls.end_us[join[at]] + QUEUE_US
+    return found
 
 
 def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -109,8 +110,11 @@ def keep_likely_joins(
     main = np.flatnonzero(~is_side)
     count = np.bincount(calls.rank[main], minlength=len(calls.ranks))
     begin = np.r_[0, np.cumsum(count)[:-1]]
-    begun_us = np.where(after >= 0, calls.end_us[after], -np.inf)
-    awaited = begins_with(calls, ended) & (np.where(ended >= 0, calls.end_us[ended], -np.inf) > begun_us)
+    awaited = begins_with(calls, ended)
+    at = np.flatnonzero(awaited)
+    awaited[at] = calls.end_us[ended[at]] > np.where(after[at] >= 0, calls.end_us[after[at]], -np.inf)
+    if not awaited.any() and not (join[main] >= 0).any():
+        return waits_last
     for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
         ranks = np.flatnonzero((stage == one) & (count == places))
         if not places:

@@ -1,8 +1,9 @@
 """What each call of a rank waits for locally: the call before it, or a call on another stream.
 
 Calls that do not overlap in time form one sequence: the time between two of them is local work. Where
-the groups of a rank do overlap, the groups with fewer calls run on a second stream. A call there begins
-when the main stream has got far enough; where the main stream waits for one, the gaps of peers tell.
+the groups of a rank do overlap, the groups with fewer calls run on a second stream; where data-parallel
+calls of one group do, those that were issued first. A call there begins when the main stream has got far
+enough; where the main stream waits for one, the gaps of peers tell.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, distinct
+from cluster_analysis.numeric.sorting import begins, distinct, searchsorted_within
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     DRIFT,
     ENOUGH_PEERS,
+    QUEUE_US,
     REGULAR_CALLS,
     REGULAR_RANKS,
     TOLERANCE_US,
@@ -102,20 +104,50 @@ def sequence(
         is_side = is_side | (is_data & ~calls.is_point_to_point)
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
+    is_side = _split_groups(calls, is_side, data_groups)
     waits_last = is_side
     if is_side.any():
         is_side &= ~_awaited_at_begin(calls, is_side, stage)
         after, join, ended = split(calls, is_side)
         waits_last = is_side | keep_likely_joins(calls, is_side, (after, join, ended), stage)
         count_from_wait(calls, is_side, after, join, stage)
-    begun = np.where(after >= 0, calls.end_us[after], 0.0)
-    joined = np.where((join >= 0) & ~waits_last, calls.end_us[join], -np.inf)
-    gap = calls.start_us - np.maximum(begun, joined)
-    gap = np.where(after < 0, 0.0, np.maximum(gap, 0.0))
+    begun = calls.end_us[after]
+    joined = np.flatnonzero((join >= 0) & ~waits_last)
+    begun[joined] = np.maximum(begun[joined], calls.end_us[join[joined]])
+    gap = np.maximum(calls.start_us - begun, 0.0)
+    gap[after < 0] = 0.0
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
     queued = is_side & begins_with(calls, join)
     gap[queued] = 0.0
     return Sequence(after, join, gap, is_side, waits_last, queued)
+
+
+def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str]) -> BoolArray:
+    """Put the calls of a data-parallel group on two streams where later ones do not wait for earlier ones.
+
+    Gradients go beside computing as layers are done; what is held back goes behind all computing, on the main
+    stream, and begins while the others still go on. So those that were issued before are on the second one.
+    """
+    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    own = calls.collectives_by_group
+    own = own[is_data[calls.group[own]] & (calls.number[own] >= 0)]
+    ended = calls.end_us - DRIFT * calls.elapse_us - QUEUE_US
+    same = (calls.rank[own[1:]] == calls.rank[own[:-1]]) & (calls.group[own[1:]] == calls.group[own[:-1]])
+    overlaps = same & (calls.start_us[own[1:]] < ended[own[:-1]])
+    if not overlaps.any():
+        return is_side
+    is_side = is_side.copy()
+    for group in np.unique(calls.group[own[1:][overlaps]]).tolist():
+        of_group = own[calls.group[own] == group]
+        of_group = of_group[np.lexsort((calls.number[of_group], calls.rank[of_group]))]
+        rank, number = calls.rank[of_group], calls.number[of_group]
+        latest = running_maxima(ended[of_group], rank)
+        overtakes = ~begins(rank)[1:] & (calls.start_us[of_group[1:]] < latest[:-1])
+        numbers, n_ranks = np.unique(number[1:][overtakes], return_counts=True)
+        often = numbers[n_ranks >= REGULAR_RANKS * len(np.unique(rank))]
+        if len(often):
+            is_side[of_group] = number < often[0]
+    return is_side
 
 
 def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> BoolArray:
@@ -219,14 +251,16 @@ def _begun_early(calls: Calls, here: BoolArray, among: BoolArray) -> BoolArray:
     early = np.zeros(len(calls), bool)
     if not among.any():
         return early
-    asked = np.flatnonzero(here | among)
-    first = begins(calls.rank[asked])
-    start = calls.start_us[asked]
-    end = np.where(among[asked], calls.end_us[asked] - DRIFT * calls.elapse_us[asked], -np.inf)
-    # Calls stand by their start: what begins behind the end of the one before it begins behind all ends.
-    if not (~first[1:] & (start[1:] < end[:-1] - TOLERANCE_US)).any():
+    n, call = len(calls), np.flatnonzero(among)
+    end = calls.end_us[call] - DRIFT * calls.elapse_us[call] - TOLERANCE_US
+    # Calls of a rank stand by their start: those that begin before another one's end follow it.
+    following = np.minimum(call + 1, n - 1)
+    overlaps = np.flatnonzero(calls.start_us[following] < end)
+    overlaps = overlaps[calls.rank[following[overlaps]] == calls.rank[call[overlaps]]]
+    if not len(overlaps):
         return early
-    latest = np.r_[-np.inf, running_maxima(end, calls.rank[asked])[:-1]]
-    latest[first] = -np.inf
-    early[asked] = here[asked] & (start < latest - TOLERANCE_US)
-    return early
+    call, end = call[overlaps], end[overlaps]
+    behind = np.searchsorted(calls.rank, calls.rank[call], side="right")
+    last = searchsorted_within(calls.start_us, call + 1, behind, end, side="left")
+    n_during = np.bincount(call + 1, minlength=n + 1) - np.bincount(last, minlength=n + 1)
+    return np.asarray(here & (np.cumsum(n_during[:n]) > 0))

@@ -24,7 +24,7 @@ try:
 except SystemExit as stop:
     assert stop.code == 0, stop.code
 import pyarrow as pa
-unused = {"pandas", "distributed", "dask.array", "yaml", "pydoc"}
+unused = {"pandas", "distributed", "dask.array", "yaml", "pydoc", "cluster_analysis.insight.files"}
 loaded = sorted(unused & set(sys.modules))
 print(loaded, pa.default_memory_pool().backend_name)
 """
@@ -65,7 +65,7 @@ def test_a_small_run_imports_no_pandas_and_no_cluster_and_sets_no_memory_aside(t
     run = write_small_run(tmp_path / "run")
     environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(run), "--quiet"],
+        [sys.executable, "-c", PROGRAM, str(run), "--quiet", "--no-insight"],
         capture_output=True,
         text=True,
         timeout=580,

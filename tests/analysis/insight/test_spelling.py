@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.insight.naming import op_key, op_keys
+from cluster_analysis.insight.naming import all_safe, op_key, op_keys, safe
 from cluster_analysis.insight.totals import ratio, ratios
 from cluster_analysis.sources.names import split_keys
 
@@ -21,6 +21,15 @@ def test_only_names_that_insight_refuses_are_changed() -> None:
     pairs = zip(names.to_pylist(), groups.to_pylist(), strict=True)
     assert keys == [op_key(name, group) for name, group in pairs]
     assert keys[:3] == ["hcom_send__1_0_1@17", "a_b@17", "alone@unknown"]
+
+
+@settings(deadline=None)
+@example(["a" * 501])
+@example(["a" * 500, "a|b"])
+@example([])
+@given(st.lists(st.text(max_size=8)))
+def test_one_look_tells_whether_any_name_is_changed(names: list[str]) -> None:
+    assert all_safe(names) == all(safe(name) == name for name in names)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -72,6 +72,17 @@ def test_numbers_that_close_over_a_lost_record_are_not_believed_but_the_ends_are
     assert frozenset({(0, 2), (2, 2)}) in partners(table)
 
 
+def test_calls_that_overtake_others_on_another_stream_are_matched_by_their_numbers() -> None:
+    calls = [
+        Call(rank, "allreduce", begin, 1000.0, number=number)
+        for rank, begins in enumerate(((0.0, 1000.0, 900.0), (0.0, 1000.0, 1100.0), (0.0, 1000.0, 950.0)))
+        for number, begin in enumerate(begins)
+    ]
+    assert partners(collectives_table(calls)) == {
+        frozenset((rank, number) for rank in range(3)) for number in range(3)
+    }
+
+
 def test_numbers_that_count_over_the_whole_capture_match_too() -> None:
     later = rounds(3, first_number=40)
     assert partners(collectives_table(later)) == {

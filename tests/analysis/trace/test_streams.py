@@ -214,3 +214,28 @@ def test_sends_run_beside_the_rest_where_what_comes_next_regularly_begins_before
     calls, found = in_order(lambda rank: sends_that_wait(rank, n_early=n_early))
     assert found.is_side[calls.is_send].all() == is_beside
     assert found.is_side.any() == is_beside
+
+
+def held_back(rank: int, *, overtaking: int) -> list[Call]:
+    """Gradients in a queue beside computing; the last ones go behind it, on the stream that computes."""
+    begun = 6000.0 + 100.0 * rank
+    behind = begun if rank < overtaking else 9000.0
+    return [
+        Call(rank, "allreduce", 1000.0, 3000.0, group="d", number=1),
+        Call(rank, "allreduce", 4000.0, 2500.0, group="d", number=2),
+        Call(rank, "allreduce", 6500.0, 2000.0, group="d", number=3),
+        Call(rank, "allreduce", behind, 4000.0, group="d", number=4),
+    ]
+
+
+def test_gradients_that_overtake_others_of_their_group_are_on_the_main_stream() -> None:
+    calls, found = in_order(lambda rank: held_back(rank, overtaking=N_RANKS))
+    assert sorted(calls.number[found.is_side].tolist()) == sorted([1, 2, 3] * N_RANKS)
+    last = named(calls, 4)
+    assert found.gap_us[last] == pytest.approx(0.0)  # a rank's first main call: its step's begin
+    assert (found.after[last] == -1).all()
+
+
+def test_one_rank_whose_calls_overlap_does_not_put_a_group_on_two_streams() -> None:
+    _, found = in_order(lambda rank: held_back(rank, overtaking=1))
+    assert not found.is_side.any()
