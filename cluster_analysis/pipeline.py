@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
-from cluster_analysis.engine.handover import set_aside
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
@@ -51,7 +50,7 @@ MODULES_FOR_JUDGING = (
 Remark = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Examined:
     """What an analysis knows before it judges, while its engine and scratch directory are open."""
 
@@ -68,6 +67,10 @@ class Examined:
     def shown_addresses(self) -> Mapping[HostId, str]:
         """Real names of the hosts, if they were asked for."""
         return dict(self.capture.addresses) if self.options.show_addresses else {}
+
+    def let_graph_go(self) -> None:
+        """Hold the operators of all steps no longer: they are for judging and comparing, not for reports."""
+        self.evidence = replace(self.evidence, graph=None)
 
 
 @contextmanager
@@ -110,7 +113,9 @@ def examined(
             evidence, problems = _evidence(engine, read, topology, tell, str(scratch) if stem else "")
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
-            yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
+            known = Examined(options, evidence, topology, capture, sources, read, engine, scratch)
+            del evidence  # so that it goes when it is let go of
+            yield known
         finally:
             engine.close()
             let_files_go()
@@ -170,20 +175,17 @@ def _evidence(
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
     """Return what all steps say together; their own tables are gone before the graph is laid out.
 
-    What is large of it is set aside in files of `folder`, unless that is empty.
+    Until then they lie in files of `folder`, unless that is empty.
     """
-    from cluster_analysis.replay.graph import laid_out  # noqa: PLC0415
-    from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
+    from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import merge_steps, without_operators  # noqa: PLC0415
 
     parts, problems = reduce_all(engine, read, topology, tell, folder)
     merged = merge_steps(parts, topology, read.operators, read.packets)
-    merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
-    found = laid_out(merged)
-    if folder and found.graph is not None:
-        # Most of it is looked at here and there, and by no report.
-        found = replace(found, graph=set_aside(folder, found.graph))
-    return found, problems
+    operators = operators_of(merged)
+    merged = replace(without_operators(merged), counters=read.figures["counters"])
+    return laid_out(merged, operators), problems
 
 
 def compared(

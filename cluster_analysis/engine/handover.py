@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_analysis.numeric.mapped import mapped
-
 #: Arrays below this go with the rest of the value.
 _LEAST_BYTES = 64 * 1024
 
@@ -30,10 +28,14 @@ class _Handed:
     arrays: tuple[tuple[int, int], ...]
 
     def take(self) -> Any:
-        """Return the value; its file is gone then. Its large arrays cannot be changed."""
-        whole = memoryview(mapped(Path(self.path)))
-        views = [whole[begin : begin + length] for begin, length in self.arrays]
-        return pickle.loads(self.rest, buffers=views)  # noqa: S301 (our own process wrote it)
+        """Return the value; its file is gone then. Each array's memory is free once that array is."""
+        with Path(self.path).open("rb") as file:
+            mapped = [
+                mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY, offset=begin)
+                for begin, length in self.arrays
+            ]
+        Path(self.path).unlink()
+        return pickle.loads(self.rest, buffers=mapped)  # noqa: S301 (our own process wrote it)
 
 
 def dumps(folder: str, value: Any) -> bytes:
@@ -79,7 +81,9 @@ def loads(text: bytes) -> Any:
 
 
 def set_aside(folder: str, value: Any) -> Any:
-    """Return the same value with its large arrays in a mapped file; with them as they are where it cannot be.
+    """Return the same value with its large arrays in a file that is mapped; as they are where that cannot be.
+
+    What is not looked at takes no memory then; an array's part of it is free once the array is.
 
     Args:
         folder: where the file lies for a moment.

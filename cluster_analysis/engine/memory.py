@@ -7,7 +7,6 @@ import ctypes
 import re
 
 from cluster_analysis.engine.protocol import Engine
-from cluster_analysis.numeric.mapped import let_pages_go
 from cluster_run.errors import UsageError
 
 #: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
@@ -28,11 +27,7 @@ def must_file(engine: Engine, size_bytes: int, limit_bytes: int) -> bool:
 
 
 def give_back() -> None:
-    """Return memory that was freed to the system, which allocators keep; and pages of what was set aside.
-
-    Without effect where they cannot.
-    """
-    let_pages_go()
+    """Return memory that was freed to the system, which allocators keep; without effect where they cannot."""
     with contextlib.suppress(OSError, AttributeError):  # only the GNU C library knows how
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -20,7 +20,6 @@ from cluster_analysis.judge.open_questions import can_judge, few_peers, open_que
 from cluster_analysis.judge.reasons.all_reasons import with_reasons
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.mapped import let_pages_go
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
@@ -83,13 +82,10 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
     suspects = with_reasons(evidence, view, _costliest(suspects))
-    let_pages_go()
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
-    let_pages_go()
     step_us = view.mean_step_us
     replay = _replay_quality(view, what_if, suspects)
-    let_pages_go()
     chance_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
     findings = _without_doubles(
         [
@@ -114,7 +110,6 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
     notes += questions
-    let_pages_go()
     ideal = what_if.ideal(suspects)
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,

@@ -49,6 +49,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             tell("detecting", 0, 1)
             result = judged(examined)
             comparison = compared(examined, result, tell)
+            examined.let_graph_go()
 
             def collectives() -> Sequence[pa.Table]:
                 from cluster_analysis.insight.files import collectives_by_step  # noqa: PLC0415

@@ -19,6 +19,9 @@ from cluster_analysis.thresholds.cost import LEAST_WAITING_US
 from cluster_run.findings import Wait
 from cluster_run.ids import Rank
 
+#: Instances that are summed at once: 2 MiB of their places.
+_BLOCK = 1 << 18
+
 
 def waits_for(
     graph: Graph, repair: Repair, late: IntArray, role_of: Callable[[str], GroupRole]
@@ -31,7 +34,9 @@ def waits_for(
         late: positions of the suspect's ranks in the graph.
         role_of: the role of a group by its name.
     """
-    saved = graph.waits_us - graph.waiting_us(repair)
+    # In place, and then in blocks: arrays of all instances are the largest that judging makes.
+    saved = graph.waiting_us(repair)
+    np.subtract(graph.waits_us, saved, out=saved)
     is_late = np.zeros(len(graph.ranks), bool)
     is_late[late] = True
     touched = np.zeros(len(graph.groups), bool)
@@ -40,9 +45,12 @@ def waits_for(
     names = sorted(set(roles))
     # One row a role, for groups of the suspect and for others.
     row = 2 * np.array([names.index(role) for role in roles]) + ~touched
-    cell = (row * len(graph.ranks))[graph.operator_group][graph.operator] + graph.rank
-    total = np.bincount(cell, saved, 2 * len(names) * len(graph.ranks)) / graph.n_steps
-    by_rank = total.reshape(-1, len(graph.ranks))
+    first_cell = (row * len(graph.ranks))[graph.operator_group]
+    total = np.zeros(2 * len(names) * len(graph.ranks))
+    for begin in range(0, len(saved), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        np.add.at(total, first_cell[graph.operator[block]] + graph.rank[block], saved[block])
+    by_rank = (total / graph.n_steps).reshape(-1, len(graph.ranks))
     by_rank[:, is_late] = 0.0
     found: list[tuple[bool, float, Wait]] = []
     for number, own in enumerate(by_rank):

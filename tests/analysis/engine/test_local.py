@@ -153,6 +153,7 @@ def test_large_arrays_come_back_as_they_were_and_leave_no_file(engine: Engine, t
     expected, expected_table = tasks.large_arrays(100_000)
     assert np.array_equal(numbers, expected)
     assert table.equals(expected_table)
+    numbers[0] = 7  # an own copy, as any value is
     assert list(tmp_path.iterdir()) == []
 
 
