@@ -168,6 +168,7 @@ ReasonKind = Literal[
     # Captures.
     "other_size",
     "other_hash",
+    "gone_since",
     "device_of_several_hosts",
     "several_files_of_one_id",
     "several_captures_of_rank",

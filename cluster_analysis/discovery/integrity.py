@@ -1,4 +1,4 @@
-"""Whether files are still what was collected: their length, and their SHA-256 where they were touched since.
+"""Whether collected files are still there, as long, and of the same SHA-256 where they were touched since.
 
 A flipped bit in a number is a number: nothing in the file itself tells. The manifest does.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,16 +33,21 @@ class _Stored:
 
 
 def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list[Problem]:
-    """Return a problem for every file that is not what it was when it was collected.
+    """Return a problem for every file that is not what it was when it was collected, or not there.
 
     A file that has its length and its time stamp still is taken for unchanged, as other tools do.
     """
     problems: list[Problem] = []
     touched: list[_Stored] = []
+    read: set[str] = set()
+    owners: dict[str, dict[Path, Found]] = {}
     n_before = len(root.joinpath("_").as_posix()) - 1
     for one in captures if places.stored else ():
         for path in map(on_disk, one.files.values()):
-            collected = places.stored.get(path.as_posix()[n_before:])
+            name = path.as_posix()[n_before:]
+            read.add(name)
+            owners.setdefault(name.rpartition("/")[0], {})[one.directory] = one
+            collected = places.stored.get(name)
             if collected is None:
                 continue
             try:
@@ -57,11 +62,29 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
                 touched.append(stored)
     with ThreadPoolExecutor(min(_N_THREADS, os.cpu_count() or 1)) as threads:
         hashes = list(threads.map(_sha256, (one.path for one in touched)))
+    problems += _gone(places.stored.keys() - read, owners, root)
     return problems + [
         _problem(one, fact("other_hash"))
         for one, found in zip(touched, hashes, strict=True)
         if found is not None and found != one.collected.sha256
     ]
+
+
+def _gone(unread: Iterable[str], owners: Mapping[str, Mapping[Path, Found]], root: Path) -> Iterator[Problem]:
+    """Yield a problem for every file that was collected beside one that is read, and is there no more.
+
+    Args:
+        unread: paths below `root` that the manifest names, and no capture reads.
+        owners: for each directory below `root` in which files are read, whose they are.
+        root: the run directory.
+    """
+    for name in sorted(unread):
+        folder, _, stored = name.rpartition("/")
+        file = original_name(stored)
+        if folder in owners and not on_disk(root / folder / file).exists():
+            of = tuple(owners[folder].values())
+            rank = of[0].rank if len(of) == 1 else None
+            yield Problem(fact("gone_since"), file, rank, of[0].host, "collect_again")
 
 
 def _problem(stored: _Stored, why: Fact) -> Problem:

@@ -122,13 +122,13 @@ class _SideBySide:
 
     def _shifted(self, name: str, sizes: list[int], none: int) -> IntArray:
         parts = self._taken(name)
-        moved = np.concatenate(parts, dtype=np.int32)
+        moved = np.empty(sum(map(len, parts)), np.int32)
         begin = before = 0
         for part, size in zip(parts, sizes, strict=True):
             own = moved[begin : begin + len(part)]
-            np.add(own, before, out=own, where=own >= 0)
+            np.add(part, before, out=own, casting="same_kind")
+            np.putmask(own, part < 0, none)
             begin, before = begin + len(part), before + size
-        moved[moved < 0] = none
         return moved
 
 

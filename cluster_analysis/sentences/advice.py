@@ -124,6 +124,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "not_read_on_host": "collect_whole",
     "other_size": "collect_again",
     "other_hash": "collect_again",
+    "gone_since": "collect_again",
     "not_collected": "collect_again",
     "file_not_collected": "collect_again",
     "given_up": "collect_again",

@@ -139,6 +139,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "it is not what was collected: its SHA-256 differs",
         "与采集时不一致：SHA-256 不同",
     ),
+    "gone_since": (
+        "it was collected, and is not there any more",
+        "采集时存在，现已不在",
+    ),
     "device_of_several_hosts": (
         "nothing says which rank device {device} is, and several hosts have one",
         "多台主机都有设备 {device}，无从得知它是哪张卡",

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct, stable_order
+from cluster_analysis.thresholds.streams import DRIFT
 
 #: Operation names that send only and receive only; everything else synchronises its members.
 SEND_TYPES = frozenset({"send", "isend"})
@@ -62,6 +63,11 @@ class Calls:
 
     def __len__(self) -> int:
         return len(self.rank)
+
+    @cached_property
+    def surely_ended_us(self) -> FloatArray:
+        """When each call had ended even on a clock that drifts (V,)."""
+        return self.end_us - DRIFT * self.elapse_us
 
     @cached_property
     def is_send(self) -> BoolArray:

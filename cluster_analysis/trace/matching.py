@@ -28,10 +28,11 @@ def match_calls(calls: Calls) -> tuple[IntArray, IntArray]:
     pairs them. Shapes: (V,) and (V,).
     """
     key = _places(calls)
-    alone = calls.is_point_to_point
-    for group in np.flatnonzero(_irregular_groups(calls, key)):
-        members = np.flatnonzero((calls.group == group) & ~alone)
-        if len(members):
+    together = calls.collectives_by_group
+    for group in np.flatnonzero(_irregular_groups(calls, key)).tolist():
+        begin, end = np.searchsorted(calls.group[together], [group, group + 1])
+        if begin < end:
+            members = together[begin:end]
             key[members] = _aligned_places(calls, members)
     return _numbered(calls, key), key
 
@@ -102,10 +103,9 @@ def _irregular_groups(calls: Calls, place: IntArray) -> BoolArray:
 
 
 def _aligned_places(calls: Calls, members: IntArray) -> IntArray:
-    rank = calls.rank[members]
-    by_rank = [members[rank == one] for one in np.unique(rank)]
-    if _numbers_agree(calls, by_rank):
+    if _numbers_agree(calls, members):
         return np.asarray(calls.number[members] - calls.number[members].min())
+    by_rank = np.split(members, np.flatnonzero(begins(calls.rank[members]))[1:])
     reference = max(by_rank, key=len)
     places = np.empty(len(members), np.int32)
     extra = len(reference)
@@ -118,24 +118,25 @@ def _aligned_places(calls: Calls, members: IntArray) -> IntArray:
     return places
 
 
-def _numbers_agree(calls: Calls, by_rank: list[IntArray]) -> bool:
+def _numbers_agree(calls: Calls, members: IntArray) -> bool:
     """True when the running numbers have holes or one that starts later overtakes another, and the same
     number always means the same kind.
 
     Else they tell nothing: profilers that count what they see restart behind a missing record.
     """
-    kinds: dict[int, int] = {}
-    has_holes = False
-    for own in by_rank:
-        number = calls.number[own]
-        if (number < 0).any() or len(np.unique(number)) != len(number):
-            return False
-        has_holes |= bool(number.max() - number.min() + 1 != len(number) or (np.diff(number) < 0).any())
-        for value, kind in zip(number.tolist(), calls.kind[own].tolist(), strict=True):
-            if kinds.setdefault(value, kind) != kind:
-                return False
-    firsts = {int(calls.number[own].min()) for own in by_rank}
-    return has_holes or len(firsts) > 1
+    rank, number, kind = calls.rank[members], calls.number[members], calls.kind[members]
+    if (number < 0).any():
+        return False
+    by_number = np.lexsort((rank, number))
+    is_same = ~begins(number[by_number])[1:]
+    if (is_same & ~begins(rank[by_number])[1:]).any() or (is_same & begins(kind[by_number])[1:]).any():
+        return False
+    first = begins(rank)
+    begin = np.flatnonzero(first)
+    lowest = np.minimum.reduceat(number, begin)
+    count = np.maximum.reduceat(number, begin) - lowest + 1
+    has_holes = (count != np.diff(np.r_[begin, len(number)])).any()
+    return bool(has_holes or (np.diff(number)[~first[1:]] < 0).any() or (lowest != lowest[0]).any())
 
 
 def _align_with(calls: Calls, reference: IntArray, own: IntArray) -> IntArray:

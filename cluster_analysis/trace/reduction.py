@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -111,7 +112,7 @@ class _Matched:
         """The call of each operator's first rank (O,)."""
         return self.members[self.begin]
 
-    @property
+    @cached_property
     def size_bytes(self) -> FloatArray:
         """The size of each operator (O,): the largest of its calls'; NaN where none is known."""
         return np.asarray(np.fmax.reduceat(self.calls.size_bytes[self.members], self.begin))

@@ -35,14 +35,25 @@ class _Told:
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
     view = case.view
-    for host in np.unique(view.host[view.host >= 0]).tolist():
+    for host in _without_peers(view):
         inside = view.host == host
-        if inside.all() or (np.isin(view.role, view.role[inside]) & ~inside).any():
+        if inside.all():
             continue
         for metric in case.metrics:
             told = _slow(case, metric, inside) if metric.is_log else _idle(case, metric, inside)
             if told is not None:
                 yield _suspect(view, metric, host, inside, told)
+
+
+def _without_peers(view: JobView) -> list[int]:
+    """Hosts none of whose ranks does the same work as one elsewhere."""
+    role = np.unique(view.role, return_inverse=True)[1]
+    first = np.full(role.max(initial=-1) + 1, len(view.hosts))
+    last = np.full(len(first), -1)
+    np.minimum.at(first, role, view.host)
+    np.maximum.at(last, role, view.host)
+    is_shared = (first < last)[role]
+    return sorted(set(view.host[view.host >= 0].tolist()) - set(view.host[is_shared].tolist()))
 
 
 def _slow(case: Case, metric: Metric, inside: BoolArray) -> _Told | None:

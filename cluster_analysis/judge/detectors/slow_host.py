@@ -70,7 +70,6 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             for one in judged
             if one is not None
             and one.tail <= limits.false_discovery_rate / len(hosts)
-            and one.level >= metric.effect
             and _is_whole_host(view, metric, level, one)
         ]
         if not slow:
@@ -106,7 +105,10 @@ def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntA
 
 
 def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
-    """Compare one host; the scale comes from the other hosts among themselves, without this one."""
+    """Compare one host; the scale comes from the other hosts among themselves, without this one.
+
+    None where too few of its ranks are known, or where it lies above its peers by less than the least effect.
+    """
     here = (view.host == host) & np.isfinite(level)
     others = (view.host != host) & (view.host >= 0) & np.isfinite(level)
     relative = np.full(len(level), np.nan)
@@ -118,9 +120,11 @@ def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: 
     inside = np.flatnonzero(here & np.isfinite(relative))
     if len(inside) < 2:
         return None
+    own = float(np.median(relative[inside]))
+    if own < metric.effect:  # of many hosts most end here: the rest looks at all ranks of the job
+        return None
     peers = np.flatnonzero(others & np.isfinite(relative))
     peer_hosts = np.unique(view.host[peers])
-    own = float(np.median(relative[inside]))
     spread = _spread_of_hosts(view, metric, relative, peers, inside)
     spread = max(spread, _error_of_median(view, relative, inside, peers))
     scale = float(np.hypot(spread, metric.floor))

@@ -136,12 +136,12 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
     effect = np.full(raw.shape, np.nan)
     roles = np.unique(view.role)
     for replica in np.unique(view.replica):
-        inside = view.replica == replica
-        for role in roles:
-            own = np.flatnonzero(inside & (view.role == role))
-            others = np.flatnonzero(inside & (view.role != role))
-            if not len(own) or (len(roles) == 1 and elsewhere):
-                continue
+        if len(roles) == 1 and elsewhere:
+            continue
+        inside = np.flatnonzero(view.replica == replica)
+        role_of = view.role[inside]
+        for role in np.unique(role_of):
+            own, others = inside[role_of == role], inside[role_of != role]
             if elsewhere:
                 for host in np.unique(view.host[own]):
                     away = others[(view.host[others] != host) | (view.host[others] < 0)]

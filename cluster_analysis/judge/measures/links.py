@@ -209,10 +209,18 @@ def beyond_chance(
     slow = np.nan_to_num(level, nan=-np.inf) >= least
     healthy = excess[~slow[unit] & known]
     chance = np.ones(len(level))
-    for here in np.flatnonzero(slow):
-        as_slow = float((healthy > HALFWAY * level[here]).sum()) + 0.5
-        chance[here] = float(binomial_tail(int(n_slow[here]), int(n[here]), as_slow / (len(healthy) + 1)))
+    found = np.flatnonzero(slow)
+    as_slow = _n_above(healthy, HALFWAY * level[found]) + 0.5
+    for here, n_as_slow in zip(found.tolist(), as_slow.tolist(), strict=True):
+        rate = n_as_slow / (len(healthy) + 1)
+        chance[here] = float(binomial_tail(int(n_slow[here]), int(n[here]), rate))
     return n, slow & (chance * len(level) <= 1.0), chance
+
+
+def _n_above(values: FloatArray, limits: FloatArray) -> IntArray:
+    """How many of the values lie above each of the limits (L,); most values lie below all of them."""
+    largest = np.sort(values[values > limits.min(initial=np.inf)])
+    return len(largest) - np.searchsorted(largest, limits, side="right")
 
 
 def link_summary(seen: Observations | None) -> pa.Table:

@@ -122,14 +122,15 @@ def _stream_of(calls: Calls, rank: int, streams: Sequence | None, *, is_side: bo
 def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray) -> list[_Holed]:
     """Operators that half of their members have, and not all."""
     usable = np.flatnonzero(~calls.is_point_to_point)
-    order = usable[stable_order(operator[usable])]
-    if not len(order):
+    n_calls = np.bincount(operator[usable])
+    n_wanted = np.zeros(len(n_calls), np.int64)
+    n_wanted[operator[usable]] = n_members[calls.group[usable]]
+    if not ((n_calls < n_wanted) & (2 * n_calls >= n_wanted)).any():  # most steps: nothing needs an order
         return []
+    order = usable[stable_order(operator[usable])]
     begin = np.flatnonzero(begins(operator[order]))
     size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[order[begin]]]
     chosen = np.flatnonzero((size < wanted) & (2 * size >= wanted))
-    if not len(chosen):
-        return []
     shortest = np.minimum.reduceat(calls.elapse_us[order], begin)
     usual = _usual_transfer(calls, order[begin], wanted, np.where(size < wanted, np.nan, shortest))
     known = [order[begin[at] : begin[at] + size[at]] for at in chosen]

@@ -184,8 +184,9 @@ def _pair_by_number(calls: Calls, sender: IntArray, receiver: IntArray) -> None:
     numbers of the group are not a rank's own. Where each rank counts for itself, all ranks have all numbers.
     """
     is_open = calls.is_point_to_point & (sender < 0) & (receiver < 0)
+    messages = calls.messages_by_group
     for group in np.unique(calls.group[is_open]).tolist():
-        inside = np.flatnonzero(calls.is_point_to_point & (calls.group == group))
+        inside = messages[slice(*np.searchsorted(calls.group[messages], [group, group + 1]))]
         numbers, code, count = np.unique(calls.number[inside], return_inverse=True, return_counts=True)
         n_ranks = len(np.unique(calls.rank[inside]))
         if n_ranks <= 2 or count.max() > 2 or len(numbers) < 2:

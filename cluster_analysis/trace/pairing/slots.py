@@ -18,7 +18,6 @@ from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.messages import MOST_NUMBERS_FACTOR
 from cluster_analysis.trace.calls import Calls
-from cluster_run.ids import Rank
 
 SEND, RECEIVE, BATCH = 0, 1, 2
 
@@ -131,9 +130,10 @@ def _stages(name: str, ranks: list[int], topology: Topology) -> dict[int, int]:
     group = topology.groups.get(name)
     if group is None:
         return {rank: place for place, rank in enumerate(sorted(set(ranks)))}
-    place = {int(rank): number for number, rank in enumerate(group.ranks)}
-    ordered = sorted(place, key=lambda rank: (topology.stages.get(Rank(rank), 0), place[rank]))
-    return {rank: stage for stage, rank in enumerate(ordered)}
+    stage_of = topology.stages
+    # Of one stage as the group has them.
+    ordered = sorted(dict.fromkeys(group.ranks), key=lambda rank: stage_of.get(rank, 0))
+    return {int(rank): stage for stage, rank in enumerate(ordered)}
 
 
 def _family(runs: _Runs, own: IntArray, groups: IntArray, n_stages: int) -> tuple[Family, BoolArray]:

@@ -13,7 +13,6 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, searchsorted_within
 from cluster_analysis.thresholds.streams import (
-    DRIFT,
     ENOUGH_PEERS,
     FEW_SHARE,
     QUEUE_US,
@@ -41,7 +40,7 @@ def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArra
     for queue in (side[sends], side[~sends]):
         _chain(calls, queue, join)
     if len(main):
-        main_end = running_maxima(calls.end_us[main] - DRIFT * calls.elapse_us[main], calls.rank[main])
+        main_end = running_maxima(calls.surely_ended_us[main], calls.rank[main])
         begin, end = _own_slices(calls, main, side)
         begun = calls.start_us[side] + TOLERANCE_US
         ended = searchsorted_within(main_end, begin, end, begun, side="right") - 1

@@ -16,7 +16,6 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, searchsorted_within
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
-    DRIFT,
     ENOUGH_PEERS,
     QUEUE_US,
     REGULAR_CALLS,
@@ -131,22 +130,32 @@ def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str])
     is_data = np.array([name in data_groups for name in calls.groups], bool)
     own = calls.collectives_by_group
     own = own[is_data[calls.group[own]] & (calls.number[own] >= 0)]
-    ended = calls.end_us - DRIFT * calls.elapse_us - QUEUE_US
+    ended = calls.surely_ended_us - QUEUE_US
     same = (calls.rank[own[1:]] == calls.rank[own[:-1]]) & (calls.group[own[1:]] == calls.group[own[:-1]])
     overlaps = same & (calls.start_us[own[1:]] < ended[own[:-1]])
     if not overlaps.any():
         return is_side
+    has_overlap = np.zeros(len(calls.groups), bool)
+    has_overlap[calls.group[own[1:][overlaps]]] = True
+    own = own[has_overlap[calls.group[own]]]
+    own = own[np.lexsort((calls.number[own], calls.rank[own], calls.group[own]))]
+    group, number = calls.group[own], calls.number[own]
+    first = begins(calls.rank[own]) | begins(group)
+    run = np.cumsum(first, dtype=np.int64)  # of one rank in one group
+    overtakes = ~first[1:] & (calls.start_us[own[1:]] < running_maxima(ended[own], run)[:-1])
+    n_ranks = np.bincount(group[first], minlength=len(calls.groups))
+    # A code a group and number, those of one group side by side.
+    width = int(number.max()) + 1
+    code, n_overtaken = np.unique(
+        group[1:][overtakes].astype(np.int64) * width + number[1:][overtakes], return_counts=True
+    )
+    often = code[n_overtaken >= REGULAR_RANKS * n_ranks[code // width]]
+    groups, at = np.unique(often // width, return_index=True)
+    is_split, since = np.zeros(len(calls.groups), bool), np.zeros(len(calls.groups), np.int64)
+    is_split[groups], since[groups] = True, often[at] % width
+    own, group, number = own[is_split[group]], group[is_split[group]], number[is_split[group]]
     is_side = is_side.copy()
-    for group in np.unique(calls.group[own[1:][overlaps]]).tolist():
-        of_group = own[calls.group[own] == group]
-        of_group = of_group[np.lexsort((calls.number[of_group], calls.rank[of_group]))]
-        rank, number = calls.rank[of_group], calls.number[of_group]
-        latest = running_maxima(ended[of_group], rank)
-        overtakes = ~begins(rank)[1:] & (calls.start_us[of_group[1:]] < latest[:-1])
-        numbers, n_ranks = np.unique(number[1:][overtakes], return_counts=True)
-        often = numbers[n_ranks >= REGULAR_RANKS * len(np.unique(rank))]
-        if len(often):
-            is_side[of_group] = number < often[0]
+    is_side[own] = number < since[group]
     return is_side
 
 
@@ -204,8 +213,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (
-            rest[before]
-            and calls.end_us[before] - DRIFT * calls.elapse_us[before] >= calls.start_us[here] + TOLERANCE_US
+            rest[before] and calls.surely_ended_us[before] >= calls.start_us[here] + TOLERANCE_US
         ):
             before -= 1
         if calls.group[before] != calls.group[here]:
@@ -251,15 +259,13 @@ def _begun_early(calls: Calls, here: BoolArray, among: BoolArray) -> BoolArray:
     early = np.zeros(len(calls), bool)
     if not among.any():
         return early
-    n, call = len(calls), np.flatnonzero(among)
-    end = calls.end_us[call] - DRIFT * calls.elapse_us[call] - TOLERANCE_US
+    n, end = len(calls), calls.surely_ended_us - TOLERANCE_US
     # Calls of a rank stand by their start: those that begin before another one's end follow it.
-    following = np.minimum(call + 1, n - 1)
-    overlaps = np.flatnonzero(calls.start_us[following] < end)
-    overlaps = overlaps[calls.rank[following[overlaps]] == calls.rank[call[overlaps]]]
-    if not len(overlaps):
+    call = np.flatnonzero(among[:-1] & (calls.start_us[1:] < end[:-1]))
+    call = call[calls.rank[call + 1] == calls.rank[call]]
+    if not len(call):
         return early
-    call, end = call[overlaps], end[overlaps]
+    end = end[call]
     behind = np.searchsorted(calls.rank, calls.rank[call], side="right")
     last = searchsorted_within(calls.start_us, call + 1, behind, end, side="left")
     n_during = np.bincount(call + 1, minlength=n + 1) - np.bincount(last, minlength=n + 1)

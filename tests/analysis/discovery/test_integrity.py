@@ -66,3 +66,19 @@ def test_a_copied_run_has_other_times_and_is_what_was_collected(capture: Path) -
 def test_files_that_were_added_later_are_nobodys_problem(capture: Path) -> None:
     (capture / OUTPUT / "op_statistic.csv").write_text("OP Type,Count,Total Time(us)\n")
     assert problems(capture) == []
+
+
+def test_a_file_that_was_collected_and_is_there_no_more_is_told(capture: Path) -> None:
+    (capture / OUTPUT / "communication_matrix.json").unlink()
+    assert problems(capture) == [
+        (0, "communication_matrix.json", "it was collected, and is not there any more")
+    ]
+
+
+def test_a_deleted_database_is_told_where_the_other_one_is_still_there(tmp_path: Path, capture: Path) -> None:
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (host,) = manifest["hosts"]
+    lost = {**host["files"][0], "path": f"{(capture / OUTPUT).relative_to(tmp_path).as_posix()}/analysis.db"}
+    host["files"].append(lost)
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert (0, "analysis.db", "it was collected, and is not there any more") in problems(capture)
