@@ -114,7 +114,7 @@ def examined(
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
             known = Examined(options, evidence, topology, capture, sources, read, engine, scratch)
-            del evidence  # so that it goes when it is let go of
+            del evidence  # so that the graph goes when it is let go
             yield known
         finally:
             engine.close()
@@ -173,16 +173,14 @@ def _topology(
 def _evidence(
     engine: Engine, read: RanksRead, topology: Topology, tell: Progress, folder: str
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    """Return what all steps say together; their own tables are gone before the graph is laid out.
-
-    Until then they lie in files of `folder`, unless that is empty.
-    """
+    """Return what all steps say together; until then it lies in files of `folder`, unless that is empty."""
     from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
     from cluster_analysis.replay.job_evidence import merge_steps, without_operators  # noqa: PLC0415
 
     parts, problems = reduce_all(engine, read, topology, tell, folder)
     merged = merge_steps(parts, topology, read.operators, read.packets)
     parts.clear()
+    give_back()
     operators = operators_of(merged)
     merged = replace(without_operators(merged), counters=read.figures["counters"])
     return laid_out(merged, operators), problems

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.handover import set_aside
-from cluster_analysis.engine.memory import give_back
 from cluster_analysis.engine.protocol import Engine, Graph
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.engine.tasks import StepFiles, StepTables, reduce_parts
@@ -78,8 +77,6 @@ def _reduced_aside(
     folder: str, step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
 ) -> tuple[StepEvidence, tuple[Problem, ...]]:
     """Reduce a step in the process that reduces all of them: what it found so far lies in files."""
-    found: tuple[StepEvidence, tuple[Problem, ...]] = set_aside(
-        folder, reduce_parts(step, steps, topology, parts)
-    )
-    give_back()
+    found: tuple[StepEvidence, tuple[Problem, ...]]
+    found = set_aside(folder, reduce_parts(step, steps, topology, parts))
     return found

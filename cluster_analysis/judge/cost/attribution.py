@@ -9,6 +9,7 @@ and are never named, however long others waited for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,9 +19,6 @@ from cluster_analysis.tables.model import GroupRole
 from cluster_analysis.thresholds.cost import LEAST_WAITING_US
 from cluster_run.findings import Wait
 from cluster_run.ids import Rank
-
-#: Instances that are summed at once: 2 MiB of their places.
-_BLOCK = 1 << 18
 
 
 def waits_for(
@@ -34,7 +32,7 @@ def waits_for(
         late: positions of the suspect's ranks in the graph.
         role_of: the role of a group by its name.
     """
-    # In place, and then in blocks: arrays of all instances are the largest that judging makes.
+    # In place, and then step by step: arrays of all instances are the largest that judging makes.
     saved = graph.waiting_us(repair)
     np.subtract(graph.waits_us, saved, out=saved)
     is_late = np.zeros(len(graph.ranks), bool)
@@ -47,9 +45,9 @@ def waits_for(
     row = 2 * np.array([names.index(role) for role in roles]) + ~touched
     first_cell = (row * len(graph.ranks))[graph.operator_group]
     total = np.zeros(2 * len(names) * len(graph.ranks))
-    for begin in range(0, len(saved), _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        np.add.at(total, first_cell[graph.operator[block]] + graph.rank[block], saved[block])
+    for begin, end in pairwise(graph.cell_begin[:: len(graph.ranks)].tolist()):
+        step = slice(begin, end)
+        np.add.at(total, first_cell[graph.operator[step]] + graph.rank[step], saved[step])
     by_rank = (total / graph.n_steps).reshape(-1, len(graph.ranks))
     by_rank[:, is_late] = 0.0
     found: list[tuple[bool, float, Wait]] = []
