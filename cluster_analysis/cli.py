@@ -87,7 +87,10 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     keep_data_sets_out()
     return_large_blocks()
     ahead = _looking_ahead(options)
-    if options.scheduler in LOCAL_SCHEDULERS:
+    # Workers are forked with what they need. Without Insight's files no task waits for another one.
+    if options.scheduler == "threads" or (
+        options.scheduler in LOCAL_SCHEDULERS and options.write_insight is not False
+    ):
         lean_dask()
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
@@ -27,7 +26,7 @@ from cluster_analysis.tables.model import Capture, RankSource, Selection, Topolo
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
 from cluster_run.errors import InputError
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import HostId, Rank, format_number_ranges
 from cluster_run.problem import Problem
@@ -68,17 +67,13 @@ class Examined:
         """Real names of the hosts, if they were asked for."""
         return dict(self.capture.addresses) if self.options.show_addresses else {}
 
-    def let_graph_go(self) -> None:
-        """Hold the operators of all steps no longer: they are for judging and comparing, not for reports."""
-        self.evidence = replace(self.evidence, graph=None)
-
 
 @contextmanager
 def examined(
     options: AnalyseOptions,
     progress: Progress | None = None,
     remark: Remark | None = None,
-    look: Callable[[Path, str | None], Capture] = discover,
+    look: Callable[[Path, str | None], Capture] | None = None,
 ) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
 
@@ -86,7 +81,7 @@ def examined(
         options: what to analyse, and who does the work.
         progress: told how far it is.
         remark: told what the user should know of the engine before the work begins.
-        look: finds the captures below a path.
+        look: finds the captures below a path; `discover` where none is given.
 
     Raises:
         InputError: nothing that could be analysed is there.
@@ -94,7 +89,7 @@ def examined(
     """
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
-    found = look(options.run, options.capture)
+    found = (look or _look)(options.run, options.capture)
     sources = _chosen(found, options.selection, options.run)
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
@@ -119,6 +114,13 @@ def examined(
         finally:
             engine.close()
             let_files_go()
+
+
+def _look(run: Path, capture: str | None) -> Capture:
+    # Whoever looks in another process need not import this.
+    from cluster_analysis.discovery.discover import discover  # noqa: PLC0415
+
+    return discover(run, capture)
 
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
@@ -234,7 +236,8 @@ def judged(examined: Examined) -> AnalysisResult:
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
     verdict: Verdict = "unknown" if (missing or untimed) and found.verdict == "healthy" else found.verdict
-    notes = dict.fromkeys((*capture.notes, *_batch_notes(read), *evidence.notes, *found.notes))
+    of_batches = (note for one in read.summaries for note in one.notes)
+    notes = dict.fromkeys((*capture.notes, *of_batches, *evidence.notes, *found.notes))
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}
     document = FindingsDocument(
         tool_version=VERSION,
@@ -322,10 +325,6 @@ def _unnamed_missing(
         return ()
     why = fact("missing_ranks", n_missing=len(unnamed), n_ranks=n_expected, ranks=tuple(unnamed))
     return (Problem(why, advice="collect_them_too"),)
-
-
-def _batch_notes(read: RanksRead) -> list[Fact]:
-    return [note for one in read.summaries for note in one.notes]
 
 
 def _problem_order(problem: Problem) -> tuple[str, int, str, str]:

@@ -1,5 +1,6 @@
 """Looks for captures in a process of its own, while this one imports what comes next.
 
+That process imports what looks for them, too, so that this one need not.
 Whatever keeps that process from telling what it found, this one looks itself, and says what is wrong.
 """
 
@@ -10,7 +11,6 @@ import pickle
 import warnings
 from pathlib import Path
 
-from cluster_analysis.discovery.discover import discover
 from cluster_analysis.tables.model import Capture
 
 
@@ -47,6 +47,8 @@ class Ahead:
         if told and (path, capture) == self._asked:
             found: Capture = pickle.loads(told)  # noqa: S301 (our own process wrote it)
             return found
+        from cluster_analysis.discovery.discover import discover  # noqa: PLC0415
+
         return discover(path, capture)
 
     def _told(self) -> bytes:
@@ -64,6 +66,8 @@ def _tell(path: Path, capture: str | None, writer: int) -> None:
     """Write what is found and end, without anything that this process would do at its end."""
     code = 1
     try:
+        from cluster_analysis.discovery.discover import discover  # noqa: PLC0415
+
         with os.fdopen(writer, "wb") as pipe:
             pickle.dump(discover(path, capture), pipe, pickle.HIGHEST_PROTOCOL)
         code = 0

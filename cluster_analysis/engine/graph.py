@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +39,46 @@ class Tried(Generic[R]):
 def task(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     """Return a task for a graph. Arguments that are keys, or lists of keys, stand for what they name."""
     return (Tried(function), *arguments)
+
+
+def ready(graph: Graph, keys: Sequence[Key]) -> Mapping[Key, Any] | None:
+    """Return what stands at `keys`, values in place of their keys; None where a task waits for another one.
+
+    Tasks that wait for none need no scheduler: they can be called in any order.
+    """
+    try:
+        return {key: _filled(graph, graph[key]) for key in keys}
+    except _WaitsError:
+        return None
+
+
+class _WaitsError(Exception):
+    """A task needs the value of another one."""
+
+
+def is_task(node: Any) -> bool:
+    """Return whether something in a graph is a task, and not a value."""
+    return isinstance(node, tuple) and bool(node) and callable(node[0])
+
+
+def _filled(graph: Graph, node: Any) -> Any:
+    if not is_task(node):
+        return node
+    function, *arguments = node
+    return (function, *(_value_of(graph, argument) for argument in arguments))
+
+
+def _value_of(graph: Graph, argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_value_of(graph, one) for one in argument]
+    if is_task(argument):
+        raise _WaitsError
+    if isinstance(argument, tuple) and argument and isinstance(argument[0], str) and argument in graph:
+        value = graph[argument]
+        if is_task(value):
+            raise _WaitsError
+        return value
+    return argument
 
 
 def renamed(graph: Graph, mark: str) -> Graph:

@@ -63,10 +63,7 @@ def dumps(folder: str, value: Any) -> bytes:
         else:
             text = pickle.dumps(_Handed(path, text, places), protocol=5)
     if multiprocessing.parent_process() is not None:
-        import pyarrow as pa  # noqa: PLC0415
-
-        # What Arrow keeps for a worker's next tables is missing to the other workers.
-        pa.default_memory_pool().release_unused()
+        _release_unused()
     return text
 
 
@@ -93,6 +90,19 @@ def set_aside(folder: str, value: Any) -> Any:
         return loads(dumps(folder, value))
     except OSError:
         return value
+
+
+def _release_unused() -> None:
+    """Give back what Arrow's own allocators keep for a worker's next tables: it is missing to the others.
+
+    The C library keeps little by itself (`return_large_blocks`). Asked for the rest it gives back all, and
+    each task of a worker would wait for 3000 pages again.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    pool = pa.default_memory_pool()
+    if pool.backend_name != "system":
+        pool.release_unused()
 
 
 def _filed(arrays: list[memoryview], folder: str) -> tuple[str, tuple[tuple[int, int], ...]]:

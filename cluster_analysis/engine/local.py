@@ -1,21 +1,24 @@
-"""Dask's schedulers of one machine: in this process, in threads of it, or in local processes."""
+"""Work on this machine: in this process, in threads of it, or in local processes.
+
+Tasks that wait for no other are called as they are. All else is for Dask's schedulers, which are imported
+when there is such a graph: reading ranks and reducing steps do without them.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import warnings
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask.local
-import dask.multiprocessing
-import dask.threaded
 import numpy.ma  # noqa: F401 - Arrow and NumPy ask for it with the first array: here it is there for all workers
 
+from cluster_analysis.engine.graph import is_task, ready
 from cluster_analysis.engine.handover import dumps, loads
 from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
@@ -74,6 +77,11 @@ class InProcessEngine(_LocalEngine):
     n_workers = 1
 
     def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        tasks = ready(graph, keys)
+        if tasks is not None:
+            return [_called(key, tasks[key], callbacks) for key in keys]
+        import dask.local  # noqa: PLC0415
+
         found: Sequence[Outcome[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
         return found
 
@@ -91,6 +99,8 @@ class ThreadEngine(_LocalEngine):
         self._pool.shutdown(cancel_futures=True)
 
     def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        import dask.threaded  # noqa: PLC0415
+
         found: Sequence[Outcome[Any]] = dask.threaded.get(
             graph, keys, pool=self._pool, num_workers=self.n_workers, callbacks=callbacks
         )
@@ -157,23 +167,52 @@ class ProcessEngine(_LocalEngine):
         return Outcome(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
 
     def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
+        tasks = ready(graph, keys)
         try:
-            found: Sequence[Outcome[Any]] = dask.multiprocessing.get(
-                graph,
-                keys,
-                pool=_Ahead(self._processes(), self.n_workers * (1 + _N_READY)),
-                chunksize=1,
-                # Tasks that Dask joins would fail together.
-                optimize_graph=False,
-                func_dumps=partial(dumps, self._scratch),
-                func_loads=loads,
-                callbacks=callbacks,
-            )
+            if tasks is None:
+                return self._scheduled(graph, keys, callbacks)
+            found = self._mapped(tasks, callbacks)
+            return [found[key] for key in keys]
         except OSError as error:
             raise EngineError(
                 f"{self._scratch}: a value could not be handed from process to process: {error}",
                 "name another directory with --scratch",
             ) from error
+
+    def _scheduled(
+        self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]
+    ) -> Sequence[Outcome[Any]]:
+        import dask.multiprocessing  # noqa: PLC0415
+
+        found: Sequence[Outcome[Any]] = dask.multiprocessing.get(
+            graph,
+            keys,
+            pool=_Ahead(self._processes(), self.n_workers * (1 + _N_READY)),
+            chunksize=1,
+            # Tasks that Dask joins would fail together.
+            optimize_graph=False,
+            func_dumps=partial(dumps, self._scratch),
+            func_loads=loads,
+            callbacks=callbacks,
+        )
+        return found
+
+    def _mapped(self, tasks: Mapping[Key, Any], callbacks: list[_Callbacks]) -> Mapping[Key, Outcome[Any]]:
+        """Return the outcome of each task; those that are outcomes already stay as they are."""
+        pool = self._processes()
+        found = {key: one for key, one in tasks.items() if not is_task(one)}
+        waiting = deque(key for key in tasks if key not in found)
+        running: dict[Future[bytes], Key] = {}
+        while waiting or running:
+            # No more than lie ready: where a process dies, each of them is suspect.
+            while waiting and len(running) < self.n_workers * (1 + _N_READY):
+                key = waiting.popleft()
+                _tell_begun(key, callbacks)
+                running[pool.submit(_worked, self._scratch, dumps(self._scratch, tasks[key]))] = key
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                key = running.pop(ended)
+                found[key] = loads(ended.result())
+                _tell_ended(key, found[key], callbacks)
         return found
 
     def _processes(self) -> ProcessPoolExecutor:
@@ -195,6 +234,31 @@ class _Ahead:
     def __init__(self, pool: ProcessPoolExecutor, n_tasks: int) -> None:
         self.submit = pool.submit
         self._max_workers = n_tasks  # Dask asks each pool by this name
+
+
+def _called(key: Key, task: Any, callbacks: list[_Callbacks]) -> Outcome[Any]:
+    _tell_begun(key, callbacks)
+    outcome: Outcome[Any] = task[0](*task[1:]) if is_task(task) else task
+    _tell_ended(key, outcome, callbacks)
+    return outcome
+
+
+def _tell_begun(key: Key, callbacks: list[_Callbacks]) -> None:
+    for _, _, begun, _, _ in callbacks:
+        if begun is not None:
+            begun(key)
+
+
+def _tell_ended(key: Key, outcome: Outcome[Any], callbacks: list[_Callbacks]) -> None:
+    for _, _, _, ended, _ in callbacks:
+        if ended is not None:
+            ended(key, outcome)
+
+
+def _worked(folder: str, text: bytes) -> bytes:
+    """Do a task in a process of the pool; values come and go by `handover`."""
+    function, *arguments = loads(text)
+    return dumps(folder, function(*arguments))
 
 
 def _begin_worker() -> None:

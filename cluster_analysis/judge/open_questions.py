@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster_analysis.judge.absent import wait_for_absent
+from cluster_analysis.judge.absent import waits_for_absent
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import HALFWAY
@@ -77,7 +77,7 @@ def open_questions(
         questions = questions or _unexplained(view, findings, limits)
         questions += _unread_communication(view, limits)
         questions += (
-            _waits_for_absent(view, evidence, limits)
+            waits_for_absent(evidence.matched, view, limits.open_cost_share)
             or _long_steps(view, limits, copied_share)
             or _long_pause(view, limits)
         )
@@ -128,17 +128,6 @@ def _lies_in_one_host(view: JobView, inside: BoolArray) -> bool:
     return bool((view.host[inside] >= 0).all() and len(np.unique(view.host[inside])) == 1)
 
 
-def _waits_for_absent(view: JobView, evidence: JobEvidence, limits: Thresholds) -> list[Fact]:
-    read = frozenset(view.rank_ids(list(range(len(view.ranks)))))
-    wait = wait_for_absent(evidence.matched, view.topology, read, len(view.steps))
-    if wait is None or not wait.us_per_step >= limits.open_cost_share * view.mean_step_us:
-        return []
-    share = wait.us_per_step / view.mean_step_us
-    return [
-        fact("waits_for_absent", step_share=share, wait_us=wait.step_us, step=wait.step, ranks=wait.ranks)
-    ]
-
-
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
     """Communication of ranks whose calls were not read: what is slow there, nobody has seen.
 
@@ -146,22 +135,13 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
     """
     seen = np.zeros(len(view.ranks), bool) if view.graph is None else np.isin(view.ranks, view.graph.ranks)
     with np.errstate(invalid="ignore"):
-        exposed = np.maximum(_exposed_us(view), 0.0)
+        exposed = np.maximum(view.uncovered_us, 0.0)
     unread = np.where(seen[:, None], 0.0, exposed)
     known = np.isfinite(unread)
     share = float(unread[known].mean() / view.mean_step_us) if known.any() else 0.0
     if not share >= limits.open_cost_share:
         return []
     return [fact("unread_communication", n_ranks=int((~seen).sum()), step_share=share)]
-
-
-def _exposed_us(view: JobView) -> FloatArray:
-    """Communication that computing does not cover (R, S), waiting within it; NaN where unknown."""
-    return view.step_us - _local_us(view)
-
-
-def _local_us(view: JobView) -> FloatArray:
-    return view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
 
 
 def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[Fact]:
@@ -172,7 +152,7 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
     """
     if len(view.steps) < limits.min_steps_confident:
         return []
-    local, exposed = _local_us(view), _exposed_us(view)
+    local, exposed = view.local_us, view.uncovered_us
     with np.errstate(invalid="ignore"):
         longer = np.fmin.reduce(exposed - median(exposed, 1)[:, None], axis=0)
         longer = np.maximum(np.nan_to_num(longer), 0.0)

@@ -73,6 +73,16 @@ class JobView:
         known = by_step[np.isfinite(by_step)]
         return float(known.mean()) if len(known) else float("nan")
 
+    @property
+    def local_us(self) -> FloatArray:
+        """What each rank computes and idles (R, S), before its first operator too: it waits for nobody."""
+        return self.computing_us + self.free_us + np.nan_to_num(self.preparing_us)
+
+    @property
+    def uncovered_us(self) -> FloatArray:
+        """Communication that no computing covers (R, S), waiting within it."""
+        return self.step_us - self.local_us
+
     @cached_property
     def likely_idle_us(self) -> FloatArray:
         """`free_us` with what is likely idled beside calls of a second stream too."""

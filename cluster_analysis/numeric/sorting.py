@@ -95,11 +95,12 @@ def first_positions(codes: IntArray) -> IntArray:
 
 def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     """Concatenate arange(start, start + length) of each pair."""
-    total = int(lengths.sum())
-    if not total:
+    behind = np.cumsum(lengths)
+    if not len(behind) or not behind[-1]:
         return np.empty(0, np.intp)
-    offsets = np.repeat(starts - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
-    return offsets + np.arange(total)
+    offsets = np.repeat(starts - (behind - lengths), lengths)
+    offsets += np.arange(len(offsets))
+    return offsets
 
 
 def searchsorted_within(

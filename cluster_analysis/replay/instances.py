@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,6 +36,14 @@ class Instances:
     def __len__(self) -> int:
         return len(self.operator)
 
+    @cached_property
+    def chain(self) -> tuple[IntArray, IntArray]:
+        """The operator before each instance on its stream, -1 for none, and its own: in their order (V,)."""
+        after = self.after[self.by_operator]
+        before = self.operator.take(after, mode="clip")
+        before[after >= len(self)] = -1
+        return before, self.operator[self.by_operator]
+
 
 def levels(instances: Instances, n_operators: int) -> IntArray:
     """How many rounds of others an operator must wait for (O,); -1 in a circle."""
@@ -42,16 +51,17 @@ def levels(instances: Instances, n_operators: int) -> IntArray:
     waits = np.bincount(targets, minlength=n_operators)
     by_source = stable_order(sources)
     targets = targets[by_source]
-    begin = np.r_[0, np.cumsum(np.bincount(sources, minlength=n_operators))]
+    count = np.bincount(sources, minlength=n_operators)
+    begin = np.cumsum(count) - count
     level = np.full(n_operators, -1, np.int32)
     ready: IntArray = np.flatnonzero(waits == 0)
     number = 0
     while len(ready):
         level[ready] = number
         number += 1
-        released = targets[ranges(begin[ready], begin[ready + 1] - begin[ready])]
+        released = targets.take(ranges(begin.take(ready), count.take(ready)))
         np.subtract.at(waits, released, 1)
-        ready = _distinct(released[waits[released] == 0])
+        ready = _distinct(released[waits.take(released) == 0])
     return level
 
 
@@ -66,7 +76,11 @@ def _edges(instances: Instances) -> tuple[IntArray, IntArray]:
         targets.append(operator[target[real]])
 
     # The members of an operator mostly come from one other together: such edges lie side by side.
-    add(instances.after[instances.by_operator], instances.by_operator)
+    before, own = instances.chain
+    is_first = begins(before) | begins(own)
+    is_first &= before >= 0
+    sources.append(before[is_first])
+    targets.append(own[is_first])
     joining = np.flatnonzero(instances.join < n)
     add(instances.join[joining], joining)
     for other, counts in ((instances.sender, None), (instances.receiver, instances.waits_for_receiver)):

@@ -139,9 +139,7 @@ def replay_order(instances: Instances, n_operators: int, n_cells: int) -> Replay
 def _come_together(instances: Instances, n_operators: int) -> BoolArray:
     """True for operators whose members all come from one other and wait for nothing else (O,)."""
     n = len(instances)
-    operator = instances.operator[instances.by_operator]
-    before = instances.after[instances.by_operator]
-    before = np.where(before < n, instances.operator[np.minimum(before, n - 1)], -1)
+    before, operator = instances.chain
     together = np.ones(n_operators, bool)
     together[operator[before < 0]] = False
     together[operator[1:][(before[1:] != before[:-1]) & (operator[1:] == operator[:-1])]] = False

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib import resources
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -150,7 +150,7 @@ def _payload(
 
 
 def _asset(name: str) -> str:
-    return resources.files("cluster_analysis.reports").joinpath("assets", *name.split("/")).read_text("utf-8")
+    return Path(__file__).with_name("assets").joinpath(*name.split("/")).read_text("utf-8")
 
 
 def _licensed(name: str) -> str:

@@ -18,10 +18,10 @@ from jinja2.bccache import Bucket
 
 def templates() -> jinja2.Environment:
     """Return the environment that holds the templates of `assets`; what they call is not in it yet."""
-    source = Path(__file__).with_name("assets") / "report.html"
+    assets = Path(__file__).with_name("assets")
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("cluster_analysis.reports", "assets"),
-        bytecode_cache=KeptTemplates(Path(cache_from_source(str(source))).parent),
+        loader=jinja2.FileSystemLoader(assets),
+        bytecode_cache=KeptTemplates(Path(cache_from_source(str(assets / "report.html"))).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.step_time import StepPart
@@ -67,7 +67,7 @@ _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "
 
 def load_dictionary() -> Dictionary:
     """Read the dictionary that ships with the package."""
-    text = files("cluster_analysis.reports").joinpath("assets/words.json").read_text("utf-8")
+    text = Path(__file__).with_name("assets").joinpath("words.json").read_text("utf-8")
     return Dictionary({key: (english, chinese) for key, (english, chinese) in json.loads(text).items()})
 
 

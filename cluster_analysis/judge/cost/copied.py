@@ -42,12 +42,11 @@ def _of_lone_messages(graph: Graph, is_lone: BoolArray) -> float:
 
 def _of_gaps(view: JobView, graph: Graph) -> float:
     """µs by which the gaps of main streams exceed what their ranks computed and idled."""
-    local = view.computing_us + view.free_us + np.nan_to_num(view.preparing_us)
-    if local.shape[1] != graph.n_steps:
+    if view.local_us.shape[1] != graph.n_steps:
         return 0.0
     gaps = graph.main_gaps_us
     known = np.isin(graph.ranks, view.ranks)
-    own = local[np.searchsorted(view.ranks, graph.ranks[known])]
+    own = view.local_us[np.searchsorted(view.ranks, graph.ranks[known])]
     with np.errstate(invalid="ignore"):
         over = np.where(gaps[known] > (1.0 + GAP_TOLERANCE) * own, gaps[known] - own, 0.0)
     return float(np.nan_to_num(over).sum())

@@ -13,12 +13,12 @@ from math import comb
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import Deviation, events_of
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, events_of
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import binomial_tail, median
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.role_gaps import concentration
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.devices import ALIKE_SHARE
@@ -64,13 +64,9 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, is_regular: bool)
     An accident is half as long as the rank's shortest pause, or longer.
     """
     n_ranks, n_steps = series.shape
-    shortest = float(series[rank][mine].min())
-    others = np.delete(series, rank, axis=0)
-    accidents = float((others >= HALFWAY * shortest).sum()) + 0.5
-    rate = accidents / max(np.isfinite(others).sum(), 1)
     n_mine = int(mine.sum())
     # Looked for in two places: before a step's first operator, and behind it.
-    chance = 2.0 * n_ranks * binomial_tail(n_mine, n_steps, float(rate))
+    chance = 2.0 * n_ranks * chance_of_as_many(n_mine, series, rank, float(series[rank][mine].min()))
     if is_regular:
         rhythms = (range(begin, n_steps, every) for every in range(2, n_steps) for begin in range(every))
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)

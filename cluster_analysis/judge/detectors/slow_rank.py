@@ -11,6 +11,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
+    chance_of_as_many,
     deviations,
     event_tails,
     events_of,
@@ -19,7 +20,7 @@ from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import benjamini_hochberg, binomial_tail, median, theil_sen
+from cluster_analysis.numeric.stats import benjamini_hochberg, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 
@@ -175,16 +176,11 @@ def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> F
     Late starts and idle time have long tails that no normal distribution knows. With one or two steps
     counting says nothing; the gaps within a step decide there.
     """
-    n_ranks, n_steps = series.shape
-    p = np.zeros(n_ranks)
-    if n_steps < limits.min_steps_confident:
-        return p
-    for rank in np.flatnonzero(level > 0):
-        with np.errstate(invalid="ignore"):
-            slow = series > HALFWAY * level[rank]
-        mine = int(slow[rank].sum())
-        others = (int(slow.sum()) - mine + 0.5) / max((n_ranks - 1) * n_steps, 1)
-        p[rank] = binomial_tail(mine, n_steps, others)
+    p = np.zeros(len(series))
+    if series.shape[1] >= limits.min_steps_confident:
+        for rank in np.flatnonzero(level > 0).tolist():
+            n_slow = int((series[rank] >= HALFWAY * level[rank]).sum())
+            p[rank] = chance_of_as_many(n_slow, series, rank, float(level[rank]))
     return p
 
 

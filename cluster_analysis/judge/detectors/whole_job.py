@@ -6,8 +6,8 @@ against the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,50 +27,35 @@ from cluster_run.facts import Fact, fact
 from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
 
 
-@dataclass(frozen=True)
-class Trait:
-    """A part of the step that is a finding where it is long on the typical rank.
-
-    `time_us` gives it (R, S), and `least_us` how much of it is told. `explained` adds what is known of the
-    reason, given the typical time; None where it cannot be told whose it is.
-    """
-
-    kind: WorkloadKind
-    metric: str
-    time_us: Callable[[JobView], FloatArray]
-    least_us: Callable[[JobView, Thresholds], float]
-    explained: Callable[[Case, Suspect, float], Suspect | None]
-    cause: Cause = "unknown"
-    where: Where = "spread"
-
-
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
-    view = case.view
-    for trait in TRAITS:
-        time_us = trait.time_us(view)
-        typical = float(median(time_us))
-        if not typical >= trait.least_us(view, case.limits):
-            continue
-        spread = float(np.nan_to_num(sigma(median(time_us, 1))))
-        plain = Suspect(
-            key=trait.kind,
-            kind=trait.kind,
-            cause=trait.cause,
-            evidence=(Evidence(trait.metric, typical, typical, spread, len(view.ranks)),),
-            excess_us=np.nan_to_num(time_us),
-            where=trait.where,
-            is_alarm=False,
-        )
-        one = trait.explained(case, plain, typical)
-        if one is not None:
-            yield one
-    yield from _small_packets(view, case.limits)
+    view, limits = case.view, case.limits
+    local_us = float(median(view.free_us) + median(view.computing_us))
+    late = _long_part("input_bound", "input_bound_us", view.preparing_us, "input", "head")
+    idle = _long_part("host_bound", "host_bound_us", view.free_us, "dispatch")
+    exposed = _long_part("exposed_communication", "communication_not_overlapped_us", view.uncovered_us)
+    if late.evidence[0].value >= limits.input_bound_share * view.mean_step_us:
+        yield _input_bound(case, late)
+    if idle.evidence[0].value >= limits.host_bound_share * local_us:
+        yield _host_bound(case, idle)
+    if exposed.evidence[0].value >= limits.exposed_share * view.mean_step_us:
+        yield from _exposed(case, exposed)
+    yield from _small_packets(view, limits)
 
 
-def _input_bound(case: Case, plain: Suspect, typical_us: float) -> Suspect:
+def _long_part(
+    kind: WorkloadKind, metric: str, time_us: FloatArray, cause: Cause = "unknown", where: Where = "spread"
+) -> Suspect:
+    """The suspect of a part of the step (R, S); its evidence says how long it is on the typical rank."""
+    typical, spread = float(median(time_us)), float(np.nan_to_num(sigma(median(time_us, 1))))
+    row = Evidence(metric, typical, typical, spread, len(time_us))
+    excess = np.nan_to_num(time_us)
+    return Suspect(kind, kind, (row,), cause=cause, excess_us=excess, where=where, is_alarm=False)
+
+
+def _input_bound(case: Case, plain: Suspect) -> Suspect:
     """A late first operator. Only a file that times the data loader says if it is the input's fault."""
-    view = case.view
+    view, typical_us = case.view, plain.evidence[0].value
     share, n_ranks = typical_us / view.mean_step_us, len(view.ranks)
     said = fact("late_first_operator", wait_us=typical_us, step_share=share, n_ranks=n_ranks)
     reading, confidence = _why_late(case.evidence.counters, len(view.steps), typical_us)
@@ -99,9 +84,9 @@ def _of_typical_rank(counters: pa.Table, metric: str, label: str, n_steps: int) 
     return float(median(np.array(list(spent.values()), float))) / max(n_steps, 1) if spent else None
 
 
-def _host_bound(case: Case, plain: Suspect, typical_us: float) -> Suspect:
+def _host_bound(case: Case, plain: Suspect) -> Suspect:
     """Devices that idle between operators on all ranks, and where the host spent that time."""
-    view = case.view
+    view, typical_us = case.view, plain.evidence[0].value
     parts = {
         f"{name}_us": _of_typical_rank(case.evidence.counters, "idle_us", name, len(view.steps))
         for name in ("synchronising", "collecting", "dispatching", "elsewhere")
@@ -113,16 +98,16 @@ def _host_bound(case: Case, plain: Suspect, typical_us: float) -> Suspect:
     return replace(plain, facts=(said, *why))
 
 
-def _exposed(case: Case, plain: Suspect, typical_us: float) -> Suspect | None:
+def _exposed(case: Case, plain: Suspect) -> Iterator[Suspect]:
     """Communication that no computing covers: how much of it moves data, and how much of it waits for others.
 
     Its cost is what the step would lose if the transfers of the group that moves data longest were covered:
     the waiting in it belongs to whoever came last, and to findings of their own.
     """
-    evidence, view = case.evidence, case.view
+    evidence, view, typical_us = case.evidence, case.view, plain.evidence[0].value
     names, group = codes(evidence.matched["group"])
     if view.graph is None or not names:
-        return None
+        return
     n_ranks, transfer_us = numbers(evidence.matched["n_ranks"]), numbers(evidence.matched["transfer_us"])
     moved = np.bincount(group, transfer_us * n_ranks, len(names))
     waited = np.bincount(group, numbers(evidence.matched["total_wait_us"]), len(names))
@@ -140,7 +125,7 @@ def _exposed(case: Case, plain: Suspect, typical_us: float) -> Suspect | None:
         waiting_share=1.0 - share,
         role=role,
     )
-    return replace(
+    yield replace(
         plain,
         facts=(said,),
         confidence="low" if absent else "medium",
@@ -202,39 +187,3 @@ def _small_packets(view: JobView, limits: Thresholds) -> Iterator[Suspect]:
         facts=(said,),
         is_alarm=False,
     )
-
-
-def _of_step(share: Callable[[Thresholds], float]) -> Callable[[JobView, Thresholds], float]:
-    return lambda view, limits: share(limits) * view.mean_step_us
-
-
-TRAITS = (
-    Trait(
-        kind="input_bound",
-        metric="input_bound_us",
-        time_us=lambda view: view.preparing_us,
-        least_us=_of_step(lambda limits: limits.input_bound_share),
-        explained=_input_bound,
-        cause="input",
-        where="head",
-    ),
-    Trait(
-        kind="host_bound",
-        metric="host_bound_us",
-        time_us=lambda view: view.free_us,
-        least_us=lambda view, limits: (
-            limits.host_bound_share * float(median(view.free_us) + median(view.computing_us))
-        ),
-        explained=_host_bound,
-        cause="dispatch",
-    ),
-    Trait(
-        kind="exposed_communication",
-        metric="communication_not_overlapped_us",
-        time_us=lambda view: (
-            view.step_us - view.computing_us - view.free_us - np.nan_to_num(view.preparing_us)
-        ),
-        least_us=_of_step(lambda limits: limits.exposed_share),
-        explained=_exposed,
-    ),
-)

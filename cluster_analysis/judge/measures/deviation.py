@@ -190,12 +190,15 @@ def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
 
 def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
     """P of as many events (R, S) as each rank has, given how often others have any half as large (R,)."""
-    n_ranks, n_steps = events.shape
-    count = events.sum(1)
-    p = np.ones(n_ranks)
-    for rank in np.flatnonzero(count):
-        smallest = float(series[rank][events[rank]].min())
-        as_large = events & (series >= HALFWAY * smallest)
-        others = (int(as_large.sum()) - int(count[rank]) + 0.5) / max((n_ranks - 1) * n_steps, 1)
-        p[rank] = binomial_tail(int(count[rank]), n_steps, others)
+    p, sizes = np.ones(len(events)), np.where(events, series, 0.0)
+    for rank in np.flatnonzero(events.any(axis=1)).tolist():
+        size = float(series[rank][events[rank]].min())
+        p[rank] = chance_of_as_many(int(events[rank].sum()), sizes, rank, size)
     return p
+
+
+def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:
+    """P that a rank has so many steps of a size by chance, given how often others (R, S) have half of it."""
+    others = np.delete(series, rank, axis=0)
+    as_large = float((others >= HALFWAY * size).sum()) + 0.5
+    return binomial_tail(n_own, series.shape[1], as_large / max(int(np.isfinite(others).sum()), 1))

@@ -7,8 +7,9 @@ a known one. Each is believed only where no other partners coincide more often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import permutations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, permutations
 
 import numpy as np
 
@@ -106,16 +107,28 @@ def _scheduled(family: Family) -> Iterator[Edges]:
     by_stage = [family.slots_of(stage) for stage in range(family.n_stages)]
     sends = [own[family.kind[own] == SEND] for own in by_stage]
     receives = [own[family.kind[own] == RECEIVE] for own in by_stage]
-    wanted = [(len(a), len(b)) for a, b in zip(sends, receives, strict=True)]
-    for schedule in candidates(family.n_stages, len(sends[0])):
-        if [(len(stage.sends), len(stage.receives)) for stage in schedule] == wanted:
-            yield _edges(
-                (slots, [BatchCall((m,), ()) if is_send else BatchCall((), (m,)) for m in messages])
-                for is_send, side in ((True, sends), (False, receives))
-                for slots, messages in zip(
-                    side, [stage.sends if is_send else stage.receives for stage in schedule], strict=True
-                )
+    all_sends, all_receives = np.concatenate(sends), np.concatenate(receives)
+    for source, target in _of_singles(tuple((len(a), len(b)) for a, b in zip(sends, receives, strict=True))):
+        yield all_sends[source], all_receives[target]
+
+
+@cache
+def _of_singles(wanted: tuple[tuple[int, int], ...]) -> tuple[Edges, ...]:
+    """Messages of every known schedule whose stages send and receive so many, each in a call of its own.
+
+    By their places among the sends, and among the receives, of all stages one after the other. All steps of a
+    job ask for the same.
+    """
+    found: list[Edges] = []
+    for schedule in candidates(len(wanted), wanted[0][0]):
+        sends, receives = ([getattr(one, side) for one in schedule] for side in ("sends", "receives"))
+        if tuple((len(a), len(b)) for a, b in zip(sends, receives, strict=True)) == wanted:
+            sent, received = (
+                {message: at for at, message in enumerate(chain.from_iterable(side))}
+                for side in (sends, receives)
             )
+            found.append(_where_both(sent, received))
+    return tuple(found)
 
 
 def _with_batches(family: Family) -> Iterator[Edges]:
@@ -146,6 +159,10 @@ def _edges(contents: Iterable[tuple[IntArray, Sequence[BatchCall]]]) -> Edges:
         for slot, call in zip(slots.tolist(), calls, strict=True):
             sent.update(dict.fromkeys(call.sends, slot))
             received.update(dict.fromkeys(call.receives, slot))
+    return _where_both(sent, received)
+
+
+def _where_both(sent: Mapping[Message, int], received: Mapping[Message, int]) -> Edges:
     both = [message for message in sent if message in received]
     return (
         np.array([sent[message] for message in both], np.int64),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Beside, Laid, beside
@@ -149,10 +149,12 @@ def _put_in(operators: StepOperators, woven: _Woven) -> StepOperators:
     after, gap, join, waits_last = (np.concatenate(column) for column in zip(*woven.points, strict=True))
     n_points, n_operators = len(before), len(operators.operator_group)
     # Points before a call stand in the order in which they were put there.
-    order = np.lexsort((np.r_[np.full(n, n_points), np.arange(n_points)], np.r_[np.arange(n), before]))
-    place = np.empty(n + n_points + 1, np.int64)
-    place[order] = np.arange(n + n_points)
-    place[-1] = -1
+    by_call = stable_order(before)
+    place = np.full(n + n_points + 1, -1)
+    place[:n] = np.arange(n) + np.cumsum(np.bincount(before, minlength=n))
+    place[n + by_call] = before[by_call] + np.arange(n_points)
+    order = np.empty(n + n_points, np.int64)
+    order[place[:-1]] = np.arange(n + n_points)
     number = n_operators + np.arange(n_points)
 
     def column(own: Any, new: Any) -> Any:

@@ -24,7 +24,7 @@ try:
 except SystemExit as stop:
     assert stop.code == 0, stop.code
 import pyarrow as pa
-unused = {"pandas", "distributed", "dask.array", "yaml", "pydoc", "cluster_analysis.insight.files"}
+unused = {"pandas", "distributed", "dask", "yaml", "pydoc", "cluster_analysis.insight.files"}
 loaded = sorted(unused & set(sys.modules))
 print(loaded, pa.default_memory_pool().backend_name)
 """
@@ -61,11 +61,14 @@ def test_every_function_of_arrow_is_there_when_it_is_asked_for(pyarrow: str, tex
     assert done.stdout.splitlines() == ["[] False", "3 [False]", "True True", texts]
 
 
-def test_a_small_run_imports_no_pandas_and_no_cluster_and_sets_no_memory_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheduler", ["auto", "processes"])
+def test_a_run_on_this_machine_imports_no_pandas_and_no_dask_and_sets_no_memory_aside(
+    tmp_path: Path, scheduler: str
+) -> None:
     run = write_small_run(tmp_path / "run")
     environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(run), "--quiet", "--no-insight"],
+        [sys.executable, "-c", PROGRAM, str(run), "--quiet", "--no-insight", "--scheduler", scheduler],
         capture_output=True,
         text=True,
         timeout=580,

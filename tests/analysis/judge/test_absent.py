@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from cluster_analysis.judge.absent import wait_for_absent
+import pytest
+
+from cluster_analysis.judge.absent import waits_for_absent
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import judged
 
@@ -28,12 +29,11 @@ def test_a_long_wait_for_a_rank_without_files_is_an_open_question_if_nothing_exp
 
 def test_what_a_group_waited_for_its_absent_member_is_as_long_as_the_delay() -> None:
     result = judged(SPEC, "retransmission:4000@13-8")
-    read = frozenset(Rank(rank) for rank in range(32) if rank != 15)
-    wait = wait_for_absent(result.evidence.matched, result.topology, read, 5)
-    assert wait is not None
-    assert wait.ranks == (15,)
-    assert 3.9e6 < wait.step_us < 4.2e6
-    assert 0.7e6 < wait.us_per_step < 1.0e6
+    view = build_view(result.evidence, result.topology)
+    (wait,) = waits_for_absent(result.evidence.matched, view, 0.0)
+    assert wait["ranks"] == (15,)
+    assert wait["wait_us"] == pytest.approx(4.05e6, abs=0.15e6)
+    assert wait["step_share"] == pytest.approx(0.85e6 / view.mean_step_us, rel=0.18)
 
 
 def test_a_healthy_job_that_lacks_a_rank_is_healthy() -> None:
@@ -42,5 +42,5 @@ def test_a_healthy_job_that_lacks_a_rank_is_healthy() -> None:
 
 def test_a_job_that_lacks_nobody_waited_for_nobody_absent() -> None:
     result = judged(JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4), "slow_rank:1.5@3")
-    read = frozenset(Rank(rank) for rank in range(32))
-    assert wait_for_absent(result.evidence.matched, result.topology, read, 5) is None
+    view = build_view(result.evidence, result.topology)
+    assert waits_for_absent(result.evidence.matched, view, 0.0) == []
