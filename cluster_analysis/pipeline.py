@@ -26,7 +26,7 @@ from cluster_analysis.tables.model import Capture, RankSource, Selection, Topolo
 from cluster_analysis.tables.schema import RANKS
 from cluster_analysis.topology.build import build_topology
 from cluster_run.errors import InputError
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import HostId, Rank, format_number_ranges
 from cluster_run.problem import Problem
@@ -49,7 +49,7 @@ MODULES_FOR_JUDGING = (
 Remark = Callable[[str], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Examined:
     """What an analysis knows before it judges, while its engine and scratch directory are open."""
 
@@ -105,10 +105,12 @@ def examined(
             read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
-            evidence, problems = _evidence(engine, read, topology, tell)
+            evidence, problems = _evidence(engine, read, topology, tell, str(scratch) if stem else "")
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
-            yield Examined(options, evidence, topology, capture, sources, read, engine, scratch)
+            known = Examined(options, evidence, topology, capture, sources, read, engine, scratch)
+            del evidence  # so that the graph goes when it is let go
+            yield known
         finally:
             engine.close()
             let_files_go()
@@ -171,17 +173,19 @@ def _topology(
 
 
 def _evidence(
-    engine: Engine, read: RanksRead, topology: Topology, tell: Progress
+    engine: Engine, read: RanksRead, topology: Topology, tell: Progress, folder: str
 ) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    """Return what all steps say together; their own tables are gone before the graph is laid out."""
-    from cluster_analysis.replay.graph import laid_out  # noqa: PLC0415
-    from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
+    """Return what all steps say together; until then it lies in files of `folder`, unless that is empty."""
+    from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import merge_steps, without_operators  # noqa: PLC0415
 
-    parts, problems = reduce_all(engine, read, topology, tell)
+    parts, problems = reduce_all(engine, read, topology, tell, folder)
     merged = merge_steps(parts, topology, read.operators, read.packets)
-    merged = replace(merged, counters=read.figures["counters"])
     parts.clear()
-    return laid_out(merged), problems
+    give_back()
+    operators = operators_of(merged)
+    merged = replace(without_operators(merged), counters=read.figures["counters"])
+    return laid_out(merged, operators), problems
 
 
 def compared(
@@ -232,7 +236,8 @@ def judged(examined: Examined) -> AnalysisResult:
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
     verdict: Verdict = "unknown" if (missing or untimed) and found.verdict == "healthy" else found.verdict
-    notes = dict.fromkeys((*capture.notes, *_batch_notes(read), *evidence.notes, *found.notes))
+    of_batches = (note for one in read.summaries for note in one.notes)
+    notes = dict.fromkeys((*capture.notes, *of_batches, *evidence.notes, *found.notes))
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}
     document = FindingsDocument(
         tool_version=VERSION,
@@ -320,10 +325,6 @@ def _unnamed_missing(
         return ()
     why = fact("missing_ranks", n_missing=len(unnamed), n_ranks=n_expected, ranks=tuple(unnamed))
     return (Problem(why, advice="collect_them_too"),)
-
-
-def _batch_notes(read: RanksRead) -> list[Fact]:
-    return [note for one in read.summaries for note in one.notes]
 
 
 def _problem_order(problem: Problem) -> tuple[str, int, str, str]:

@@ -77,6 +77,21 @@ def loads(text: bytes) -> Any:
     return value.take() if isinstance(value, _Handed) else value
 
 
+def set_aside(folder: str, value: Any) -> Any:
+    """Return the same value with its large arrays in a file that is mapped; as they are where that cannot be.
+
+    What is not looked at takes no memory then; an array's part of it is free once the array is.
+
+    Args:
+        folder: where the file lies for a moment.
+        value: anything that can be pickled.
+    """
+    try:
+        return loads(dumps(folder, value))
+    except OSError:
+        return value
+
+
 def _release_unused() -> None:
     """Give back what Arrow's own allocators keep for a worker's next tables: it is missing to the others.
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.engine import tasks
 from cluster_analysis.engine.graph import task
+from cluster_analysis.engine.handover import set_aside
 from cluster_analysis.engine.protocol import Engine, Graph
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
+from cluster_analysis.engine.tasks import StepFiles, StepTables, reduce_parts
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_run.facts import fact
@@ -23,17 +25,25 @@ from cluster_run.problem import Problem
 _WHAT = "reducing steps"
 
 
-def reducing(read: RanksRead, topology: Topology, steps: Sequence[Step]) -> Graph:
-    """Return the graph that cuts what was read by step, and reduces each step to evidence."""
+def reducing(read: RanksRead, topology: Topology, steps: Sequence[Step], folder: str = "") -> Graph:
+    """Return the graph that cuts what was read by step, and reduces each step to evidence.
+
+    Args:
+        read: all ranks.
+        topology: who sits where.
+        steps: which ones.
+        folder: where evidence is set aside by the process that reduces all steps; empty to keep it.
+    """
     graph: Graph = {("topology",): topology, **read.cut(steps)}
     for step in steps:
         own = read.steps.filter(pc.equal(read.steps["step"], step))
-        graph["evidence", step] = task(tasks.reduce_parts, step, own, ("topology",), read.parts(step))
+        rest = step, own, ("topology",), read.parts(step)
+        graph["evidence", step] = task(_reduced_aside, folder, *rest) if folder else task(reduce_parts, *rest)
     return graph
 
 
 def reduce_all(
-    engine: Engine, read: RanksRead, topology: Topology, tell: Progress
+    engine: Engine, read: RanksRead, topology: Topology, tell: Progress, folder: str = ""
 ) -> tuple[list[StepEvidence], tuple[Problem, ...]]:
     """Reduce all steps; one that cannot be reduced is a problem, and the others go on.
 
@@ -42,9 +52,10 @@ def reduce_all(
         read: all ranks.
         topology: who sits where.
         tell: told after each step.
+        folder: where evidence is set aside, unless the engine hands it over in files; empty to keep it.
     """
     steps = sorted(set(read.bulk_steps) | {Step(one) for one in read.steps["step"].unique().to_pylist()})
-    graph = reducing(read, topology, steps)
+    graph = reducing(read, topology, steps, "" if engine.wants_files else folder)
     tell(_WHAT, 0, len(steps))
     outcomes = engine.run(
         graph, [("evidence", step) for step in steps], lambda n_done: tell(_WHAT, n_done, len(steps))
@@ -60,3 +71,12 @@ def reduce_all(
         # Groups that cannot be mapped are the same in each step: once is enough.
         problems = problems or list(unmapped)
     return evidence, tuple(problems)
+
+
+def _reduced_aside(
+    folder: str, step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
+) -> tuple[StepEvidence, tuple[Problem, ...]]:
+    """Reduce a step in the process that reduces all of them: what it found so far lies in files."""
+    found: tuple[StepEvidence, tuple[Problem, ...]]
+    found = set_aside(folder, reduce_parts(step, steps, topology, parts))
+    return found

@@ -84,8 +84,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects = with_reasons(evidence, view, _costliest(suspects))
     what_if = WhatIf(view)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
-    step_us = view.mean_step_us
+    ideal = what_if.ideal(suspects)  # before the next line holds the waiting of all calls
     replay = _replay_quality(view, what_if, suspects)
+    step_us = view.mean_step_us
     chance_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
     findings = _without_doubles(
         [
@@ -110,7 +111,6 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
     notes += questions
-    ideal = what_if.ideal(suspects)
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             tell("detecting", 0, 1)
             result = judged(examined)
             comparison = compared(examined, result, tell)
+            # The operators of all steps are for judging and comparing, not for reports.
+            examined.evidence = replace(examined.evidence, graph=None)
 
             def collectives() -> Sequence[pa.Table]:
                 from cluster_analysis.insight.files import collectives_by_step  # noqa: PLC0415

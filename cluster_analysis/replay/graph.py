@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,20 @@ from cluster_analysis.trace.streams.points import with_points
 from cluster_run.ids import Step
 
 
-def laid_out(evidence: JobEvidence) -> JobEvidence:
+def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEvidence:
     """Return the evidence with the graph in place of the operators by step, which are as large as it is.
 
     Messages that a step could not pair by itself are no news once other steps have said whose they are.
+
+    Args:
+        evidence: all steps, without operators.
+        operators: `operators_of` the evidence while it had them; empty afterwards.
     """
-    graph = job_graph(evidence)
+    graph = build_graph(operators)
     notes = evidence.notes
     if graph is not None and not _lacks_partners(graph):
         notes = tuple(note for note in notes if note.kind != "unpaired_messages")
-    operators = tuple(None for _ in evidence.step_operators)
-    return replace(evidence, graph=graph, step_operators=operators, notes=notes)
+    return replace(evidence, graph=graph, notes=notes)
 
 
 def _lacks_partners(graph: Graph) -> bool:
@@ -37,21 +41,29 @@ def _lacks_partners(graph: Graph) -> bool:
     return bool((graph.is_p2p & (graph.sender == none) & (graph.receiver == none)).any())
 
 
-def job_graph(evidence: JobEvidence) -> Graph | None:
-    """Return the graph of all steps; None unless every step has operators: a part would not be the job."""
+def operators_of(evidence: JobEvidence) -> list[StepOperators]:
+    """Return the operators of all steps; none unless every step has some: a part would not be the job."""
     by_step = dict(zip(evidence.steps, evidence.step_operators, strict=True))
     operators = [
         by_step.get(Step(step)) for step in np.unique(evidence.step_table["step"].to_numpy()).tolist()
     ]
     present = [one for one in operators if one is not None]
-    return build_graph(present) if len(present) == len(operators) else None
+    return present if len(present) == len(operators) else []
+
+
+def job_graph(evidence: JobEvidence) -> Graph | None:
+    """Return the graph of all steps; None without the operators of every one."""
+    return build_graph(operators_of(evidence))
 
 
 class _SideBySide:
-    """The columns of all steps, one step after the other, with instances and operators numbered through."""
+    """The columns of all steps, one step after the other, with instances and operators numbered through.
+
+    Each column is asked for once: it is no longer held by step then.
+    """
 
     def __init__(self, steps: Sequence[StepOperators]) -> None:
-        self._steps = steps
+        self._columns: list[dict[str, Any]] = [dict(vars(step)) for step in steps]
         self.n_instances_by_step = [step.n_instances for step in steps]
         self.n_operators_by_step = [len(step.operator_group) for step in steps]
         self.n_instances = sum(self.n_instances_by_step)
@@ -61,11 +73,11 @@ class _SideBySide:
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers."""
-        return np.concatenate([getattr(step, name) for step in self._steps])
+        return np.concatenate(self._taken(name))
 
     def marks(self, name: str) -> BoolArray:
         """Return a column of truths."""
-        return np.concatenate([getattr(step, name) for step in self._steps])
+        return np.concatenate(self._taken(name))
 
     def instances(self, name: str, *, none: int) -> IntArray:
         """Return a column of instances; `none` where a step has -1."""
@@ -79,8 +91,8 @@ class _SideBySide:
         """Return where each instance's rank stands in `ranks`."""
         return np.concatenate(
             [
-                np.searchsorted(self.ranks, step.ranks).astype(np.int32)[step.instance_rank]
-                for step in self._steps
+                np.searchsorted(self.ranks, own).astype(np.int32)[rank]
+                for own, rank in zip(self._kept("ranks"), self._taken("instance_rank"), strict=True)
             ]
         )
 
@@ -88,20 +100,28 @@ class _SideBySide:
         """Return a column of positions in a step's own `names` as positions in `wanted`."""
         place = {text: number for number, text in enumerate(wanted)}
         parts = [
-            np.array([place[text] for text in getattr(step, names)] or [0], np.int32)[getattr(step, name)]
-            for step in self._steps
+            np.array([place[text] for text in own] or [0], np.int32)[column]
+            for own, column in zip(self._kept(names), self._taken(name), strict=True)
         ]
         return np.concatenate(parts)
 
     def measured_us(self) -> FloatArray:
         """Return each rank's step times by [step, rank]; NaN where it has none."""
-        measured = np.full((len(self._steps), len(self.ranks)), np.nan)
-        for number, step in enumerate(self._steps):
-            measured[number, np.searchsorted(self.ranks, step.ranks)] = step.step_us
+        measured = np.full((len(self._columns), len(self.ranks)), np.nan)
+        for number, (own, step_us) in enumerate(
+            zip(self._kept("ranks"), self._taken("step_us"), strict=True)
+        ):
+            measured[number, np.searchsorted(self.ranks, own)] = step_us
         return measured
 
+    def _kept(self, name: str) -> list[Any]:
+        return [columns[name] for columns in self._columns]
+
+    def _taken(self, name: str) -> list[Any]:
+        return [columns.pop(name) for columns in self._columns]
+
     def _shifted(self, name: str, sizes: list[int], none: int) -> IntArray:
-        parts = [getattr(step, name) for step in self._steps]
+        parts = self._taken(name)
         moved = np.empty(sum(map(len, parts)), np.int32)
         begin = before = 0
         for part, size in zip(parts, sizes, strict=True):
@@ -112,14 +132,19 @@ class _SideBySide:
         return moved
 
 
-def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
-    """Lay the steps side by side; None when there is no operator to replay."""
+def build_graph(steps: list[StepOperators]) -> Graph | None:
+    """Lay the steps side by side; None when there is no operator to replay.
+
+    `steps` is empty afterwards: of what nobody else holds, each column goes as soon as it is laid out.
+    """
     if not any(step.n_instances for step in steps):
         return None
     beside = _SideBySide(with_points(with_voted_messages(steps)))
+    n_steps = len(steps)
+    steps.clear()
     ranks, n_instances = beside.ranks, beside.n_instances
     rank = beside.ranks_of_instances()
-    number_of_step = np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_instances_by_step)
+    number_of_step = np.repeat(np.arange(n_steps, dtype=np.int32), beside.n_instances_by_step)
     operator = beside.operators("instance_operator")
     after, sender, receiver = (
         beside.instances(f"instance_{name}", none=n_instances) for name in ("after", "sender", "receiver")
@@ -142,7 +167,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         instances = Instances(
             operator, by_operator, cell, after, join, sender, receiver, own, waits_last, is_p2p, waits
         )
-        return transfer, waits, replay_order(instances, len(transfer), len(steps) * len(ranks))
+        return transfer, waits, replay_order(instances, len(transfer), n_steps * len(ranks))
 
     transfer, waits, order = timed(may_wait=True)
     if order.has_circle and waits.any():
@@ -151,7 +176,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         transfer, waits, order = (transfer, waits, order) if without[2].has_circle else without
     return Graph(
         ranks=ranks,
-        n_steps=len(steps),
+        n_steps=n_steps,
         rank=rank,
         step=number_of_step,
         operator=operator,
@@ -163,7 +188,7 @@ def build_graph(steps: Sequence[StepOperators]) -> Graph | None:
         is_p2p=is_p2p,
         waits_for_receiver=waits,
         transfer_us=transfer,
-        operator_step=np.repeat(np.arange(len(steps), dtype=np.int32), beside.n_operators_by_step),
+        operator_step=np.repeat(np.arange(n_steps, dtype=np.int32), beside.n_operators_by_step),
         operator_group=beside.named("operator_group", "groups", beside.groups),
         operator_type=beside.named("operator_type", "types", beside.types),
         operator_place=beside.numbers("operator_place").astype(np.int32),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -85,6 +85,11 @@ def merge_steps(
         step_operators=tuple(part.operators for part in ordered),
         notes=tuple(notes),
     )
+
+
+def without_operators(evidence: JobEvidence) -> JobEvidence:
+    """Return the evidence of all steps without what only the graph needs."""
+    return replace(evidence, step_operators=tuple(None for _ in evidence.step_operators))
 
 
 def _sorted(tables: Sequence[pa.Table], schema: pa.Schema, keys: tuple[str, ...]) -> pa.Table:

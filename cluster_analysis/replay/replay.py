@@ -87,7 +87,7 @@ class Graph:
     @cached_property
     def cell(self) -> IntArray:
         """Rank and step of each instance as one number: rank * n_steps + step."""
-        return self.rank.astype(np.int64) * self.n_steps + self.step
+        return self.rank.astype(np.int32) * np.int32(self.n_steps) + self.step
 
     @cached_property
     def main_gaps_us(self) -> FloatArray:

@@ -9,6 +9,7 @@ and are never named, however long others waited for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,7 +32,9 @@ def waits_for(
         late: positions of the suspect's ranks in the graph.
         role_of: the role of a group by its name.
     """
-    saved = graph.waits_us - graph.waiting_us(repair)
+    # In place, and then step by step: arrays of all instances are the largest that judging makes.
+    saved = graph.waiting_us(repair)
+    np.subtract(graph.waits_us, saved, out=saved)
     is_late = np.zeros(len(graph.ranks), bool)
     is_late[late] = True
     touched = np.zeros(len(graph.groups), bool)
@@ -40,9 +43,12 @@ def waits_for(
     names = sorted(set(roles))
     # One row a role, for groups of the suspect and for others.
     row = 2 * np.array([names.index(role) for role in roles]) + ~touched
-    cell = (row * len(graph.ranks))[graph.operator_group][graph.operator] + graph.rank
-    total = np.bincount(cell, saved, 2 * len(names) * len(graph.ranks)) / graph.n_steps
-    by_rank = total.reshape(-1, len(graph.ranks))
+    first_cell = (row * len(graph.ranks))[graph.operator_group]
+    total = np.zeros(2 * len(names) * len(graph.ranks))
+    for begin, end in pairwise(graph.cell_begin[:: len(graph.ranks)].tolist()):
+        step = slice(begin, end)
+        np.add.at(total, first_cell[graph.operator[step]] + graph.rank[step], saved[step])
+    by_rank = (total / graph.n_steps).reshape(-1, len(graph.ranks))
     by_rank[:, is_late] = 0.0
     found: list[tuple[bool, float, Wait]] = []
     for number, own in enumerate(by_rank):

@@ -98,6 +98,7 @@ class ColumnsFile:
             raise _damaged("two columns of one name")
         self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
+        self._compiled = compiled()  # a rank has fifty columns, and the choice lies in the environment
 
     def ints(self, name: str) -> npt.NDArray[np.int64]:
         """Return whole numbers, or points in time in ns."""
@@ -194,7 +195,7 @@ class ColumnsFile:
         return column.base
 
     def _whole(self, column: Column) -> npt.NDArray[np.int64]:
-        planes, module = self._planes[column.name], compiled()
+        planes, module = self._planes[column.name], self._compiled
         if column.n and planes and module is not None and _is_on_grid(column):
             given = (column.is_delta, column.begin, column.step)
             return np.frombuffer(module.numbers(b"".join(planes), len(planes), *given), np.int64)

@@ -7,6 +7,7 @@ Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,8 @@ _ARGUMENT_OF_SIZE = {
 }
 #: No size or rank of a job has more digits; a damaged one may have thousands.
 _MAX_DIGITS = 18
+#: Groups whose ranks are held once for all of their members, which are mostly read one after the other.
+_MOST_SHARED = 1024
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version")
 
 
@@ -78,9 +81,7 @@ def parse_metadata(content: bytes) -> RankMetadata:
     arguments = document.distributed_args or {}
     sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
     groups = tuple(
-        DeclaredGroup(
-            as_group_hash(key), info.group_name, tuple(Rank(rank) for rank in info.global_ranks), key
-        )
+        DeclaredGroup(as_group_hash(key), info.group_name, _shared(tuple(map(Rank, info.global_ranks))), key)
         for key, info in (document.parallel_group_info or {}).items()
     )
     world_size = _whole(arguments.get("world_size"))
@@ -95,6 +96,12 @@ def parse_metadata(content: bytes) -> RankMetadata:
         groups=groups,
         own_rank=_own_rank(arguments.get("rank"), (document.parallel_group_info or {}).values()),
     )
+
+
+@lru_cache(_MOST_SHARED)
+def _shared(ranks: tuple[Rank, ...]) -> tuple[Rank, ...]:
+    """Return the first tuple that is equal: each rank of a job lists all of them, and its groups."""
+    return ranks
 
 
 def _own_rank(said: object, groups: Iterable[_Group]) -> Rank | None:

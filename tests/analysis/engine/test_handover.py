@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.engine.handover import dumps, loads
+from cluster_analysis.engine.handover import dumps, loads, set_aside
 
 
 def large(n: int = 50_000) -> dict[str, npt.NDArray[np.float64] | pa.Table]:
@@ -36,6 +36,17 @@ def test_arrays_can_be_changed_by_whom_they_are_handed_to(tmp_path: Path) -> Non
     got = loads(dumps(str(tmp_path), np.zeros(50_000)))
     got[3] = 1.0
     assert got.sum() == 1.0
+
+
+def test_what_is_set_aside_is_the_same_and_leaves_no_file(tmp_path: Path) -> None:
+    got = set_aside(str(tmp_path), large())
+    for name, value in large().items():
+        assert got[name].equals(value) if isinstance(value, pa.Table) else np.array_equal(got[name], value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_that_cannot_be_set_aside_stays_as_it_is(tmp_path: Path) -> None:
+    assert set_aside(str(tmp_path / "missing"), np.ones(50_000)).sum() == 50_000
 
 
 def test_a_small_value_needs_no_file(tmp_path: Path) -> None:
