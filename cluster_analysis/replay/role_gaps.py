@@ -47,6 +47,34 @@ class RoleGaps:
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
         return lost
 
+    def longest_beyond_usual(self, suspects: IntArray, peers: IntArray, is_paused: BoolArray) -> IntArray:
+        """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.
+
+        Usual is what peers have there in the same step, or with none of them what the suspect has in steps
+        without a pause. -1 in steps without calls; where calls are lost, the longest gap of all.
+
+        Args:
+            suspects: positions of those that pause.
+            peers: positions of those they are compared with.
+            is_paused: in which steps the suspects pause (suspects, steps).
+        """
+        own, others = self._complete_gaps(suspects, peers)
+        if own is None or others is None:
+            beyond = np.full((len(self._begin), len(suspects), 0), np.nan)
+        elif len(peers):
+            beyond = own - median(others, 1)[:, None, :]
+        else:
+            beyond = own - median(np.where(is_paused.T[..., None], np.nan, own), 0)
+        found = np.full(beyond.shape[:2], -1)
+        for step, at in np.argwhere(is_paused.T).tolist():
+            begin, count = self._begin[step, suspects[at]], self._count[step, suspects[at]]
+            here = self._instances[begin : begin + count]
+            if not count:
+                continue
+            known = np.isfinite(beyond[step, at]).all() and beyond.shape[2] == count
+            found[step, at] = here[np.argmax(beyond[step, at] if known else self._gap_us[here])]
+        return found
+
     def slow_share(
         self, suspects: IntArray, peers: IntArray, shared: FloatArray | None = None
     ) -> float | None:
@@ -85,7 +113,8 @@ class RoleGaps:
         n_places = int(np.bincount(count.ravel()).argmax()) if count.size else 0
         is_complete = count == n_places
         n_own = len(suspects)
-        if not n_places or min(is_complete[:, :n_own].mean(), is_complete[:, n_own:].mean()) < MOST_SHARE:
+        parts = [one for one in (is_complete[:, :n_own], is_complete[:, n_own:]) if one.size]
+        if not n_places or min(one.mean() for one in parts) < MOST_SHARE:
             return None, None
         begin = np.where(is_complete, self._begin[:, everybody], 0)
         gaps = self._gap_us[self._instances[begin[..., None] + np.arange(n_places)]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.detection import modelled
+from benchmarks.detection import modelled, simulated
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,24 @@ def test_a_slow_rank_costs_what_it_loses_in_the_steps_in_which_it_is_slow(
     assert tuple(found.ranks) == fault.ranks
     assert found.is_alarm
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        134_017,  # ranks lack calls, so that peers cannot be laid beside in all steps
+        134_008,  # samples are of unlike length, so that other gaps are longer than the peers' too
+    ],
+)
+def test_a_pause_is_taken_from_one_gap(seed: int) -> None:
+    known, said = simulated.judge("hard", seed, "periodic_pause:200,every=2")
+    (fault,) = known.faults
+    (found,) = [one for one in said.findings if tuple(one.ranks) == fault.ranks]
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.005 * known.step_ms)
+
+
+def test_a_slow_link_is_not_taken_for_waiting_where_the_late_rank_lost_its_record() -> None:
+    known, said = simulated.judge("hard", 133_013, "slow_nic:10")
+    (fault,) = known.faults
+    found = next(one for one in said.findings if one.is_alarm)
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.005 * known.step_ms)

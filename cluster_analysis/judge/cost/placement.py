@@ -68,6 +68,8 @@ def _taken(
     weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
     if suspect.where == "head":
         weight = graph.begins[instances].astype(np.float64)
+    elif suspect.where == "pauses":
+        _weigh_pauses(view, graph, suspect, instances, weight)
     elif suspect.kind in _LOCAL_KINDS:
         _weigh_by_place(view, graph, suspect, instances, weight)
     cell = graph.cell[instances]
@@ -180,6 +182,20 @@ def _weigh_by_place(
         if suspect.cause == "compute":
             lost = _rates(lost[is_active], gap[is_active]) * gap
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
+
+
+def _weigh_pauses(
+    view: JobView, graph: Graph, suspect: Suspect, instances: IntArray, weight: FloatArray
+) -> None:
+    """Give each pause to one gap of its step: samples make others longer than the peers' too."""
+    if view.gaps is None or suspect.excess_us is None:
+        return
+    is_paused = suspect.excess_us > 0
+    for suspects, peers in _compared(view, suspect, np.asarray(is_paused.any(axis=1))):
+        at = view.gaps.longest_beyond_usual(suspects, peers, is_paused[suspects])
+        at = at[at >= 0]
+        in_paused_steps = np.isin(graph.cell[instances], graph.cell[at])
+        weight[in_paused_steps] = np.isin(instances[in_paused_steps], at)
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:

@@ -132,7 +132,13 @@ def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: I
     size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[order[begin]]]
     chosen = np.flatnonzero((size < wanted) & (2 * size >= wanted))
     shortest = np.minimum.reduceat(calls.elapse_us[order], begin)
-    usual = _usual_transfer(calls, order[begin], wanted, np.where(size < wanted, np.nan, shortest))
+    complete = np.where(size < wanted, np.nan, shortest)
+    usual = _usual_transfer(calls, order[begin], wanted, complete)
+    busy = np.fmax.reduceat(calls.busy_us[order], begin)
+    # Where its links are busy for longer than usual, so long does it take.
+    usual = np.where(
+        np.isnan(usual), usual, np.fmax(usual, _as_busy(calls, order[begin], wanted, complete, busy))
+    )
     known = [order[begin[at] : begin[at] + size[at]] for at in chosen]
     return [
         _Holed(
@@ -187,6 +193,23 @@ def _beside(
     return MissingCall(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 
 
+def _as_busy(
+    calls: Calls, first: IntArray, n_members: IntArray, transfer_us: FloatArray, busy_us: FloatArray
+) -> FloatArray:
+    """What each operator (O,) takes by how long its links are busy, as complete ones of its kind and size do.
+
+    Args:
+        calls: the step's calls.
+        first: a call of each operator (O,).
+        n_members: the ranks that should have it (O,).
+        transfer_us: shortest elapse of each operator (O,); NaN where members are missing.
+        busy_us: the most that the links of one member were busy (O,); NaN where no file tells it.
+    """
+    alike = combined(n_members, calls.kind[first], half_octaves(calls.size_bytes[first]))[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return busy_us * medians_of_known(alike, transfer_us / busy_us)
+
+
 def _usual_transfer(
     calls: Calls, first: IntArray, n_members: IntArray, transfer_us: FloatArray
 ) -> FloatArray:
@@ -206,4 +229,6 @@ def _usual_transfer(
     others = medians_of_known(combined(n_members, kind, size)[1], transfer_us)
     with np.errstate(divide="ignore", invalid="ignore"):
         pace = medians_of_known(combined(calls.group[first], size)[1], transfer_us / others)
-    return np.where(np.isnan(own), others * np.nan_to_num(pace, nan=1.0), own)
+        of_any_size = medians_of_known(calls.group[first], transfer_us / others)
+    pace = np.nan_to_num(np.where(np.isnan(pace), of_any_size, pace), nan=1.0)
+    return np.where(np.isnan(own), others * pace, own)
