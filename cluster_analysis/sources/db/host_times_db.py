@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -104,8 +105,17 @@ def _spans(database: Database, table: str, chosen: npt.NDArray[np.bool_] | None 
 
 
 def _integers(cells: Cells) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return whole numbers (N,), and which cells are none (N,); PYTORCH_API has them as text."""
-    if isinstance(cells, list) or not pa.types.is_string(cells.type):
+    """Return whole numbers (N,), and which cells are one (N,); PYTORCH_API has them as text.
+
+    Each cell is looked at by itself: which others there are depends on whether all rows travelled.
+    """
+    if isinstance(cells, list):
+        return whole_numbers([_as_number(cell) for cell in cells])
+    if not pa.types.is_string(cells.type):
         return whole_numbers(cells)
     is_number = pc.match_substring_regex(cells, _WHOLE).fill_null(False)
     return whole_numbers(pc.if_else(is_number, cells, None).cast(pa.int64()))
+
+
+def _as_number(cell: object) -> object:
+    return int(cell) if isinstance(cell, str) and re.fullmatch(_WHOLE, cell) else cell

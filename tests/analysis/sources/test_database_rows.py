@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.columns.database import database_of
@@ -73,8 +73,14 @@ def write(path: Path, rows: dict[str, list[tuple[object, ...]]], without: str = 
     base.close()
 
 
+#: A number as text beside one that is none: the row that holds the other is not asked for.
+MIXED = {**{table: [] for table in TABLES}, "PYTORCH_API": [(0, 0, 0), (0, "7", 5)]}
+MIXED["COMMUNICATION_OP"] = [(0, 0, 0, 500, 1_000)]
+
+
 @FUZZ
 @given(ROWS)
+@example(MIXED)
 def test_whatever_rows_are_left_out_the_tables_are_the_same(
     tmp_path: Path, rows: dict[str, list[tuple[object, ...]]]
 ) -> None:
