@@ -29,7 +29,7 @@ from cluster_run.errors import InputError
 from cluster_run.facts import fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import HostId, Rank, format_number_ranges
-from cluster_run.problem import Problem
+from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def judged(examined: Examined) -> AnalysisResult:
     give_back()
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
-    problems = _one_a_file(capture.problems, read.problems)
+    problems = one_a_file(capture.problems, read.problems)
     missing = sorted(expected - seen)
     if NO_COMMON_STEP in evidence.notes:
         problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
@@ -283,23 +283,6 @@ def judged(examined: Examined) -> AnalysisResult:
         tables=tables,
         addresses=examined.shown_addresses,
     )
-
-
-def _one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Return all problems; what discovery and reading both say of a rank's file as one."""
-    of_file: dict[tuple[Rank | None, str], Problem] = {
-        (one.rank, one.file): one for one in found if one.rank is not None and one.file
-    }
-    problems = []
-    for one in read:
-        other = of_file.pop((one.rank, one.file), None)
-        problems.append(
-            replace(one, also=(*one.also, other.why, *other.also), advice=one.advice or other.advice)
-            if other
-            else one
-        )
-    told = {(one.rank, one.file) for one in read}
-    return (*(one for one in found if (one.rank, one.file) not in told), *problems)
 
 
 def _ranks_with_data(read: RanksRead) -> set[Rank]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster_run.facts import AdviceKind, Fact
 from cluster_run.ids import HostId, Rank
@@ -27,3 +27,23 @@ class Problem:
     def kind(self) -> str:
         """What kind of problem it is."""
         return self.why.kind
+
+
+def one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Return all problems; what discovery and reading both say of a rank's file as one.
+
+    Who knows what was collected knows better what to do than who reads what is left.
+    """
+    of_file: dict[tuple[Rank | None, str], Problem] = {
+        (one.rank, one.file): one for one in found if one.rank is not None and one.file
+    }
+    problems = []
+    for one in read:
+        other = of_file.pop((one.rank, one.file), None)
+        problems.append(
+            replace(one, also=(*one.also, other.why, *other.also), advice=other.advice or one.advice)
+            if other
+            else one
+        )
+    told = {(one.rank, one.file) for one in read}
+    return (*(one for one in found if (one.rank, one.file) not in told), *problems)

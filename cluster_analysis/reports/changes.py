@@ -8,7 +8,6 @@ from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact, RefusalKind
 
-_BAND = ("{share:percent} {more} ({noise})", "{more} {share:percent}（{noise}）")
 SENTENCES: Mapping[str, Template] = {
     "step": (
         "The step takes {after_us:ms}, before {before_us:ms}: {share:percent} {longer}.",

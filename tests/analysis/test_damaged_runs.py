@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -168,6 +169,19 @@ def test_a_rank_whose_step_times_are_lost_is_not_called_healthy(tmp_path: Path) 
     next((tmp_path / "run").rglob("step_trace_time.csv")).write_bytes(b"")
     code, document = analysed(tmp_path / "run", tmp_path / "out")
     assert (code, document["verdict"]) == (3, "unknown")
+
+
+def test_a_file_that_was_deleted_after_collecting_is_collected_and_not_profiled_again(tmp_path: Path) -> None:
+    write_run(simulate(VARIETY["plain"], (), 5), tmp_path / "run", "text", "pt")
+    next((tmp_path / "run").rglob("communication_matrix.json")).unlink()
+    code, document = analysed(tmp_path / "run", tmp_path / "out")
+    (problem,) = cast("list[dict[str, object]]", document["problems"])
+    assert (code, problem["file"], problem["advice_kind"]) == (
+        3,
+        "communication_matrix.json",
+        "collect_again",
+    )
+    assert (problem["kind"], problem["also"]) == ("no_communication_data", [{"kind": "gone_since"}])
 
 
 @pytest.mark.parametrize("framework", ["pt", "ms"])

@@ -28,7 +28,6 @@ from cluster_analysis.sources.measured import (
 from cluster_analysis.sources.packets import PacketEntries, packet_sums_of
 from cluster_analysis.tables import schema
 
-_DICTIONARY = schema.COLLECTIVES.field("group").type
 #: The columns of figures, as the compiled reader has them too.
 _FIGURES = tuple(field.name for field in schema.COLLECTIVES if pa.types.is_float64(field.type))[:-1]
 
