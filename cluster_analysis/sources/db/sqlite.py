@@ -220,8 +220,15 @@ class Database:
         return np.zeros(n_rows, np.int64)
 
     def close(self) -> None:
-        """Close it."""
+        """Close it, and drop its columns and what was made of them.
+
+        The schema asks the database back. Without this the columns of closed databases would stay until
+        Python looks for cycles, which a process that makes few objects seldom does.
+        """
         self._path = None
+        self._schema = None
+        self._cells = {}
+        self._made = {}
         if self._file is not None:
             self._file.close()
         if self._connected is not None:

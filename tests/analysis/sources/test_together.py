@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import weakref
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -266,6 +268,25 @@ def test_a_database_that_is_kept_open_for_several_ranks_is_closed_with_its_own(
             assert of_one is of_several
         with pytest.raises(BadFileError):
             of_several.rows("SELECT 1")
+
+
+def test_a_closed_database_and_its_columns_are_gone_without_a_look_for_cycles(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE TASK (startNs INTEGER)")
+        connection.execute("INSERT INTO TASK VALUES (7)")
+        connection.commit()
+    gc.collect()
+    gc.disable()
+    try:
+        with open_database(path, unheard) as database:
+            assert database.rows("SELECT startNs FROM TASK") == [(7,)]
+            cells = database.cells("TASK", "startNs")[0]
+            gone = weakref.ref(database), weakref.ref(cells)
+        del database, cells
+        assert [one() for one in gone] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_ready_of_no_rank() -> None:
