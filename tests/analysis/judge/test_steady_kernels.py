@@ -19,6 +19,7 @@ from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
 N_RANKS, N_STEPS = 32, 5
 WHERE = on_hosts(N_RANKS, 8)
+PAIRS = replace(WHERE, stages={Rank(rank): rank // 2 for rank in range(N_RANKS)})
 CHANCE = np.random.default_rng(5)
 #: What a rank's samples of each step lengthen its computing by.
 SAMPLES = np.exp(CHANCE.normal(0.0, 0.15, (N_RANKS, N_STEPS)))
@@ -28,12 +29,17 @@ KERNELS = {"MatMulV3": 0.65, "FlashAttentionScore": 0.27, "Add": 0.05, "ApplyAda
 
 
 def alarms(
-    slower: FloatArray, *, with_kernels: bool = True, where: Topology = WHERE, **alone: FloatArray
-) -> list[Finding]:
-    """Judge ranks (R,) so many times slower in all they compute, and in kernels of one type `alone`."""
+    slower: FloatArray, *, with_kernels: bool = True, where: Topology = WHERE,
+    by_step: FloatArray | float = 1.0, **alone: FloatArray,
+) -> list[Finding]:  # fmt: skip
+    """Judge ranks (R,) so many times slower in all they compute, and in kernels of one type `alone`.
+
+    Or so many times in each step: `by_step` (R, S), among samples that are alike.
+    """
+    samples = SAMPLES if isinstance(by_step, float) else by_step
     spent = {
         name: 0.6 * STEP_US * share * (slower * DEVICES * alone.get(name, 1.0))[:, None]
-        * (1.0 if name == "ApplyAdamWV2" else SAMPLES)
+        * (by_step if name == "ApplyAdamWV2" else samples)
         for name, share in KERNELS.items()
     }  # fmt: skip
     evidence = evidence_of_computing(
@@ -69,11 +75,19 @@ def test_a_device_behind_unequal_samples_is_known_by_kernels_that_know_no_sample
 
 
 def test_a_device_with_a_single_peer_is_known_by_what_all_its_kernels_have_in_common() -> None:
-    pairs = replace(WHERE, stages={Rank(rank): rank // 2 for rank in range(N_RANKS)})
     heavy = slow(range(10, 12), 1.5)  # a stage with longer kernels of one type
-    (alarm,) = alarms(slow(range(22, 23), 1.3), where=pairs, MatMulV3=heavy)
+    (alarm,) = alarms(slow(range(22, 23), 1.3), where=PAIRS, MatMulV3=heavy)
     assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
-    assert not alarms(slow(range(22, 23), 1.3), where=pairs, with_kernels=False)
+    assert not alarms(slow(range(22, 23), 1.3), where=PAIRS, with_kernels=False)
+
+
+def test_what_a_device_with_a_single_peer_loses_follows_its_own_course_over_the_steps() -> None:
+    course = np.array([1.0, 1.0, 1.5, 1.8, 1.8])
+    (alarm,) = alarms(
+        np.ones(N_RANKS), where=PAIRS, by_step=np.where(np.arange(N_RANKS)[:, None] == 22, course, 1.0)
+    )
+    assert alarm.ranks == (22,)
+    assert alarm.steps == (2, 3, 4)
 
 
 def test_matrix_kernels_alone_that_are_slow_are_known_by_the_others_that_follow_the_same_samples() -> None:
