@@ -8,11 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import shortest_half_sigma
+from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import OPERATORS
+from cluster_analysis.tables.schema import OPERATORS, empty
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
@@ -36,15 +39,23 @@ def alarms(
 
     Or so many times in each step: `by_step` (R, S), among samples that are alike.
     """
-    samples = SAMPLES if isinstance(by_step, float) else by_step
+    samples = SAMPLES if isinstance(by_step, float) else 1.0
+    evidence = computed(slower, samples, where=where, by_step=by_step, **alone)
+    if not with_kernels:
+        evidence = replace(evidence, operators=empty(OPERATORS))
+    return [one for one in detect(evidence, where).findings if one.is_alarm]
+
+
+def computed(
+    slower: FloatArray, samples: FloatArray | float, *, where: Topology = WHERE,
+    by_step: FloatArray | float = 1.0, **alone: FloatArray,
+) -> JobEvidence:  # fmt: skip
+    """What is known of ranks (R,) so many times slower, whose samples (R, S) take so many times as long."""
     spent = {
         name: 0.6 * STEP_US * share * (slower * DEVICES * alone.get(name, 1.0))[:, None]
-        * (by_step if name == "ApplyAdamWV2" else samples)
+        * by_step * (1.0 if name == "ApplyAdamWV2" else samples)
         for name, share in KERNELS.items()
     }  # fmt: skip
-    evidence = evidence_of_computing(
-        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), where
-    )
     rows = [
         {
             "rank": rank,
@@ -56,9 +67,10 @@ def alarms(
         for name, us in spent.items()
         for rank, total in enumerate(np.broadcast_to(us, SAMPLES.shape).sum(axis=1))
     ]
-    if with_kernels:
-        evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
-    return [one for one in detect(evidence, where).findings if one.is_alarm]
+    evidence = evidence_of_computing(
+        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), where
+    )
+    return replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
 
 
 def slow(ranks: range, factor: float) -> FloatArray:
@@ -147,3 +159,18 @@ def test_a_stage_with_longer_products_but_the_same_optimizer_is_no_slow_host() -
 def test_nearly_half_of_the_values_may_lie_elsewhere_and_the_shortest_half_still_scatters_little() -> None:
     values = np.r_[np.linspace(-0.01, 0.01, 17), np.linspace(0.4, 0.6, 15)][:, None]
     assert float(shortest_half_sigma(values)[0]) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("samples", "beyond_share"), [(1.0, 0.65 * 0.03), (SAMPLES, 0.0)], ids=["even", "uneven"]
+)
+def test_what_some_kernels_show_beyond_the_device_is_told_where_samples_are_alike(
+    samples: FloatArray | float, beyond_share: float
+) -> None:
+    """A device is 4 % slow, its matrix kernels 3 % more: beside transfers, or by its samples."""
+    device = slow(range(22, 23), 1.04)
+    evidence = computed(device, samples, MatMulV3=slow(range(22, 23), 1.03))
+    case = build_case(evidence, WHERE, Thresholds())
+    assert case.lost_by_kernels_us is not None
+    _, beyond_us = case.lost_by_kernels_us
+    assert beyond_us[22] / (0.6 * STEP_US) == pytest.approx(beyond_share, abs=0.005)
