@@ -53,10 +53,10 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
 
 def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
     """A note on ranks with too few peers to be judged by their computing."""
-    for whole, metric in zip(case.metrics, case.outside_experts, strict=True):
+    for metric in case.metrics:
         n_peers = case.deviation(metric, case.in_slow_hosts(metric, found)).n_peers
         few = int((n_peers < case.limits.min_peers).sum())
-        if whole.is_log and few:
+        if metric.is_log and few:
             return [fact("few_peers", n_ranks=few, min_peers=int(case.limits.min_peers))]
     return []
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cluster_analysis.judge.measures.dense import dense_us
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.replay.idle_time import likely_idle_us, whole_idle_us
@@ -183,12 +184,8 @@ def _checked_gaps(
     """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
     if local_us.shape[1] != graph.n_steps:
         return graph
-    known = np.isin(graph.ranks, ranks)
-    row = np.searchsorted(ranks, graph.ranks[known])
-    role_of = np.full(len(graph.ranks), -1)
-    local, idle = np.full((2, len(graph.ranks), graph.n_steps), np.nan)
-    local[known], idle[known], role_of[known] = local_us[row], idle_us[row], role[row]
-    return with_possible_gaps(graph, local, idle, role_of)
+    local, idle = (rows_at(graph.ranks, ranks, times_us, np.nan) for times_us in (local_us, idle_us))
+    return with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
 
 
 def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:

@@ -92,9 +92,12 @@ class Graph:
     @cached_property
     def main_gaps_us(self) -> FloatArray:
         """What each rank does outside of operators of its main stream, by step (R, S)."""
-        shape = len(self.ranks), self.n_steps
-        gaps = np.bincount(self.cell, np.where(self.is_side, 0.0, self.gap_us), shape[0] * shape[1])
-        return np.asarray(gaps, np.float64).reshape(shape)
+        return self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us))
+
+    def sum_by_cell(self, values: FloatArray | BoolArray) -> FloatArray:
+        """Return the sum of instances' values (V,), or how many are true, by rank and step (R, S)."""
+        sums = np.bincount(self.cell, values, len(self.ranks) * self.n_steps)
+        return np.asarray(sums, np.float64).reshape(len(self.ranks), self.n_steps)
 
     def instances_of(self, is_chosen: BoolArray) -> IntArray:
         """Return the instances of ranks that are chosen (R,), sorted."""

@@ -14,6 +14,7 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import TWICE
@@ -30,12 +31,15 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         graph: its operators; may lack ranks that have step times only.
         suspects: those that are fixed together.
     """
-    excesses = [(one, _excess_in_graph(view, graph, one)) for one in suspects if one.excess_us is not None]
+    excesses = []
     is_hit = np.zeros(len(graph.ranks), bool)
-    for one, excess in excesses:
-        # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
-        late = view.ranks[(one.excess_us > 0).any(axis=1)] if one.excess_us is not None else view.ranks[:0]
-        is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
+    for one in suspects:
+        if one.excess_us is not None:
+            excess = rows_at(graph.ranks, view.ranks, _excess_us(view, one, one.excess_us), 0.0)
+            # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
+            late = view.ranks[(one.excess_us > 0).any(axis=1)]
+            is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
+            excesses.append((one, excess))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
     for suspect, excess in excesses:
@@ -73,7 +77,7 @@ def _taken(
     elif suspect.kind in _LOCAL_KINDS:
         _weigh_by_place(view, graph, suspect, instances, weight)
     cell = graph.cell[instances]
-    total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
+    total = np.bincount(cell, weight, excess.size)[cell]
     taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
     taken = np.minimum(taken, gap)
     return taken + _taken_beside(graph, instances, taken, gap, is_head=suspect.where == "head")
@@ -107,16 +111,6 @@ def _taken_beside(
         part = np.ones(len(side)) if is_head else np.minimum(gap[side] / gap[around], 1.0)
     beside[side] = np.where(has, np.minimum(np.nan_to_num(part) * taken[around], gap[side]), 0.0)
     return beside
-
-
-def _excess_in_graph(view: JobView, graph: Graph, suspect: Suspect) -> FloatArray:
-    """The suspect's excess in µs by rank of the graph and step."""
-    excess = np.zeros((len(graph.ranks), graph.n_steps))
-    known = np.isin(view.ranks, graph.ranks)
-    rows = np.searchsorted(graph.ranks, view.ranks[known])
-    if suspect.excess_us is not None:
-        excess[rows] = _excess_us(view, suspect, suspect.excess_us)[known]
-    return excess
 
 
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:

@@ -280,8 +280,7 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
     if suspect.link_factor is not None and view.graph is not None:
         graph = view.graph
         saved = (graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator]
-        cells = np.bincount(graph.cell, saved, len(graph.ranks) * graph.n_steps)
-        return float(cells.reshape(len(graph.ranks), graph.n_steps).max(axis=0).mean())
+        return float(graph.sum_by_cell(saved).max(axis=0).mean())
     if suspect.excess_us is None:
         return None
     local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)

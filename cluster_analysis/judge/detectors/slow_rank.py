@@ -28,13 +28,13 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give slow ranks by their peers, and in computing by kernels, which see through uneven work."""
     view, limits = case.view, case.limits
-    for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
-        of_hosts = case.in_slow_hosts(whole, found)
-        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == whole.name]
+    for metric in case.metrics:
+        of_hosts = case.in_slow_hosts(metric, found)
+        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == metric.name]
         excluded = of_hosts | case.ranks_of(paused)
         deviation = case.deviation(metric, of_hosts)
-        ranks = rank_suspects(view, whole, deviation, limits, excluded)
-        if whole.is_log:
+        ranks = rank_suspects(view, metric, deviation, limits, excluded)
+        if metric.is_log:
             ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
                 by_kernels = _by_kernels(case, case.steady, deviation, of_hosts, excluded)
