@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,6 +99,15 @@ class JobView:
     def hosts_of(self, positions: IntArray | list[int]) -> tuple[HostId, ...]:
         """Hosts of the ranks at positions, as far as they are known."""
         return tuple(self.hosts[host] for host in np.unique(self.host[positions]).tolist() if host >= 0)
+
+    def hosts_of_ranks(self, ranks: Iterable[int]) -> tuple[HostId, ...]:
+        """Hosts of global ranks, in their order, also of ranks without files."""
+        hosts = self.topology.hosts
+        return tuple(dict.fromkeys(hosts[Rank(rank)] for rank in ranks if Rank(rank) in hosts))
+
+    def position_of(self, rank: int) -> int:
+        """Position of a global rank that was read."""
+        return int(np.searchsorted(self.ranks, rank))
 
     def peers_of(self, position: int) -> IntArray:
         """Positions of the other ranks that do the same work."""

@@ -28,7 +28,7 @@ _CARRY_ROUNDS = 3
 _PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
 #: What a graph works out once, and what of it hangs on the gaps.
-_WHATEVER_THE_GAPS = ("cell_begin", "cell", "_entries", "_transfers")
+_WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "_entries", "_transfers")
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
@@ -98,6 +98,13 @@ class Graph:
         """Return the sum of instances' values (V,), or how many are true, by rank and step (R, S)."""
         sums = np.bincount(self.cell, values, len(self.ranks) * self.n_steps)
         return np.asarray(sums, np.float64).reshape(len(self.ranks), self.n_steps)
+
+    @cached_property
+    def is_message(self) -> BoolArray:
+        """Which operators (O,) go from one rank to another one."""
+        found = np.zeros(len(self.transfer_us), bool)
+        found[self.operator[self.is_p2p]] = True
+        return found
 
     def instances_of(self, is_chosen: BoolArray) -> IntArray:
         """Return the instances of ranks that are chosen (R,), sorted."""

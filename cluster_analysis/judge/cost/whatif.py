@@ -283,7 +283,7 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
         return float(graph.sum_by_cell(saved).max(axis=0).mean())
     if suspect.excess_us is None:
         return None
-    local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
+    local = np.nan_to_num(view.local_us)
     members = (suspect.excess_us > 0).any(axis=1)
     accused = {
         rank for one in all_suspects if one.is_alarm and one.excess_us is not None for rank in one.ranks

@@ -53,7 +53,7 @@ def _by_kernels(
     """Give ranks whose kernels are slow that know no samples, in the steps in which they compute longest."""
     deviation = case.deviation(metric, of_hosts)
     for one in rank_suspects(case.view, metric, deviation, case.limits, excluded):
-        rank = int(np.searchsorted(case.view.ranks, one.ranks[0]))
+        rank = case.view.position_of(one.ranks[0])
         level = float(deviation.level[rank])
         series = computing.series[rank]
         shifted = series - np.nan_to_num(series).mean() + level
@@ -68,7 +68,7 @@ def only_own(view: JobView, deviation: Deviation, suspects: list[Suspect]) -> li
     """Keep the devices: if TP/CP peers deviate with a rank it got more work, as may a holder of experts."""
     own = []
     for suspect in suspects:
-        rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
+        rank = view.position_of(suspect.ranks[0])
         tp_cp_peers = np.flatnonzero(view.tp_cp_peers == view.tp_cp_peers[rank])
         tp_cp_peers = tp_cp_peers[(tp_cp_peers != rank) & (view.tp_cp_peers[rank] >= 0)]
         level = deviation.level
