@@ -72,27 +72,17 @@ def open_questions(
 
     `copied_share` is what the replay merely copies of all waiting.
     """
-    questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
-    if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
-        questions = questions or _unexplained(view, findings, limits)
-        questions += _unread_communication(view, limits)
-        questions += (
+    if any(one.is_alarm for one in findings):  # they say where the time went
+        return []
+    return [
+        *_unexplained(view, findings, limits),
+        *_unread_communication(view, limits),
+        *(
             waits_for_absent(evidence.matched, view, limits.open_cost_share)
             or _long_steps(view, limits, copied_share)
             or _long_pause(view, limits)
-        )
-    return questions
-
-
-def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Fact]:
-    if n_steps >= limits.min_steps_confident:
-        return []
-    least_ms = limits.open_cost_share * step_ms
-    moments = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
-    costly = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
-    if not costly:
-        return []
-    return [fact("costly_moments", findings=tuple(costly))]
+        ),
+    ]
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:

@@ -105,11 +105,10 @@ def rank_suspects(
         slow_steps = (series > HALFWAY * deviation.level[:, None]).sum(1) / np.maximum(
             np.isfinite(series).sum(1), 1
         )
-    effect = _effect(metric, deviation.level)
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
     # Of few steps the middle one says as much.
     lasts = (slow_steps > MOSTLY) | (n_steps < limits.min_steps_intermittent)
-    persistent = significant & (effect >= metric.effect) & lasts
+    persistent = significant & (np.nan_to_num(deviation.level) >= metric.effect) & lasts
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
@@ -199,10 +198,6 @@ def _range_of_healthy(
         distance = np.abs((levels if lasting else healthy) - median(levels))
         farthest[view.role == role] = distance[np.isfinite(distance)].max(initial=0.0)
     return farthest
-
-
-def _effect(metric: Metric, level: FloatArray) -> FloatArray:
-    return np.asarray(np.expm1(np.nan_to_num(level)) if metric.is_log else np.nan_to_num(level))
 
 
 def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
