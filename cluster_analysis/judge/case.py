@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
-from cluster_analysis.judge.measures.steady import common_to_all_kernels, steady_kernels
+from cluster_analysis.judge.measures.steady import (
+    common_to_all_kernels,
+    lost_by_kernels_us,
+    steady_kernels,
+)
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -45,19 +48,29 @@ class Case:
     @cached_property
     def steady(self) -> Metric | None:
         """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        return self._told_by(steady_kernels)
+        return self._told_by(self._by_steady_kernels)
+
+    @cached_property
+    def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
+        """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
+        if self._by_steady_kernels is None:
+            return None
+        return lost_by_kernels_us(self.evidence.operators, self.view, self._by_steady_kernels)
+
+    @cached_property
+    def _by_steady_kernels(self) -> FloatArray | None:
+        return steady_kernels(self.evidence.operators, self.view)
 
     @cached_property
     def common(self) -> Metric | None:
         """Computing by what all types of kernels have in common, whatever the stage; None where not known."""
-        return self._told_by(common_to_all_kernels)
+        return self._told_by(common_to_all_kernels(self.evidence.operators, self.view))
 
     @cached_property
     def _measured(self) -> tuple[Metric, ...]:
         return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
 
-    def _told_by(self, kernels: Callable[[pa.Table, JobView], FloatArray | None]) -> Metric | None:
-        longer = None if self.computing is None else kernels(self.evidence.operators, self.view)
+    def _told_by(self, longer: FloatArray | None) -> Metric | None:
         return None if self.computing is None or longer is None else by_kernels(self.computing, longer)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:

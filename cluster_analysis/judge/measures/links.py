@@ -26,7 +26,7 @@ from cluster_analysis.thresholds.network import (
     HEALTHY_QUANTILE,
     SMALL_BYTES,
 )
-from cluster_analysis.trace.calls import codes, is_sum, numbers
+from cluster_analysis.trace.calls import codes, is_representative, numbers
 
 #: What observations are made of.
 _OBSERVED = ["step", "op_type", "variant", "src_rank", "dst_rank", "transport", "size_bytes", "time_us"]
@@ -77,9 +77,9 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
         return None
     host_of = {int(rank): host for rank, host in topology.hosts.items()}
     device_of = {int(rank): int(device) for rank, device in topology.devices.items()}
-    is_total = is_sum(table["variant"])
-    if not is_total.all():
-        table = table.filter(pa.array(~is_total))
+    is_usual = is_representative(table["variant"])
+    if is_usual.any():
+        table = table.filter(pa.array(is_usual))
     transports, transport = codes(table["transport"])
     kinds, kind = codes(table["op_type"])
     keep = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
