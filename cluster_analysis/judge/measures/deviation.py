@@ -129,8 +129,6 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArr
     effect = np.full(raw.shape, np.nan)
     roles = np.unique(view.role)
     for replica in np.unique(view.replica):
-        if len(roles) == 1 and elsewhere:
-            continue
         inside = np.flatnonzero(view.replica == replica)
         role_of = view.role[inside]
         for role in np.unique(role_of):
@@ -138,8 +136,7 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArr
             if elsewhere:
                 for host in np.unique(view.host[own]):
                     away = others[(view.host[others] != host) | (view.host[others] < 0)]
-                    if len(away):
-                        effect[own[view.host[own] == host]] = median(raw[away], 0)
+                    effect[own[view.host[own] == host]] = median(raw[away], 0)
             elif len(others):
                 effect[own] = median(raw[others], 0)
             elif len(own) > 2:
