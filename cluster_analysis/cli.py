@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING
 from cluster_analysis.lean_imports import (
     collect_from_now_on,
     keep_data_sets_out,
-    keep_help_texts_out,
     keep_pandas_out,
-    lean_dask,
 )
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, positive_number
@@ -78,20 +76,13 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         if path is not None:
             _check_input(path)
     from cluster_analysis.engine.memory import return_large_blocks  # noqa: PLC0415
-    from cluster_analysis.options import LOCAL_SCHEDULERS  # noqa: PLC0415
     from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
-    keep_help_texts_out()
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
     ahead = _looking_ahead(options)
-    # Workers are forked with what they need. Without Insight's files no task waits for another one.
-    if options.scheduler == "threads" or (
-        options.scheduler in LOCAL_SCHEDULERS and options.write_insight is not False
-    ):
-        lean_dask()
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
