@@ -62,6 +62,9 @@ class _LocalEngine:
         """Keep the large halves as they are: references to files, or tables."""
         return [_split(outcome) for outcome in self.run(graph, keys, tell)]
 
+    def rest(self) -> None:
+        """Nothing waits."""
+
     def close(self) -> None:
         """Nothing was started."""
 
@@ -121,6 +124,12 @@ class ProcessEngine(_LocalEngine):
         self.name = f"{n_workers} processes"
         self._pool: ProcessPoolExecutor | None = None
         self._scratch = str(scratch)
+
+    def rest(self) -> None:
+        """Have the processes end beside what comes next: they hold memory; the next work starts new ones."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
 
     def close(self) -> None:
         """Stop the processes; tasks that have not begun are dropped."""

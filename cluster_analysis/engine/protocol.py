@@ -97,6 +97,10 @@ class Engine(Protocol):
         """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made."""
         ...
 
+    def rest(self) -> None:
+        """Let go of what only waits for work, if it is quick to start again: there is none for a while."""
+        ...
+
     def close(self) -> None:
         """Stop what was started; connections to a cluster that somebody else runs are only closed."""
         ...

@@ -115,6 +115,12 @@ def test_large_halves_are_handed_to_later_tasks_in_pieces(engine: Engine) -> Non
     assert outcome.value == 8
 
 
+def test_an_engine_that_rested_works_again(engine: Engine) -> None:
+    assert [one.value for one in run(engine, tasks.square, [(2,)])] == [4]
+    engine.rest()
+    assert [one.value for one in run(engine, tasks.square, [(3,), (4,)])] == [9, 16]
+
+
 def test_tasks_of_a_killed_process_run_again(tmp_path: Path) -> None:
     engine = ProcessEngine(2, tmp_path)
     try:
