@@ -7,12 +7,12 @@ import sys
 
 from cluster_analysis.cli import main
 from cluster_analysis.lean_imports import end_without_tidying, keep_no_spare_memory, keep_no_spare_threads
-from cluster_run.plain_signs import print_plainly_where_needed
+from cluster_run.standard_streams import prepare_streams
 
 
 def run() -> None:
     """Run the command with the arguments of this process and exit with its code."""
-    print_plainly_where_needed()
+    prepare_streams()
     gc.disable()  # until all is imported: see `collect_from_now_on`
     keep_no_spare_memory()
     keep_no_spare_threads()

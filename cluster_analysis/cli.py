@@ -28,6 +28,7 @@ from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, w
 from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
 from cluster_run.interruption import interruptible
 from cluster_run.layout import REPORT_NAME
+from cluster_run.standard_streams import write_result
 from cluster_run.version import VERSION
 
 if TYPE_CHECKING:
@@ -51,10 +52,6 @@ def main(argv: Sequence[str]) -> int:
     try:
         with interruptible(_WHAT_IS_LEFT):
             return int(_run(arguments))
-    except BrokenPipeError:
-        # Whoever read our stdout has gone, as `head` does; that is not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.DONE)
     except ClusterError as error:
         print(f"cluster-analyse: {error}", file=sys.stderr)
         return int(error.exit_code)
@@ -96,12 +93,11 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = write_everything(one, tell)
     progress.end()
-    sys.stdout.write(
+    write_result(
         text_reporter(arguments.format).text(
             written.reported, _shown(arguments.lang, is_verbose=arguments.verbose > 0)
         )
     )
-    sys.stdout.flush()
     if not arguments.quiet:
         _say_where(options, written)
     if arguments.open and options.write_report:

@@ -8,7 +8,7 @@ import os
 import sys
 
 from cluster_collect.cli import main
-from cluster_run.plain_signs import print_plainly_where_needed
+from cluster_run.standard_streams import prepare_streams
 
 #: Python's default is 700: looking for garbage again and again among modules and files that all stay to
 #: the end costs a tenth of the time.
@@ -17,10 +17,10 @@ _OBJECTS_BETWEEN_GARBAGE_RUNS = 200_000
 
 def run() -> None:
     """Run the command and exit with its code."""
-    print_plainly_where_needed()
+    prepare_streams()
     gc.set_threshold(_OBJECTS_BETWEEN_GARBAGE_RUNS)
     code = main(sys.argv[1:])
-    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
+    with contextlib.suppress(OSError):  # the reader has seen enough, or its disk is full
         sys.stdout.flush()
         sys.stderr.flush()
     # All is written and closed by now. To take apart every module and value again costs a short call much.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.interruption import interruptible
+from cluster_run.standard_streams import write_result
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     arguments = parse_arguments(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a login shell without UTF-8 must not cost the result
-            stream.reconfigure(errors="replace")
     try:
         with interruptible():
             return _run(argv, arguments)
@@ -29,13 +27,13 @@ def _run(argv: Sequence[str], arguments: Arguments) -> int:
     if arguments.print_reader:
         from cluster_collect.remote.reader import reader  # noqa: PLC0415
 
-        _print_result(reader().as_text())
+        write_result(reader().as_text())
         return ExitCode.DONE
 
     from cluster_collect.call import carry_out  # noqa: PLC0415
 
     result = carry_out(argv, arguments)
-    _print_result(result.text)
+    write_result(result.text)
     if result.next_step and arguments.verbosity > 0:
         print(f"next: {result.next_step}", file=sys.stderr)
     return result.code
@@ -49,13 +47,6 @@ def _fail(arguments: Arguments, error: ClusterError) -> int:
     if error.advice:
         print(f"  → {printable(error.advice)}", file=sys.stderr)
     if arguments.json:
-        _print_result(error_json(arguments.mode, error))
+        with suppress(ClusterError):  # the first error is what counts
+            write_result(error_json(arguments.mode, error))
     return error.exit_code
-
-
-def _print_result(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader (head, a pager) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from cluster_hook.cli import main
-from cluster_run.plain_signs import print_plainly_where_needed
+from cluster_run.standard_streams import prepare_streams
 
 
 def run() -> None:
     """Run the command and exit with its code."""
-    print_plainly_where_needed()
+    prepare_streams()
     sys.exit(main(sys.argv[1:]))
 
 

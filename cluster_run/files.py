@@ -44,4 +44,9 @@ def write_bytes_whole(path: Path, content: bytes) -> None:
 
 def write_text_whole(path: Path, text: str) -> None:
     """Write `text` to `path` as UTF-8, whole or not at all."""
-    write_bytes_whole(path, text.encode())
+    write_bytes_whole(path, utf8(text))
+
+
+def utf8(text: str) -> bytes:
+    """Return `text` in UTF-8; a byte of a path that is not UTF-8 becomes `\\udcff`, which JSON reads back."""
+    return text.encode("utf-8", "backslashreplace")

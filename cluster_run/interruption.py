@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from cluster_run.errors import InterruptedRunError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: After how many seconds a signal comes again that met code whose errors Python ignores.
+_AGAIN_S = 0.01
 
 
 def is_ignored(number: signal.Signals) -> bool:
@@ -27,19 +30,32 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
     Raises:
         InterruptedRunError: a signal came.
     """
+    came: list[signal.Signals] = []
 
     def interrupt(number: int, _: object) -> None:
-        text = f"interrupted by {signal.Signals(number).name}"
+        if number != signal.SIGALRM:
+            came.append(signal.Signals(number))
+        text = f"interrupted by {came[-1].name}"
         raise InterruptedRunError(f"{text}; {what_is_left}" if what_is_left else text)
+
+    def ignored(unraisable: sys.UnraisableHookArgs) -> None:
+        # Python ignores what is raised in callbacks of weak references, and imports are full of them.
+        if isinstance(unraisable.exc_value, InterruptedRunError):
+            before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            hook_before(unraisable)
 
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what signals do
         return
     before = {number: signal.getsignal(number) for number in SIGNALS if not is_ignored(number)}
+    hook_before, sys.unraisablehook = sys.unraisablehook, ignored
     for number in before:
         signal.signal(number, interrupt)
     try:
         yield
     finally:
+        sys.unraisablehook = hook_before
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from cluster_run.plain_signs import print_plainly_where_needed
+from cluster_run.standard_streams import prepare_streams
 from cluster_simulate.cli import main
 
 
 def run() -> None:
     """Run the command and exit with its code."""
-    print_plainly_where_needed()
+    prepare_streams()
     sys.exit(main())
 
 

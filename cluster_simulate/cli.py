@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.interruption import interruptible
+from cluster_run.standard_streams import write_result
 from cluster_simulate.options import build_parser, spec_of
 
 if TYPE_CHECKING:
@@ -24,13 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Simulate a job and write it; return the exit code."""
     arguments = build_parser(_PROGRAM).parse_args(argv)
     try:
-        return int(_simulate(arguments))
+        with interruptible():
+            return int(_simulate(arguments))
     except ClusterError as error:
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
         return int(error.exit_code)
-    except KeyboardInterrupt:
-        print(f"{_PROGRAM}: interrupted", file=sys.stderr)
-        return int(ExitCode.INTERRUPTED)
 
 
 def _simulate(arguments: argparse.Namespace) -> ExitCode:
@@ -45,17 +45,17 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     n_processes = (os.cpu_count() or 1) if job.spec.n_ranks >= _MANY_RANKS else 1
     answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes)
     if arguments.json:
-        sys.stdout.write(truth_to_json(answer))
+        write_result(truth_to_json(answer))
     elif not arguments.quiet:
-        _tell(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks)
+        write_result(_told(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks))
     return ExitCode.DONE
 
 
-def _tell(answer: Truth, out: Path, path: Path, n_ranks: int) -> None:
-    print(
+def _told(answer: Truth, out: Path, path: Path, n_ranks: int) -> str:
+    lines = [
         f"{out}: {n_ranks} ranks, {answer.step_ms:.1f} ms a step, "
         f"{answer.healthy_step_ms:.1f} ms without the faults"
-    )
+    ]
     for fault in answer.faults:
         places = {
             "links": ", ".join(f"{src}-{dst}" for src, dst in fault.links),
@@ -68,5 +68,8 @@ def _tell(answer: Truth, out: Path, path: Path, n_ranks: int) -> None:
             "links" if fault.links else "hosts" if "host" in fault.kind or "uplink" in fault.kind else "ranks"
         )
         where = f" {key} {places[key]}" if places[key] else ""
-        print(f"  {fault.kind} ×{fault.severity:g}{where}: costs {fault.cost_ms_per_step:.2f} ms a step")
-    print(f"  the truth is in {path}")
+        lines.append(
+            f"  {fault.kind} ×{fault.severity:g}{where}: costs {fault.cost_ms_per_step:.2f} ms a step"
+        )
+    lines.append(f"  the truth is in {path}")
+    return "".join(f"{line}\n" for line in lines)

@@ -164,11 +164,11 @@ class SshLab:
             **settings,
             "ListenAddress": address,
             "Port": str(port),
-            "HostKey": str(host_key),
+            "HostKey": f'"{host_key}"',
             "PidFile": "none",
         }
         ours = {
-            "AuthorizedKeysFile": str(self.authorized_keys),
+            "AuthorizedKeysFile": f'"{self.authorized_keys}"',
             "StrictModes": "no",  # temporary directories are often writable by others
             "UsePAM": "no",
             "PasswordAuthentication": "no",

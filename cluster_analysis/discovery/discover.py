@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -27,16 +25,12 @@ from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
 from cluster_run import layout
 from cluster_run.errors import InputError
-from cluster_run.facts import AdviceKind, Fact, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
 #: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.
 _N_ASKED = 3
-_ADVICE: Mapping[str, AdviceKind] = {
-    os.strerror(errno.EACCES): "let_user_read",
-    LEADS_NOWHERE: "restore_target",
-}
 
 
 def discover(path: Path, capture: str | None = None) -> Capture:
@@ -76,7 +70,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
             fact("leads_nowhere") if why == LEADS_NOWHERE else fact("unlistable", detail=why),
             file=public_name(one),
             host=_host_of(one, root),
-            advice=_ADVICE.get(why),
+            advice="restore_target" if why == LEADS_NOWHERE else None,
         )
         for one, why in tree.unreadable.items()
     ]

@@ -86,7 +86,7 @@ def _read_mapping(root: Path, problems: list[Problem]) -> dict[str, HostId]:
     try:
         return {str(server_id): host for server_id, host in parse_host_mapping(path.read_text()).items()}
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(Problem(fact("unreadable", detail=str(error)), file=path.name))
+        problems.append(_unread(error, path))
         return {}
 
 
@@ -130,7 +130,7 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
                 return table
             problems.append(Problem(fact("impossible_rank_or_device", named=largest), file=path.name))
         except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem(fact("unreadable", detail=str(error)), file=path.name))
+            problems.append(_unread(error, path))
         except InputError as error:
             problems.append(_unusable(error, f"{path.name}: ", path))
     return None
@@ -145,6 +145,12 @@ def _read_manifest(root: Path, problems: list[Problem]) -> Manifest | None:
     except InputError as error:
         problems.append(_unusable(error, f"{path}: ", path))
         return None
+
+
+def _unread(error: OSError | UnicodeDecodeError, path: Path) -> Problem:
+    if isinstance(error, UnicodeDecodeError):
+        return Problem(fact("not_utf8", byte=error.start), file=path.name, advice="put_rank_table_in_run")
+    return Problem(fact("unreadable", detail=str(error.strerror or error)), file=path.name)
 
 
 def _unusable(error: InputError, prefix: str, path: Path) -> Problem:

@@ -12,10 +12,14 @@ import numpy as np
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, by_steady_kernels, metrics, outside_experts
-from cluster_analysis.judge.measures.steady import common_to_all_kernels, steady_kernels
+from cluster_analysis.judge.measures.steady import (
+    common_to_all_kernels,
+    lost_by_kernels_us,
+    steady_kernels,
+)
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
@@ -45,8 +49,19 @@ class Case:
     def steady(self) -> Metric | None:
         """Computing by the kernels that do the same work whatever the samples are; None where not known."""
         computing = [one for one in self.metrics if one.follows_work]
-        longer = steady_kernels(self.evidence.operators, self.view) if computing else None
+        longer = self._by_kernels if computing else None
         return None if longer is None else by_steady_kernels(computing[0], longer)
+
+    @cached_property
+    def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
+        """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
+        if self._by_kernels is None:
+            return None
+        return lost_by_kernels_us(self.evidence.operators, self.view, self._by_kernels)
+
+    @cached_property
+    def _by_kernels(self) -> FloatArray | None:
+        return steady_kernels(self.evidence.operators, self.view)
 
     @cached_property
     def common(self) -> Metric | None:

@@ -39,7 +39,6 @@ class JobView:
     preparing_us: FloatArray
     step_us: FloatArray
     communication_us: FloatArray
-    overlapped_us: FloatArray
     role: IntArray
     stage: IntArray
     host: IntArray
@@ -155,7 +154,6 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         preparing_us=preparing,
         step_us=_step_times(computing + exposed + free, by_rank("stage_us"), by_rank("bubble_us"), preparing),
         communication_us=by_rank("communication_us"),
-        overlapped_us=by_rank("overlapped_us"),
         role=role,
         stage=stage,
         host=_codes(ranks, hosts),

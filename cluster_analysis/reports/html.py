@@ -39,6 +39,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import InputError
+from cluster_run.files import utf8
 from cluster_run.layout import REPORT_NAME
 
 #: Put together in this order; each file may use what the ones above it define.
@@ -108,7 +109,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         styles=_trusted("\n".join(map(_asset, _STYLES))),
         policy=_policy(scripts),
     )
-    return page.encode()
+    return utf8(page)
 
 
 def _payload(

@@ -12,7 +12,7 @@ from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.terms import KINDS
-from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, Link
+from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
 
 #: Kinds whose name needs an article after "lost to".
@@ -75,11 +75,6 @@ def format_ranks(ranks: Iterable[int]) -> str:
     ordered = sorted(set(ranks))
     noun = "rank" if len(ordered) == 1 else "ranks"
     return f"{noun} {format_number_ranges(ordered)}" if ordered else ""
-
-
-def format_link(link: Link) -> str:
-    """Return `3 → 11 (RDMA)`."""
-    return f"{link.src} → {link.dst} ({plain(link.transport)})"
 
 
 def format_link_ends(finding: Finding) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
@@ -136,7 +138,14 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
 }
 
 
+#: What the system says of files that the user who analyses may not read: they are there, and whole.
+_NOT_PERMITTED = os.strerror(errno.EACCES)
+
+
 def advice(problem: Problem) -> Phrase:
     """Return what to do about it."""
+    values = dict(problem.why.values)
     usual = _USUAL.get(problem.why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
-    return fill(ADVICE[problem.advice or usual], dict(problem.why.values))
+    if values.get("detail") == _NOT_PERMITTED:
+        usual = "let_user_read"
+    return fill(ADVICE[problem.advice or usual], values)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: What a group is for, and what a record of a file is.
+#: What a group is for (the words follow "each"), and what a record of a file is.
 TERMS: Mapping[str, tuple[str, str]] = {
     "tp": ("tensor-parallel group", "张量并行通信域"),
     "pp": ("pipeline", "流水线并行通信域"),
     "dp": ("data-parallel group", "数据并行通信域"),
     "cp": ("context-parallel group", "上下文并行通信域"),
     "ep": ("expert-parallel group", "专家并行通信域"),
-    "world": ("collectives of all ranks", "全局通信域"),
-    "unknown": ("other groups", "其他通信域"),
+    "world": ("group of all ranks", "全局通信域"),
+    "unknown": ("group of unknown purpose", "用途未知的通信域"),
     "failed": ("failed", "失败"),
     "unstable": ("unstable", "不稳定"),
 }

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -68,6 +69,15 @@ def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
     missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
     n_missing = pc.sum(missing).as_py()
     remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=needed.rows))
+
+
+def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return the rows of `table` (STEPS) that took any time: a step of nothing but zeros was not measured."""
+    is_empty = np.logical_and.reduce([table[name].to_numpy() == 0.0 for name in NEEDED_STEPS])
+    if not is_empty.any():
+        return table
+    remark(left_out(int(is_empty.sum()), "row", "no_time"))
+    return table.filter(pa.array(~is_empty))
 
 
 def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:

@@ -203,6 +203,17 @@ def is_sum(variant: Any) -> BoolArray:
     return np.asarray(np.isin(code, [number for number, name in enumerate(names) if name == "total"]))
 
 
+def is_representative(variant: Any) -> BoolArray:
+    """Whether rows of LINKS, told by their column `variant`, show together what is usual for a link (N,).
+
+    Files name the fastest operator, the one in the middle and the three slowest: with more slow than fast
+    ones, a few calls of many that met others on their way would be the middle of what is known.
+    """
+    names, code = codes(variant)
+    apart = ("total", "bottom2", "bottom3")
+    return np.asarray(~np.isin(code, [number for number, name in enumerate(names) if name in apart]))
+
+
 def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
     """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
     if column.null_count or not pa.types.is_dictionary(column.type):

@@ -11,6 +11,7 @@ from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_run.errors import ExitCode
+from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -43,7 +44,7 @@ def _check(arguments: argparse.Namespace) -> ExitCode:
         if arguments.json:
             print_json("check", state=answer.state, text=answer.text, advice=answer.advice)
         else:
-            print(answer.line, flush=True)
+            write_result(f"{answer.line}\n")
         states.add(answer.state)
     if "problem" in states:
         return ExitCode.FAILED

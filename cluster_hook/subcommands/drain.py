@@ -27,6 +27,7 @@ from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, InputError
+from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -112,7 +113,7 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
             outcome = outcome_document(drained.outcome) if drained.outcome else None
             print_json("request", key=drained.key, state=drained.state, text=drained.text, outcome=outcome)
         else:
-            print(f"{drained.key} {drained.state}: {drained.text}", flush=True)
+            write_result(f"{drained.key} {drained.state}: {drained.text}\n")
         if drained.outcome is not None:
             for trouble in tell(drained.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from cluster_run.standard_streams import write_result
+
 SCHEMAS = {
     "check": "cluster-hook-check/1",
     "node-collected": "cluster-hook-node-collected/1",
@@ -21,4 +23,4 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 def print_json(schema: str, **values: object) -> None:
     """Print one line."""
-    print(json.dumps({"schema": SCHEMAS[schema], **values}), flush=True)
+    write_result(json.dumps({"schema": SCHEMAS[schema], **values}) + "\n")

@@ -14,6 +14,7 @@ from cluster_hook.kubernetes.node_exchange import is_node_name
 from cluster_hook.options import seconds
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_run.errors import ExitCode, UsageError
+from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -80,7 +81,7 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
         if arguments.json:
             print_json("node-collected", job=job, node=arguments.node, reason=reason)
         else:
-            print(f"{job}: {reason or 'collected'}", flush=True)
+            write_result(f"{job}: {reason or 'collected'}\n")
 
     while True:
         try:

@@ -28,6 +28,7 @@ from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import positive_number
 from cluster_run.errors import ExitCode, InputError, worst
+from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -91,7 +92,9 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
     if arguments.json:
         print_json("submission", **asdict(submission))
     else:
-        print(submission.job if arguments.parsable else f"Submitted batch job {submission.job}")
+        write_result(
+            f"{submission.job}\n" if arguments.parsable else f"Submitted batch job {submission.job}\n"
+        )
     if submission.trouble:
         print(
             f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
@@ -144,6 +147,6 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
         for trouble in tell(outcome, telling):
             print(f"cluster-hook: {trouble}", file=sys.stderr)
         line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"
-        print(line, end="", flush=True)
+        write_result(line)
         codes.append(outcome.code)
     return worst(*codes)

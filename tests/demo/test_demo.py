@@ -19,7 +19,7 @@ FAULT_KINDS = {"slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pai
 
 def demo(directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "demo", "--output", str(directory / "out")],
+        [sys.executable, "-m", "demo", "--output", str(directory)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -29,8 +29,8 @@ def demo(directory: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    directory = tmp_path_factory.mktemp("demo")
-    return demo(directory), directory / "out"
+    directory = tmp_path_factory.mktemp("demo") / "a clone, é"  # as people name directories
+    return demo(directory), directory
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ class TestDemo:
 
     def test_it_can_be_run_again(self, finished: tuple[subprocess.CompletedProcess[str], Path]) -> None:
         _, out = finished
-        assert demo(out.parent).returncode == 0
+        assert demo(out).returncode == 0
 
 
 def test_without_sshd_it_says_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

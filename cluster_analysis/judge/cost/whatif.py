@@ -61,10 +61,14 @@ class Replay:
 
 
 class WhatIf:
-    """Replays scenarios of one job; keeps the unmodified result."""
+    """Replays scenarios of one job; keeps the unmodified result.
 
-    def __init__(self, view: JobView) -> None:
+    `by_kernels` (R,) is what ranks lose a step by their devices, and what they compute longer beyond that.
+    """
+
+    def __init__(self, view: JobView, by_kernels: tuple[FloatArray, FloatArray] | None = None) -> None:
         self._view = view
+        self._device_us, self._beyond_us = by_kernels or np.zeros((2, len(view.ranks)))
         self._graph, self.replay, self._lead = _validated(view.graph)
         # By the suspects that are repaired together, who are kept with it: some are asked for several times.
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
@@ -145,7 +149,8 @@ class WhatIf:
             repairs = [repair_of(self._view, graph, one) for _, one in batch]
             by_step = self.replay.step_us - graph.replay(repairs, self._lead)
             for row, (key, one) in zip(by_step, batch, strict=True):
-                self._known[key] = one, self._mean_saving(row, one)
+                saved = self._mean_saving(row, one)
+                self._known[key] = one, max(saved - self._handed_on_us(one), min(saved, 0.0))
         return [self._known[key][1] for key in keys]
 
     def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
@@ -166,6 +171,17 @@ class WhatIf:
         if known > TELLING_SHARE * excess.sum():
             return float(by_step[good].sum() / known * excess.mean())
         return float("nan") if excess.any() else 0.0
+
+    def _handed_on_us(self, suspects: Sequence[Suspect]) -> float:
+        """What is not saved, as the rank that is last then loses it: kernels take longer beside transfers."""
+        lost, left = 0.0, self._beyond_us.copy()
+        for one in suspects:
+            at = np.isin(self._view.ranks, one.ranks)
+            left[at] = 0.0
+            if (one.kind, one.cause) == ("slow_rank", "compute") and one.excess_us is not None:
+                more = float((one.excess_us[at].mean(axis=1) - self._device_us[at]).max())
+                lost = max(lost, min(more, float(self._beyond_us[at].max())))
+        return max(0.0, lost - float(left.max()))
 
     def _after_others(self, graph: Graph, suspects: Sequence[Suspect], alone: Sequence[float]) -> list[float]:
         """What each fault saves once all others are repaired: equal faults hide each other alike.

@@ -37,10 +37,11 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if whole.is_log:
             ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
-                by_kernels = _by_kernels(case, case.steady, deviation, of_hosts, excluded)
+                by_steady = case.deviation(case.steady, of_hosts)
+                by_kernels = _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
                 sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
                 ranks += [one for one in by_kernels if one.key not in sure]
-            ranks += _beside_all(case, deviation.n_peers < limits.min_peers, of_hosts, excluded)
+            ranks += _beside_all(case, metric, deviation.n_peers < limits.min_peers, of_hosts, excluded)
             ranks = surest(ranks)
         if len(view.steps) < limits.min_steps_confident:
             ranks = [confirmed_within_step(view, one, limits) for one in ranks]
@@ -48,16 +49,19 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 def _by_kernels(
-    case: Case, metric: Metric, computing: Deviation, of_hosts: BoolArray, excluded: BoolArray
-) -> Iterator[Suspect]:
-    """Give ranks whose kernels are slow that know no samples, in the steps in which they compute longest."""
-    deviation = case.deviation(metric, of_hosts)
-    for one in rank_suspects(case.view, metric, deviation, case.limits, excluded):
-        rank = int(np.searchsorted(case.view.ranks, one.ranks[0]))
+    view: JobView, metric: Metric, deviation: Deviation, computing: Deviation, limits: Thresholds,
+    excluded: BoolArray,
+) -> Iterator[Suspect]:  # fmt: skip
+    """Give ranks that are slow by what their kernels say, in the steps in which they compute longest.
+
+    Kernels are known for all steps together: `computing` has the course over the steps.
+    """
+    for one in rank_suspects(view, metric, deviation, limits, excluded):
+        rank = int(np.searchsorted(view.ranks, one.ranks[0]))
         level = float(deviation.level[rank])
         series = computing.series[rank]
         shifted = series - np.nan_to_num(series).mean() + level
-        course = np.maximum(_lasting(shifted, computing, rank, level, case.view.peers_of(rank)), 0.0)
+        course = np.maximum(_lasting(shifted, computing, rank, level, view.peers_of(rank)), 0.0)
         steps = np.flatnonzero(course >= HALFWAY * level)
         excess = np.zeros(computing.series.shape)
         excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
@@ -80,18 +84,24 @@ def only_own(view: JobView, deviation: Deviation, suspects: list[Suspect]) -> li
     return own
 
 
-def _beside_all(case: Case, lonely: BoolArray, of_hosts: BoolArray, excluded: BoolArray) -> list[Suspect]:
+def _beside_all(
+    case: Case, computing: Metric, lonely: BoolArray, of_hosts: BoolArray, excluded: BoolArray
+) -> Iterator[Suspect]:
     """Give those of the `lonely` ranks (R,), which have too few peers, all of whose kernels are slow.
 
     What all types have in common knows no stage: any rank of the job is a peer in it.
     """
     metric = case.common if lonely.any() else None
     if metric is None:
-        return []
+        return
     view = replace(case.view, role=np.zeros_like(case.view.role), has_roles=False)
-    values = np.where(of_hosts[:, None], np.nan, metric.values)
-    deviation = deviations(values, view, metric.floor, case.limits, use_replicas=False)
-    return rank_suspects(view, metric, deviation, case.limits, excluded | ~lonely)
+    by_all, by_time = (
+        deviations(
+            np.where(of_hosts[:, None], np.nan, one.values), view, one.floor, case.limits, use_replicas=False
+        )
+        for one in (metric, computing)
+    )
+    yield from _by_kernels(view, metric, by_all, by_time, case.limits, excluded | ~lonely)
 
 
 def rank_suspects(

@@ -29,9 +29,9 @@ class Deviation:
     """One metric of all ranks against their peers.
 
     `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
-    out; `raw` before that. `host_series` is for comparing hosts: the replica's share, `host_shared`, comes
-    from other stages only, so that a host that holds whole replicas is not explained away, and is taken
-    from the deviation from the middle of the role's hosts. `level` (R,) is the
+    out; `raw` before that. `host_series` is for comparing hosts: the replica's share comes from other stages
+    only, so that a host that holds whole replicas is not explained away, and is taken from the deviation
+    from the middle of the role's hosts. `level` (R,) is the
     series' median over steps minus that of the peers, `scale` what a healthy rank's level scatters
     by, `p_persistent` the test of the level. `step_sigma` (R,) is what a healthy rank's single step scatters
     by, `event_scale` (R, S) the same with what its peers show in that very step, and what lasts.
@@ -39,7 +39,6 @@ class Deviation:
 
     raw: FloatArray
     host_series: FloatArray
-    host_shared: FloatArray
     series: FloatArray
     level: FloatArray
     centre: FloatArray
@@ -48,7 +47,6 @@ class Deviation:
     step_sigma: FloatArray
     event_scale: FloatArray
     p_persistent: FloatArray
-    beta: float
 
 
 def deviations(
@@ -58,13 +56,10 @@ def deviations(
     raw = values - group_medians(values, view.role)
     by_hosts = values - middle_of_hosts(values, view)
     if not use_replicas:
-        none = np.zeros(values.shape)
-        return _tested(raw, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=none, beta=0.0)
-    effect, beta = _data_effect(raw, view, elsewhere=False)
-    host_shared, _ = _data_effect(by_hosts, view, elsewhere=True)
-    return _tested(
-        raw - effect, view, floor, limits, raw=raw, by_hosts=by_hosts, host_shared=host_shared, beta=beta
-    )
+        return _tested(raw, view, floor, limits, raw=raw, host_series=by_hosts)
+    series = raw - _data_effect(raw, view, elsewhere=False)
+    host_series = by_hosts - _data_effect(by_hosts, view, elsewhere=True)
+    return _tested(series, view, floor, limits, raw=raw, host_series=host_series)
 
 
 def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
@@ -85,7 +80,7 @@ def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
 
 def _tested(
     series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
-    raw: FloatArray, by_hosts: FloatArray, host_shared: FloatArray, beta: float,
+    raw: FloatArray, host_series: FloatArray,
 ) -> Deviation:  # fmt: skip
     """Test the level of each rank's series against those of its role."""
     own = median(series, 1)
@@ -116,13 +111,10 @@ def _tested(
         student_tail(z, np.maximum(LEAST_DF, df + PRIOR_DF)),
         np.nan,
     )
-    return Deviation(
-        raw, by_hosts - host_shared, host_shared, series, level, centre, scale, n_peers, step_sigma,
-        event_scale, p, beta,
-    )  # fmt: skip
+    return Deviation(raw, host_series, series, level, centre, scale, n_peers, step_sigma, event_scale, p)
 
 
-def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[FloatArray, float]:
+def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArray:
     """Return what all ranks of a replica share in a step, (R, S): its data were longer.
 
     The share is the median of the replica's ranks in other stages; with one stage it is that of the
@@ -132,7 +124,7 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
     """
     none = np.zeros(raw.shape)
     if not (view.replica >= 0).all():
-        return none, 0.0
+        return none
     effect = np.full(raw.shape, np.nan)
     roles = np.unique(view.role)
     for replica in np.unique(view.replica):
@@ -153,9 +145,9 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> tuple[Fl
                 effect[own] = medians_of_other_rows(raw[own])
     replicas = np.unique(view.replica)
     if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
-        return none, 0.0
-    beta = _regression(raw, effect)
-    return beta * np.nan_to_num(effect), beta
+        return none
+    shared: FloatArray = _regression(raw, effect) * np.nan_to_num(effect)
+    return shared
 
 
 def _regression(raw: FloatArray, effect: FloatArray) -> float:

@@ -26,7 +26,7 @@ from cluster_analysis.thresholds.network import (
     HEALTHY_QUANTILE,
     SMALL_BYTES,
 )
-from cluster_analysis.trace.calls import codes, is_sum, numbers
+from cluster_analysis.trace.calls import codes, is_representative, numbers
 
 #: What observations are made of.
 _OBSERVED = ["step", "op_type", "variant", "src_rank", "dst_rank", "transport", "size_bytes", "time_us"]
@@ -44,8 +44,6 @@ class Observations:
     pair: IntArray
     transport: IntArray
     kind: IntArray
-    bucket: IntArray
-    step: IntArray
     size_bytes: FloatArray
     time_us: FloatArray
     excess: FloatArray
@@ -79,9 +77,9 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
         return None
     host_of = {int(rank): host for rank, host in topology.hosts.items()}
     device_of = {int(rank): int(device) for rank, device in topology.devices.items()}
-    is_total = is_sum(table["variant"])
-    if not is_total.all():
-        table = table.filter(pa.array(~is_total))
+    is_usual = is_representative(table["variant"])
+    if is_usual.any():
+        table = table.filter(pa.array(is_usual))
     transports, transport = codes(table["transport"])
     kinds, kind = codes(table["op_type"])
     keep = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
@@ -96,13 +94,11 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     first = _is_first((step[rows], kind[rows], pair), time[rows])
     rows, src, dst, pair = rows[first], src[first], dst[first], pair[first]
     transport, kind, size, time = transport[rows], kind[rows], size[rows], time[rows]
-    bucket = half_octaves(size)
     # Servers of two boards have two classes of links under one name: within a board, and between them.
     board = np.where(_is_inside(src, dst, host_of), _same_board(src, dst, device_of), 2)
-    excess = beyond_class(pair, (transport, kind, bucket, board), np.log(time / size), limits.link_effect)
-    return Observations(
-        src, dst, pair, transport, kind, bucket, step[rows], size, time, excess, transports, kinds
-    )
+    alike = (transport, kind, half_octaves(size), board)
+    excess = beyond_class(pair, alike, np.log(time / size), limits.link_effect)
+    return Observations(src, dst, pair, transport, kind, size, time, excess, transports, kinds)
 
 
 def _is_first(names: tuple[IntArray, ...], time_us: FloatArray) -> BoolArray:

@@ -40,6 +40,32 @@ def steady_kernels(operators: pa.Table, view: JobView) -> FloatArray | None:
     return np.asarray(sum(parts[1:], parts[0])) if parts else None
 
 
+def lost_by_kernels_us(
+    operators: pa.Table, view: JobView, steady: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return what each rank loses a step by its device, and by kernels that are slower than that (R,), in µs.
+
+    A device that is slow is as slow in all kernels. What some of them show beyond that lies beside transfers,
+    which slow them: those of whoever comes last, as nothing moves beside the kernels of the others.
+
+    Args:
+        operators: OPERATORS of all ranks.
+        view: the job.
+        steady: `steady_kernels` of them (R,).
+    """
+    compared = _by_type(operators, view, view.role)
+    if compared is None:
+        return None
+    longer, total = compared
+    # Longer samples make most types slower than the device too, and are nobody's to hand on.
+    follows = sigma(longer, 0) > STEADY_SIGMA
+    more = np.expm1(np.where(follows, 0.0, np.nan_to_num(longer))) @ total / total.sum()
+    device = np.expm1(np.nan_to_num(steady))
+    beyond = np.where(device >= HALFWAY * more, np.maximum(more - device, 0.0), 0.0)
+    usual_us = np.nan_to_num(view.computing_us).mean(axis=1) / (1.0 + more)
+    return device * usual_us, beyond * usual_us
+
+
 def _steadiest(longer: FloatArray, total: FloatArray, view: JobView) -> FloatArray | None:
     """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
     # The load of experts may last, so that no step tells it.

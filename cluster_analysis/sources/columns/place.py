@@ -32,4 +32,4 @@ def columns_of(path: Path) -> Path | None:
     if os.path.exists(path):  # asked of each file of each rank, several times
         return None
     columns = path.with_name(path.name + SUFFIX)
-    return columns if columns.exists() else None
+    return columns if os.path.exists(columns) else None

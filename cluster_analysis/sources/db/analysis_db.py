@@ -80,7 +80,7 @@ def steps_of(tables: Tables, ranks: Sequence[int], remark: Remark) -> pa.Table |
         columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
     table = pa.table(columns, schema=schema.STEPS)
     table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_STEPS, remark)
-    return without_repeated_steps(table, remark)
+    return without_repeated_steps(measured.without_empty_steps(table, remark), remark)
 
 
 def read_db_communication(

@@ -30,7 +30,7 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     A file that is here as columns from which it can be made again is made again.
 
     Raises:
-        BadFileError: it is missing, unreadable or empty.
+        BadFileError: it is missing, unreadable, empty or UTF-16.
     """
     try:
         with open(path, "rb", 0) as file:  # whole at once: nothing to keep in a buffer
@@ -40,6 +40,8 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
         if columns is not None:
             return trace_of(columns), 0
         raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
+    if content.startswith(_UTF16):
+        raise BadFileError(fact("utf16"))
     if not content or content.isspace():
         raise BadFileError(fact("blank", n_bytes=len(content)) if content else fact("empty"))
     rest = content.removeprefix(_BOM)
@@ -76,8 +78,6 @@ def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[
 def _why_malformed(content: bytes, error: Exception) -> Fact:
     text = str(error)
     found = _BYTE.search(text)
-    if content.startswith(_UTF16):
-        return fact("utf16")
     is_at_end = found is not None and int(found.group(1)) >= len(content)
     if "truncated" in text or (is_at_end and "trailing" not in text):
         return fact("truncated", byte=len(content))

@@ -17,6 +17,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unhe
 from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
     NEEDED_STEPS,
+    without_empty_steps,
     without_negative,
     without_repeated_steps,
 )
@@ -60,7 +61,10 @@ def steps_of(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     steps = without_negative(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
-    return without_repeated_steps(steps, remark)
+    measured = without_empty_steps(steps, remark)
+    if measured.num_rows == 0:
+        raise BadFileError(fact("no_step_in_it"))
+    return without_repeated_steps(measured, remark)
 
 
 def read_device_of_steps(path: Path) -> int | None:

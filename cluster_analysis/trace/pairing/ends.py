@@ -200,10 +200,3 @@ def _pair_by_number(calls: Calls, sender: IntArray, receiver: IntArray) -> None:
             for source, target in ((one, two), (two, one)):
                 if not calls.is_receive[source] and not calls.is_send[target]:
                     sender[target], receiver[source] = source, target
-
-
-def pair_messages(
-    calls: Calls, offset_us: FloatArray, topology: Topology, stated: Stated | None = None
-) -> Ends:
-    """Pair the ends of all point-to-point calls; arguments as for `programs_of`."""
-    return ends_of(programs_of(calls, offset_us, topology, stated), calls, topology)

@@ -26,14 +26,6 @@ class StageCalls:
     is_send: tuple[bool, ...]
 
     @property
-    def has_chunks(self) -> bool:
-        """Whether it holds several parts of the model (interleaved): then two of its messages look alike."""
-        own = [
-            (source, target, forward, microbatch) for source, target, forward, microbatch, _ in self.messages
-        ]
-        return len(set(own)) < len(own)
-
-    @property
     def sends(self) -> tuple[Message, ...]:
         """Messages it sends, in order."""
         return tuple(m for m, is_send in zip(self.messages, self.is_send, strict=True) if is_send)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, searchsorted_within
+from cluster_analysis.numeric.sorting import begins, combined, searchsorted_within
 from cluster_analysis.thresholds.streams import (
     ENOUGH_PEERS,
     FEW_SHARE,
@@ -114,13 +114,16 @@ def keep_likely_joins(
     awaited[at] = calls.end_us[ended[at]] > np.where(after[at] >= 0, calls.end_us[after[at]], -np.inf)
     if not awaited.any() and not (join[main] >= 0).any():
         return waits_last
+    lonely = []
     for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
         ranks = np.flatnonzero((stage == one) & (count == places))
         if not places:
             continue
         instances = main[begin[ranks][:, None] + np.arange(places)]
-        is_enough = len(ranks) >= ENOUGH_PEERS
-        for place in np.flatnonzero(is_enough & (awaited[instances].mean(axis=0) >= FEW_SHARE)):
+        if len(ranks) < ENOUGH_PEERS:
+            lonely.append(instances.ravel())
+            continue
+        for place in np.flatnonzero(awaited[instances].mean(axis=0) >= FEW_SHARE):
             here = instances[:, place]
             join[here] = ended[here]
             waits_last[here] = ended[here] >= 0
@@ -128,17 +131,34 @@ def keep_likely_joins(
         used = np.flatnonzero(has.mean(axis=0) >= FEW_SHARE)
         for place in np.flatnonzero(has.any(axis=0)):
             here = instances[:, place]
-            if place in used and is_enough:
+            keep = False
+            if place in used:
                 begun = np.where(after[here] >= 0, calls.end_us[after[here]], 0.0)
                 joined = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
                 from_main = calls.start_us[here] - begun
                 from_both = calls.start_us[here] - np.maximum(begun, joined)
                 keep = scatter(from_both) < scatter(from_main)
-            else:
-                keep = False
             if not keep:
                 join[here] = -1
+    if lonely:
+        here = np.concatenate(lonely)
+        waits_last[here] = _others_wait(calls, main, awaited)[here] & (ended[here] >= 0)
+        join[here] = np.where(waits_last[here], ended[here], -1)
     return waits_last
+
+
+def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:
+    """Calls (V,) of collectives for which most ranks had waited for a side call, by those in `main` (sorted).
+
+    Ranks without peers are told by these: all members of a collective are in the same line of one program.
+    """
+    found = np.zeros(len(calls), bool)
+    own = main[~calls.is_point_to_point[main] & (calls.number[main] >= 0)]
+    _, line = combined(calls.group[own], calls.kind[own], calls.number[own])
+    n_calls, n_awaited = np.bincount(line), np.bincount(line, awaited[own])
+    is_told = (n_calls >= ENOUGH_PEERS) & (n_awaited >= FEW_SHARE * n_calls)
+    found[own] = is_told[line]
+    return found
 
 
 def count_from_wait(

@@ -14,6 +14,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
+from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Beside, Laid, beside
@@ -105,10 +106,13 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
         recorded.append(step.queue.is_recorded[at])
         totals.append([step.queue.covered_us[row], step.queue.computing_us[row], step.queue.idle_us[row]])
     first, at = steps[rows[0][0]], rows[0][1]
-    kind = first.operator_type[first.instance_operator[at[0]]]
+    operator = first.instance_operator[at[0]]
     gathers, reduces = (
-        np.array([what in name for name in first.types], bool)[kind] for what in ("gather", "reduce")
+        np.array([what in name for name in first.types], bool)[first.operator_type[operator]]
+        for what in ("gather", "reduce")
     )
+    # A few numbers are no gradients: the norm of these is summed once they are there.
+    reduces &= ~(first.operator_bytes[operator] < SMALL_BYTES)
     return Laid(
         np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
         gathers, reduces, *np.concatenate(totals, axis=1),

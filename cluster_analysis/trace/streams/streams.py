@@ -176,7 +176,7 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
         end = calls.end_us[here]
         if len(here) < ENOUGH_PEERS or (end > start + TOLERANCE_US).any():
             continue
-        if (calls.is_send[here] | _moves_gradients(calls)[here]).any():
+        if (calls.is_send[here] | moves_gradients(calls)[here]).any():
             continue
         if (
             scatter(start - end)
@@ -186,7 +186,7 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
     return awaited
 
 
-def _moves_gradients(calls: Calls) -> BoolArray:
+def moves_gradients(calls: Calls) -> BoolArray:
     """Calls that add up what the ranks have computed: none of them has anything to send before."""
     return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
 

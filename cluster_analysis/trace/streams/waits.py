@@ -13,7 +13,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import begins_with, running_maxima
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.streams import Sequence, moves_gradients
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 
@@ -86,10 +86,12 @@ def with_issues(
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(queued, np.nan, np.minimum(gap_us[side] / gap_us[around], 1.0))
     _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1)
+    part = medians_of_known(code, part)
+    goes_last = local.waits_last[around] & moves_gradients(calls)[side]
+    if goes_last.any():
+        part[goes_last] = _parts_evenly(around[goes_last], part[goes_last])
     begun = np.where(after[side] >= 0, calls.end_us[after[side]], -np.inf)
-    issued = np.minimum(
-        np.nan_to_num(medians_of_known(code, part)) * gap_us[around], calls.start_us[side] - begun
-    )
+    issued = np.minimum(np.nan_to_num(part) * gap_us[around], calls.start_us[side] - begun)
     gap = gap_us.copy()
     gap[side[queued]] = issued[queued]
     return after, gap
@@ -110,6 +112,21 @@ def _evenly(rank: IntArray, known: FloatArray, latest: IntArray) -> FloatArray:
     told = np.flatnonzero(np.isfinite(known) | is_edge)
     at = np.where(np.isfinite(known), known, latest)
     return np.interp(np.arange(len(rank)), told, at[told])
+
+
+def _parts_evenly(around: IntArray, known: FloatArray) -> FloatArray:
+    """Parts of the gap before the call `around` (N,) at which gradients were issued that `known` (NaN) lacks.
+
+    Evenly too, the last one when all was computed: what computing is left goes before the gradients it makes.
+    """
+    first, run = begins(around), np.cumsum(begins(around))
+    at = np.arange(len(around)) + run  # with the begin of each gap before its first call
+    told = np.flatnonzero(np.isfinite(known) | np.r_[first[1:], True])
+    edges = at[first] - 1
+    where = np.r_[edges, at[told]]
+    parts = np.r_[np.zeros(len(edges)), np.nan_to_num(known[told], nan=1.0)]
+    order = np.argsort(where)
+    return np.asarray(np.interp(at, where[order], parts[order]))
 
 
 def _places(calls: Calls, chosen: IntArray) -> IntArray:

@@ -1,6 +1,8 @@
 """What the command prints where stdout knows few characters: a log of a C locale, an old terminal."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -42,3 +44,19 @@ def test_a_help_text_is_printed_whatever_stdout_can_hold(command):
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
+
+
+def test_a_path_that_is_not_utf8_is_read_and_named(run, tmp_path):
+    odd = tmp_path / os.fsdecode(b"run-\xff")
+    shutil.copytree(run, odd)
+    captures = sorted(odd.rglob("*_ascend_pt"))
+    captures[0].rename(captures[0].with_name(os.fsdecode(b"h\xff_1_20250101000000000_ascend_pt")))
+    (captures[1] / "ASCEND_PROFILER_OUTPUT" / "communication.json").unlink()
+    argv = [sys.executable, "-m", "cluster_analysis", str(odd), "--json", "-q", "--no-insight"]
+    done = subprocess.run(argv, capture_output=True, timeout=120, check=False)
+
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["run"]["path"] == str(odd)
+    written = (odd / "cluster_analysis_output" / "findings.json").read_bytes()
+    assert json.loads(written)["run"]["path"] == str(odd)
+    assert (odd / "cluster_analysis_output" / "report.html").is_file()

@@ -28,9 +28,7 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: fl
     zeros = np.zeros(n, np.int32)
     ones = np.ones(n)
     excess = np.where(is_slow, np.log(ratio), 0.0) + rng.normal(0.0, 0.003, n)
-    return Observations(
-        src, src + 100, src, zeros, zeros, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",)
-    )
+    return Observations(src, src + 100, src, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",))
 
 
 def test_a_links_chance_is_that_of_being_slow_so_often_at_the_healthy_links_rate() -> None:

@@ -87,3 +87,36 @@ def test_one_link_of_any_class_that_takes_far_longer_is_the_slow_one(
     at %= len(times)
     times[at] *= slower
     assert slow_links(observed(times)) == [at]
+
+
+def sampled(middle_us: float) -> list[dict[str, object]]:
+    """What files tell of the calls of 40 links in a step: the fastest, the middle and the three slowest.
+
+    On all links three of many calls met others on their way; on the last one the middle takes `middle_us`.
+    """
+    times = {"top1": 980.0, "middle": 1000.0, "bottom1": 1600.0, "bottom2": 1580.0, "bottom3": 1570.0}
+    return [
+        {
+            "rank": src, "step": step, "group": "g", "is_p2p": False, "op_type": "allreduce",
+            "variant": variant, "op_name": "", "src_local": src, "dst_local": src + 40, "src_rank": src,
+            "dst_rank": src + 40, "transport": "HCCS", "size_bytes": 1e7,
+            "time_us": (middle_us / 1000.0 if src == 39 else 1.0) * time_us + src + step,
+        }
+        for src in range(40)
+        for step in range(5)
+        for variant, time_us in times.items()
+        # On most links fewer calls than three of a step did, as the others have none.
+        if variant in ("top1", "middle", "bottom1") or src >= 25
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("middle_us", "slow"), [(1000.0, []), (1500.0, [39])])
+def test_three_slow_calls_of_many_make_no_slow_link(middle_us: float, slow: list[int]) -> None:
+    where = on_hosts(80, 80)
+    evidence = replace(
+        evidence_of_computing(peers_agree(80, 3), where),
+        links=pa.Table.from_pylist(sampled(middle_us), schema=LINKS),
+    )
+    seen = observe(evidence, where, Thresholds())
+    assert seen is not None
+    assert slow_links(seen) == slow

@@ -8,17 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import shortest_half_sigma
+from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import OPERATORS
+from cluster_analysis.tables.schema import OPERATORS, empty
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
 N_RANKS, N_STEPS = 32, 5
 WHERE = on_hosts(N_RANKS, 8)
+PAIRS = replace(WHERE, stages={Rank(rank): rank // 2 for rank in range(N_RANKS)})
 CHANCE = np.random.default_rng(5)
 #: What a rank's samples of each step lengthen its computing by.
 SAMPLES = np.exp(CHANCE.normal(0.0, 0.15, (N_RANKS, N_STEPS)))
@@ -28,17 +32,30 @@ KERNELS = {"MatMulV3": 0.65, "FlashAttentionScore": 0.27, "Add": 0.05, "ApplyAda
 
 
 def alarms(
-    slower: FloatArray, *, with_kernels: bool = True, where: Topology = WHERE, **alone: FloatArray
-) -> list[Finding]:
-    """Judge ranks (R,) so many times slower in all they compute, and in kernels of one type `alone`."""
+    slower: FloatArray, *, with_kernels: bool = True, where: Topology = WHERE,
+    by_step: FloatArray | float = 1.0, **alone: FloatArray,
+) -> list[Finding]:  # fmt: skip
+    """Judge ranks (R,) so many times slower in all they compute, and in kernels of one type `alone`.
+
+    Or so many times in each step: `by_step` (R, S), among samples that are alike.
+    """
+    samples = SAMPLES if isinstance(by_step, float) else 1.0
+    evidence = computed(slower, samples, where=where, by_step=by_step, **alone)
+    if not with_kernels:
+        evidence = replace(evidence, operators=empty(OPERATORS))
+    return [one for one in detect(evidence, where).findings if one.is_alarm]
+
+
+def computed(
+    slower: FloatArray, samples: FloatArray | float, *, where: Topology = WHERE,
+    by_step: FloatArray | float = 1.0, **alone: FloatArray,
+) -> JobEvidence:  # fmt: skip
+    """What is known of ranks (R,) so many times slower, whose samples (R, S) take so many times as long."""
     spent = {
         name: 0.6 * STEP_US * share * (slower * DEVICES * alone.get(name, 1.0))[:, None]
-        * (1.0 if name == "ApplyAdamWV2" else SAMPLES)
+        * by_step * (1.0 if name == "ApplyAdamWV2" else samples)
         for name, share in KERNELS.items()
     }  # fmt: skip
-    evidence = evidence_of_computing(
-        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), where
-    )
     rows = [
         {
             "rank": rank,
@@ -50,9 +67,10 @@ def alarms(
         for name, us in spent.items()
         for rank, total in enumerate(np.broadcast_to(us, SAMPLES.shape).sum(axis=1))
     ]
-    if with_kernels:
-        evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
-    return [one for one in detect(evidence, where).findings if one.is_alarm]
+    evidence = evidence_of_computing(
+        np.sum([np.broadcast_to(us, SAMPLES.shape) for us in spent.values()], 0), where
+    )
+    return replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
 
 
 def slow(ranks: range, factor: float) -> FloatArray:
@@ -69,11 +87,19 @@ def test_a_device_behind_unequal_samples_is_known_by_kernels_that_know_no_sample
 
 
 def test_a_device_with_a_single_peer_is_known_by_what_all_its_kernels_have_in_common() -> None:
-    pairs = replace(WHERE, stages={Rank(rank): rank // 2 for rank in range(N_RANKS)})
     heavy = slow(range(10, 12), 1.5)  # a stage with longer kernels of one type
-    (alarm,) = alarms(slow(range(22, 23), 1.3), where=pairs, MatMulV3=heavy)
+    (alarm,) = alarms(slow(range(22, 23), 1.3), where=PAIRS, MatMulV3=heavy)
     assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
-    assert not alarms(slow(range(22, 23), 1.3), where=pairs, with_kernels=False)
+    assert not alarms(slow(range(22, 23), 1.3), where=PAIRS, with_kernels=False)
+
+
+def test_what_a_device_with_a_single_peer_loses_follows_its_own_course_over_the_steps() -> None:
+    course = np.array([1.0, 1.0, 1.5, 1.8, 1.8])
+    (alarm,) = alarms(
+        np.ones(N_RANKS), where=PAIRS, by_step=np.where(np.arange(N_RANKS)[:, None] == 22, course, 1.0)
+    )
+    assert alarm.ranks == (22,)
+    assert alarm.steps == (2, 3, 4)
 
 
 def test_matrix_kernels_alone_that_are_slow_are_known_by_the_others_that_follow_the_same_samples() -> None:
@@ -133,3 +159,18 @@ def test_a_stage_with_longer_products_but_the_same_optimizer_is_no_slow_host() -
 def test_nearly_half_of_the_values_may_lie_elsewhere_and_the_shortest_half_still_scatters_little() -> None:
     values = np.r_[np.linspace(-0.01, 0.01, 17), np.linspace(0.4, 0.6, 15)][:, None]
     assert float(shortest_half_sigma(values)[0]) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("samples", "beyond_share"), [(1.0, 0.65 * 0.03), (SAMPLES, 0.0)], ids=["even", "uneven"]
+)
+def test_what_some_kernels_show_beyond_the_device_is_told_where_samples_are_alike(
+    samples: FloatArray | float, beyond_share: float
+) -> None:
+    """A device is 4 % slow, its matrix kernels 3 % more: beside transfers, or by its samples."""
+    device = slow(range(22, 23), 1.04)
+    evidence = computed(device, samples, MatMulV3=slow(range(22, 23), 1.03))
+    case = build_case(evidence, WHERE, Thresholds())
+    assert case.lost_by_kernels_us is not None
+    _, beyond_us = case.lost_by_kernels_us
+    assert beyond_us[22] / (0.6 * STEP_US) == pytest.approx(beyond_share, abs=0.005)

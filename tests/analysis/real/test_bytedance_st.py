@@ -20,11 +20,11 @@ from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.pairing.ends import pair_messages
 from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
 from tests.analysis.real.captures import DATA
+from tests.analysis.trace.paired import paired_ends
 
 FOLDER = DATA / "bytedance-ST"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"the production trace is not at {FOLDER}")
@@ -66,7 +66,7 @@ def accuracy(form: str, collectives: pa.Table, *, stated: bool) -> tuple[float, 
         links = tables["links"].filter(pc.equal(tables["links"]["step"], step))
         calls = calls_of(own)
         peers = Stated(own["op_name"], links) if stated else None
-        ends = pair_messages(calls, clock_offsets(calls, match_calls(calls)[0]), where, peers)
+        ends = paired_ends(calls, clock_offsets(calls, match_calls(calls)[0]), where, peers)
         names = own["op_name"].to_pylist()
         call = [(int(calls.ranks[calls.rank[at]]), names[calls.rows[at]]) for at in range(len(calls))]
         found = {

@@ -15,10 +15,10 @@ from cluster_analysis.topology.build import map_links
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.pairing.ends import pair_messages
 from cluster_analysis.trace.pairing.peers import Stated
 from cluster_run.facts import Fact
 from tests.analysis.real.captures import DATA, needs_captures, read, topology_of
+from tests.analysis.trace.paired import paired_ends
 
 pytestmark = needs_captures
 IN_DATABASE_FORM = ("resnet-2of8-pt-db",)
@@ -39,7 +39,7 @@ def test_the_times_of_qwen3_pair_the_ranks_that_its_matrix_names() -> None:
     )
     calls = calls_of(collectives)
     stated, peer = Stated(collectives["op_name"], map_links(links, where)[0]).peers(calls, np.arange(4))
-    ends = pair_messages(calls, clock_offsets(calls, match_calls(calls)[0]), where)
+    ends = paired_ends(calls, clock_offsets(calls, match_calls(calls)[0]), where)
     assert len(set(stated.tolist())) == 8, "the fastest, slowest and middle messages of each rank"
     assert (calls.rank[ends.sender[stated]] == peer).all()
     assert (calls.rank[ends.receiver[stated]] == peer).all()

@@ -104,6 +104,20 @@ def test_every_problem_says_what_to_do(kind: ReasonKind) -> None:
     assert re.search("[\u4e00-\u9fff]", said.zh)
 
 
+@pytest.mark.parametrize("role", ["tp", "pp", "dp", "cp", "ep", "world", "unknown"])
+def test_the_words_for_what_a_group_is_for_are_of_one_group(role: str) -> None:
+    said = fill(("in each {role:term}", "{role:term}"), {"role": role})
+    assert re.fullmatch(
+        r"in each ([\w-]+ group|pipeline|group of all ranks|group of unknown purpose)", said.en
+    )
+
+
+@pytest.mark.parametrize("kind", ["unreadable", "unlistable"])
+def test_what_the_user_may_not_read_is_to_be_permitted_and_not_collected_again(kind: ReasonKind) -> None:
+    said = advice.advice(Problem(Fact(kind, (("detail", "Permission denied"),))))
+    assert said.en == "let the user who analyses read it: chmod -R a+rX"
+
+
 @pytest.mark.parametrize(
     ("kind", "detail"),
     [

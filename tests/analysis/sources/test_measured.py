@@ -76,6 +76,31 @@ def test_a_value_below_0_in_a_database_is_null_and_told(
     assert getattr(tables, table)[column].null_count == 1
 
 
+ZEROS = (0.0,) * len(STEP_ROW)
+
+
+def test_a_step_of_nothing_but_zeros_was_not_measured_and_is_told(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0, steps=step_csv({"50": STEP_ROW, "51": ZEROS}))
+    tables = read_rank(source_of(capture))
+    assert tables.steps["step"].to_pylist() == [50]
+    assert [reason(problem) for problem in tables.problems] == ["left out: 1 row without a time"]
+
+
+def test_a_step_of_nothing_but_zeros_in_a_database_was_not_measured_either(tmp_path: Path) -> None:
+    zeros = ", ".join(
+        f"{name} = 0" for name in ("computing", "communication_not_overlapped", "communication", "free")
+    )
+    tables = tables_of_damaged_database(tmp_path, f"StepTraceTime SET {zeros}")
+    assert tables.steps.num_rows == 0
+    assert "left out: 1 row without a time" in [reason(problem) for problem in tables.problems]
+
+
+def test_steps_of_nothing_but_zeros_are_no_step_times(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0, steps=step_csv({"50": ZEROS}))
+    (problem,) = read_rank(source_of(capture)).problems
+    assert problem.why.kind == "no_step_in_it"
+
+
 def test_differences_may_be_below_0(tmp_path: Path) -> None:
     row = (*STEP_ROW[:4], -1.5, -2.5, 0, -3.5)
     capture = write_capture(tmp_path, 0, steps=step_csv({"50": row}))

@@ -10,9 +10,10 @@ import pytest
 
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls, calls_of
-from cluster_analysis.trace.pairing.ends import Ends, pair_messages
+from cluster_analysis.trace.pairing.ends import Ends
 from cluster_run.ids import Rank
 from tests.analysis.jobs import Call, collectives_table, small_topology
+from tests.analysis.trace.paired import paired_ends
 
 #: Two pipelines of two stages side by side: ranks 0 and 1 are TP/CP peers, and so are 2 and 3.
 PIPELINES: dict[str, tuple[int, ...]] = {"left": (0, 2), "right": (1, 3)}
@@ -37,7 +38,7 @@ def of_ranks(kinds: dict[int, Sequence[str]]) -> list[Call]:
 
 def paired(made: Sequence[Call], where: Topology) -> tuple[Calls, Ends]:
     calls = calls_of(collectives_table(made))
-    ends = pair_messages(calls, np.zeros(len(calls.ranks)), where)
+    ends = paired_ends(calls, np.zeros(len(calls.ranks)), where)
     return calls, ends
 
 

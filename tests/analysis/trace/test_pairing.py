@@ -14,9 +14,9 @@ from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.pairing.ends import pair_messages
 from cluster_analysis.trace.pairing.peers import Stated
 from tests.analysis.jobs import Call, collectives_table
+from tests.analysis.trace.paired import paired_ends
 from tests.analysis.trace.pipelines import (
     Played,
     Program,
@@ -50,7 +50,7 @@ def found_pairs(
     calls = calls_of(table)
     operator, _ = match_calls(calls)
     peers = None if links is None else Stated(table["op_name"], links)
-    ends = pair_messages(calls, clock_offsets(calls, operator), where, peers)
+    ends = paired_ends(calls, clock_offsets(calls, operator), where, peers)
     name = [
         (int(calls.ranks[rank]), int(number)) for rank, number in zip(calls.rank, calls.number, strict=True)
     ]

@@ -58,12 +58,16 @@ def gradients(*, with_tensors: bool) -> list[Call]:
     return calls
 
 
-def reduced(*, with_totals: bool = True, with_tensors: bool = True) -> StepOperators:
+def reduced(
+    *, with_totals: bool = True, with_tensors: bool = True, ranks_a_stage: int = N_RANKS
+) -> StepOperators:
     everyone = tuple(range(N_RANKS))
     # Data parallelism only: all calls are one queue.
     roles = {"d": "dp", "w": "world" if with_tensors else "dp"}
     where: Topology = small_topology(
-        {"d": everyone, "w": everyone}, roles=roles, stages=dict.fromkeys(everyone, 0)
+        {"d": everyone, "w": everyone},
+        roles=roles,
+        stages={rank: rank // ranks_a_stage for rank in everyone},
     )
     total = LATE_WORK_US + SUM_US + 100.0
     rows = steps_table(dict.fromkeys(everyone, total)).to_pylist()
@@ -83,8 +87,10 @@ def last_of_main(found: StepOperators, rank: int) -> float:
     return float(found.instance_gap_us[~found.instance_is_side & (found.instance_rank == rank)][-1])
 
 
-def test_before_waiting_for_gradients_a_rank_computed_as_long_as_its_totals_say() -> None:
-    found = reduced()
+@pytest.mark.parametrize("ranks_a_stage", [N_RANKS, 2], ids=["with peers", "in pairs"])
+def test_before_waiting_for_gradients_a_rank_computed_as_long_as_its_totals_say(ranks_a_stage: int) -> None:
+    """Where a stage has two ranks, the other members of the next collective tell that all wait for theirs."""
+    found = reduced(ranks_a_stage=ranks_a_stage)
     for rank in range(N_RANKS):
         assert last_of_main(found, rank) == pytest.approx(work_of(rank) / 2, abs=150.0)
 
@@ -142,6 +148,65 @@ def test_gradients_that_queue_on_all_ranks_were_issued_evenly() -> None:
         calls += [Call(rank, "allreduce", end, 10.0, f"t{rank}", number) for number, end in enumerate(ends)]
         calls += [Call(rank, "allreduce", 10_020.0 + 35e3 * n, 35e3, "d", n) for n in range(3)]
     assert counted_from(calls) == [0, 2, 4] * N_RANKS
+
+
+def test_gradients_that_queue_on_all_ranks_behind_the_last_call_were_issued_when_they_were_computed() -> None:
+    """Two sums of gradients, made in the middle and at the end of what is left to compute."""
+    everyone = tuple(range(N_RANKS))
+    end = WORK_US / 2 + 12e3
+    calls = list[Call]()
+    for rank in everyone:
+        calls += [
+            Call(rank, "allreduce", 0.0, 10.0, f"t{rank}", 1),
+            Call(rank, "allreduce", end, 10.0, "w", 1),
+        ]
+        calls += [Call(rank, "allreduce", WORK_US / 2 + 6e3 * n, 6e3, "d", n) for n in range(2)]
+    alone = {f"t{rank}": (rank,) for rank in everyone}
+    where = small_topology(
+        {"d": everyone, "w": everyone} | alone, roles={"d": "dp"}, stages=dict.fromkeys(everyone, 0)
+    )
+    totals = steps_table(dict.fromkeys(everyone, end + 10.0), computing_us=WORK_US).to_pylist()
+    more = {
+        "free_us": 0.0,
+        "communication_not_overlapped_us": end + 20.0 - WORK_US,
+        "overlapped_us": WORK_US / 2,
+    }
+    table = pa.Table.from_pylist([row | more for row in totals], schema=STEPS)
+    found = reduce_step(Step(1), table, collectives_table(calls), NO_LINKS, where).operators
+    assert found is not None
+    assert found.instance_gap_us[found.instance_is_side] == pytest.approx(
+        [WORK_US / 2, WORK_US] * N_RANKS, abs=50.0
+    )
+
+
+@pytest.mark.parametrize(("size_bytes", "behind_us"), [(1e6, WORK_US / 6), (10.0, 0.0)])
+def test_nothing_is_computed_between_the_last_gradients_and_a_sum_of_a_few_numbers(
+    size_bytes: float, behind_us: float
+) -> None:
+    """Of three calls that queue, the last may sum up more gradients, or the norm of those before it."""
+    everyone = tuple(range(N_RANKS))
+    calls = list[Call]()
+    for rank in everyone:
+        calls += [Call(rank, "allreduce", WORK_US / 2 + 9e3 * n, 9e3, "d", n) for n in range(2)]
+        calls.append(Call(rank, "allreduce", WORK_US / 2 + 18e3, 100.0, "w", 3, size_bytes))
+    where = small_topology(
+        {"d": everyone, "w": everyone}, roles={"d": "dp", "w": "dp"}, stages=dict.fromkeys(everyone, 0)
+    )
+    total = WORK_US / 2 + 18e3 + 100.0
+    rows = steps_table(dict.fromkeys(everyone, total), computing_us=WORK_US).to_pylist()
+    more = {
+        "free_us": 0.0,
+        "communication_not_overlapped_us": total - WORK_US,
+        "overlapped_us": WORK_US / 2,
+    }
+    table = pa.Table.from_pylist([row | more for row in rows], schema=STEPS)
+    operators = reduce_step(Step(1), table, collectives_table(calls), NO_LINKS, where).operators
+    assert operators is not None
+    (found,) = with_points([operators])
+    points = found.instance_gap_us[found.operator_type[found.instance_operator] == found.types.index(POINT)]
+    worked = points.reshape(N_RANKS, 3, 2).sum(axis=2)
+    assert worked.sum(axis=1) == pytest.approx(WORK_US, abs=10.0)
+    assert worked[:, 2] == pytest.approx(behind_us, abs=WORK_US / 10)
 
 
 def test_computing_beside_a_single_queue_of_calls_is_counted_from_issue_to_issue() -> None:
