@@ -42,9 +42,10 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
     Also ranks of hosts that are slow all the time: those pause in no step or in each.
     """
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
-    events = events_of(series, deviation.event_scale, TWICE * metric.effect)
+    events, telling = events_of(series, deviation.event_scale, TWICE * metric.effect), deviation.telling
+    share = (events & telling).sum(1) / telling.sum(1)
     found = []
-    for rank in np.flatnonzero((events.sum(1) >= 2) & (events.mean(1) <= MOSTLY)).tolist():
+    for rank in np.flatnonzero((events.sum(1) >= 2) & (share <= MOSTLY)).tolist():
         mine = events[rank]
         is_regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         is_alike_rhythm = is_regular and _unlikeness(series[rank][mine]) <= ALIKE_SHARE
