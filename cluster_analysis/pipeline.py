@@ -51,7 +51,10 @@ Remark = Callable[[str], None]
 
 @dataclass
 class Examined:
-    """What an analysis knows before it judges, while its engine and scratch directory are open."""
+    """What an analysis knows before it judges, while its engine and scratch directory are open.
+
+    No value that others may keep, and not frozen: once all is judged the graph is let go, which is the largest.
+    """
 
     options: AnalyseOptions
     evidence: JobEvidence

@@ -38,9 +38,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
                 by_steady = case.deviation(case.steady, of_hosts)
-                by_kernels = _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
-                sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
-                ranks += [one for one in by_kernels if one.key not in sure]
+                ranks += _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
             ranks += _beside_all(case, metric, deviation.n_peers < limits.min_peers, of_hosts, excluded)
             ranks = surest(ranks)
         if len(view.steps) < limits.min_steps_confident:
