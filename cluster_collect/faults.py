@@ -118,6 +118,12 @@ class RemoteFailureError(HostError):
     failure = "remote-failure"
 
 
+class NoFilesError(RemoteFailureError):
+    """The host runs no commands for us, and offers no SFTP either."""
+
+    failure = "no-shell"
+
+
 class NoColumnsError(RemoteFailureError):
     """Our reader of columns does not run on the host; its files may still be fetched as they are."""
 

@@ -186,6 +186,7 @@ ReasonKind = Literal[
     "hosts_not_mapped",
     "unusable_description",
     "not_collected",
+    "not_collected_whole",
     "file_not_collected",
     "given_up",
     "reading_failed",

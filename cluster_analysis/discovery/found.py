@@ -15,6 +15,7 @@ from cluster_run.ids import DeviceId, HostId, Rank
 
 _RANK_DIGITS = 6
 _HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
+_HOST_IN_TEXT = re.compile(r"[^\s/'\"]+(_\d+_\d{14,17}_ascend_(?:pt|ms))\b")
 #: Columns of databases stand for 10 times their bytes, those of texts for 150 times. They take as long to
 #: read, and their tables as much room.
 _COLUMNS_GROW = 50
@@ -23,6 +24,11 @@ _COLUMNS_GROW = 50
 def public_name(directory: Path) -> str:
     """Return a capture's name without the host that `{host}_{pid}_{time}_ascend_pt` begins with."""
     return _HOST_IN_NAME.sub(r"*\1", directory.name)
+
+
+def public_text(text: str) -> str:
+    """Return what was said of captures without the hosts that their names begin with."""
+    return _HOST_IN_TEXT.sub(r"*\1", text)
 
 
 def status_of(path: Path) -> os.stat_result:

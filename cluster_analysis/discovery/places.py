@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster_analysis.discovery.found import public_text
 from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
@@ -18,6 +19,8 @@ from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_tabl
 
 _NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)
 _MARKS = ("server_list", "group_list")
+#: Failures of a host that its files, or the ranks that are missing, tell one by one.
+_TOLD_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
 
 @dataclass(frozen=True)
@@ -164,12 +167,16 @@ def _problems_of(manifest: Manifest) -> list[Problem]:
     hidden = HostNames([(str(outcome.server_id),) for outcome in manifest.hosts]).hidden
     problems = [
         Problem(
-            fact("not_collected", detail=hidden(outcome.reason), told=hidden(outcome.advice)),
+            fact(
+                "not_collected" if outcome.state == "failed" else "not_collected_whole",
+                detail=public_text(hidden(outcome.reason)),
+                told=hidden(outcome.advice),
+            ),
             host=outcome.host,
             advice="as_told" if outcome.advice else None,
         )
         for outcome in manifest.hosts
-        if outcome.state == "failed"
+        if outcome.state == "failed" or (outcome.failure and outcome.failure not in _TOLD_BELOW)
     ]
     problems += [
         Problem(

@@ -24,6 +24,7 @@ from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -96,8 +97,10 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     )
     mean_error = replay.get("mean_error_share", 0.0)
     is_far_off = max(mean_error, replay.get("error_share", 0.0)) > limits.replay_refuse
-    if mean_error > limits.replay_mean_doubt:
-        findings = [_less_sure(one, "low" if is_far_off else "medium") for one in findings]
+    copied_share = replay.get("copied_waiting_share", 0.0)
+    if mean_error > limits.replay_mean_doubt or copied_share > HALFWAY:
+        is_low = is_far_off or copied_share > HALFWAY
+        findings = [_less_sure(one, "low" if is_low else "medium") for one in findings]
     findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
     findings = with_peers(findings, view)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
@@ -105,7 +108,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if mean_error > limits.replay_mean_doubt:
         notes.append(fact("replay_off", error_share=mean_error))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
-    questions = open_questions(view, evidence, findings, limits, replay.get("copied_waiting_share", 0.0))
+    questions = open_questions(view, evidence, findings, limits, copied_share)
     if is_far_off:
         questions.append(fact("replay_far_off"))
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
@@ -156,7 +159,7 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
 
 
 def _less_sure(finding: Finding, most: Confidence) -> Finding:
-    """No cost is sure where the mean replayed step is not the measured one: `most` is how sure it may be."""
+    """No cost is sure where the replay is off, or copies most waiting: `most` is how sure it may be."""
     is_surer = _CONFIDENCES.index(finding.confidence) < _CONFIDENCES.index(most)
     return replace(finding, confidence=most) if is_surer and finding.cost_ms_per_step is not None else finding
 

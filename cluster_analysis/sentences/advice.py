@@ -128,6 +128,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "other_hash": "collect_again",
     "gone_since": "collect_again",
     "not_collected": "collect_again",
+    "not_collected_whole": "collect_again",
     "file_not_collected": "collect_again",
     "given_up": "collect_again",
     "no_step_times_of_rank": "parse_again_on_host",
@@ -146,6 +147,6 @@ def advice(problem: Problem) -> Phrase:
     """Return what to do about it."""
     values = dict(problem.why.values)
     usual = _USUAL.get(problem.why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
-    if values.get("detail") == _NOT_PERMITTED:
+    if problem.why.kind in ("unreadable", "unlistable") and values.get("detail") == _NOT_PERMITTED:
         usual = "let_user_read"
     return fill(ADVICE[problem.advice or usual], values)

@@ -214,6 +214,7 @@ WHY: Mapping[ReasonKind, Template] = {
     ),
     "unusable_description": ("{detail}", "无法使用：{detail:said}"),
     "not_collected": ("not collected: {detail}", "未采集：{detail:said}"),
+    "not_collected_whole": ("not collected whole: {detail}", "未完整采集：{detail:said}"),
     "file_not_collected": (
         "{state:term} when it was collected: {detail}",
         "采集时{state:term}：{detail:said}",

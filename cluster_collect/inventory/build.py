@@ -11,7 +11,7 @@ from cluster_collect.inventory.draft import Draft
 from cluster_collect.inventory.filled_in import filled_in, variables_in
 from cluster_collect.inventory.keys import Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
-from cluster_collect.inventory.nodesets import MAX_NODES, expand
+from cluster_collect.inventory.nodesets import MAX_NODES, expand, is_ip6
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.registry import TRANSPORTS
@@ -191,7 +191,8 @@ class _Builder:
 
     def _check_connection(self, entry: Entry, address: str, root: str | None) -> None:
         where = entry.values["address"]
-        if not _ADDRESS.fullmatch(address) or address.startswith("-"):
+        is_name = ":" not in address or is_ip6(address)
+        if not is_name or not _ADDRESS.fullmatch(address) or address.startswith("-"):
             raise where.wrong(
                 f"not a host name or address: {address!r}", "a user goes into 'user', a port into 'port'"
             )

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from cluster_collect.inventory.keys import Entry
-from cluster_collect.inventory.located import Located
+from cluster_collect.inventory.located import Located, not_utf8
 from cluster_collect.inventory.nodesets import has_operators, split_list
 from cluster_run.errors import InputError
 
@@ -38,8 +38,10 @@ def read_hosts(text: str) -> tuple[Entry, ...]:
 def _read_file(path: Path) -> tuple[Entry, ...]:
     try:
         return read_host_lines(path.read_text(encoding="utf-8-sig"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the list of hosts cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise not_utf8(str(path), error) from error
+    except OSError as error:
+        raise InputError(f"{path}: the list of hosts cannot be read: {error.strerror or error}") from error
 
 
 def is_host_list(text: str) -> bool:

@@ -38,7 +38,8 @@ HOST_KEYS: Mapping[str, HostKey] = {
         HostKey(
             "profiler_root",
             "text",
-            "directory of the profiler data on the host; wildcards, %h (its address) and $NAME may be in it",
+            "directory of the profiler data on the host, from the home unless it begins with /; "
+            "wildcards, %h (its address) and $NAME may be in it",
         ),
         HostKey(
             "server_id", "text", "name in the rank table, where it is not the address; may be a node set"

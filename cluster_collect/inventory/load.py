@@ -14,7 +14,7 @@ from cluster_collect.inventory.build import Inventory, build_inventory
 from cluster_collect.inventory.draft import Draft
 from cluster_collect.inventory.hostlist import COMMAND_LINE, is_host_list, read_host_lines, read_hosts
 from cluster_collect.inventory.keys import Entry, check_entry
-from cluster_collect.inventory.located import Located, parse_json, parse_yaml
+from cluster_collect.inventory.located import Located, not_utf8, parse_json, parse_yaml
 from cluster_collect.inventory.native import read_native
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ranktable import read_rank_table
@@ -78,8 +78,10 @@ def read_draft(path: Path) -> Draft:
         text = content.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(f"{name}: the inventory does not exist", "examples are in inventories/") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: the inventory cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise not_utf8(name, error) from error
+    except OSError as error:
+        raise InputError(f"{name}: the inventory cannot be read: {error.strerror or error}") from error
     if len(content) > MAX_BYTES:
         raise InputError(f"{name}: larger than {MAX_BYTES // 2**20} MiB; not an inventory")
     if not text.lstrip().startswith("{") and is_ini(text):

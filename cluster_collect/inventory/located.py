@@ -30,6 +30,12 @@ class Foreign:
 Scalar = str | int | float | bool | Foreign | None
 
 
+def not_utf8(file: str, error: UnicodeDecodeError) -> InputError:
+    """Return the error of a file of hosts in another encoding; it shows no piece of it."""
+    line = error.object.count(b"\n", 0, error.start) + 1
+    return InputError(f"{file}:{line}: not UTF-8", "save it as UTF-8")
+
+
 @dataclass(frozen=True)
 class Located:
     """A value and the line it stands on: that of its key in a mapping, its own in a list."""

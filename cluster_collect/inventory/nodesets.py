@@ -107,8 +107,10 @@ def split_list(text: str) -> list[str]:
 def _expand_one(part: str) -> tuple[str, ...]:
     if "[" not in part and "]" not in part:
         return (part,)
-    if _is_ip6(part.strip("[]")):
+    if is_ip6(part.strip("[]")):
         return (part.strip("[]"),)
+    if is_ip6(part.rpartition(":")[0].strip("[]")):
+        return (part,)  # with a port, and so no name of a host
     return _names(part)
 
 
@@ -146,7 +148,8 @@ def _bracket_length(inside: str) -> int:
     return length
 
 
-def _is_ip6(text: str) -> bool:
+def is_ip6(text: str) -> bool:
+    """Tell an IPv6 address, with a zone or without."""
     try:
         return ipaddress.ip_address(text.partition("%")[0]).version == 6
     except ValueError:

@@ -114,7 +114,7 @@ pack() {
 
 _SEND = rb"""
 say "$marker"
-enter || exit 91
+enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 low=
 nice -n "$niceness" true >/dev/null 2>&1 && low="nice -n $niceness"
 case $codec in
@@ -132,7 +132,7 @@ esac
 
 _HASH = rb"""
 say "$marker"
-enter || exit 91
+enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 nice -n "$niceness" xargs -0 sha256sum -z --
 """
 
@@ -189,6 +189,9 @@ def _lean(script: bytes) -> bytes:
 def _root(profiler_root: bytes) -> bytes:
     if profiler_root == b"~" or profiler_root.startswith(b"~/"):
         return b'"$HOME"' + quoted(profiler_root[1:])
+    if not profiler_root.startswith(b"/"):
+        # A shell that goes on with one more program is below the root by then.
+        return b'"$HOME"' + quoted(b"/" + profiler_root)
     return quoted(profiler_root)
 
 

@@ -118,9 +118,11 @@ def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
         return Failure("prepare", findings.prepare_problem, advice)
     if findings.same_files_as is not None:
         return Failure()
-    if findings.files and (why := _why_files(findings)).word:
-        return why
     problem = "" if findings.survey is None else findings.survey.problem
+    if findings.files and (why := _why_files(findings)).word:
+        # What could not be listed is worse, and the same right may be missing: both are told.
+        also = listing_failure(problem)
+        return replace(also, reason=f"{also.reason}; {why.reason}") if also.word else why
     return why_not_all(spec, len(findings.files), findings.refused, problem, may_be_empty=may_be_empty)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cluster_collect.entries import Link, RemoteEntry
-from cluster_collect.faults import LostConnectionError, NoShellError
+from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
@@ -24,10 +24,13 @@ from cluster_collect.transports.asking import Turn
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
+from cluster_collect.wording import printable
 
 #: What find complains about travels beside its list, and may come a moment after the list's end.
 _ERRORS_FOLLOW_S = 0.2
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
+#: Of what a host that runs no commands says instead, so much is kept.
+_MOST_SAID_BYTES = 1 << 10
 _WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 #: One name in some seconds: a busy file server finds a thousand in one.
 _LEAST_LISTING_BYTES_PER_S = 50.0
@@ -101,14 +104,19 @@ async def survey_host(
     Raises:
         HostError: it did not answer, or has no profiler root.
     """
+    no_shell = "the host is to be read file by file"
     if not (one_by_one or spec.local is not None):
         try:
             with await bounds.asking() as turn:
                 return await _survey_by_shell(connection, spec, options, turn)
-        except NoShellError:
+        except NoShellError as error:
             if spec.become:  # what the login user may read is not what was asked for
                 raise
-    return await survey_by_files(connection, spec, options)
+            no_shell = error.message
+    try:
+        return await survey_by_files(connection, spec, options)
+    except NoFilesError as error:
+        raise NoFilesError(f"{no_shell}, and it offers no SFTP", error.advice) from None
 
 
 async def _survey_by_shell(
@@ -125,11 +133,14 @@ async def _survey_by_shell(
     )
     listed = asyncio.Event()
     arrived_s: list[float] = []
+    before = bytearray()
     sent_s = time.time()
 
     def receive(data: bytes) -> float:
         watchdog.received(len(data))
         answer = noise.feed(data)
+        if not noise.found and len(before) < _MOST_SAID_BYTES:
+            before.extend(data)
         if noise.found and not arrived_s:
             arrived_s.append(time.time())
             turn.answered()
@@ -155,7 +166,8 @@ async def _survey_by_shell(
 
     shell = await watchdog.guard(probed(), "listing its profiler data")
     if not noise.found:
-        raise NoShellError("the host runs no commands for us")
+        said = printable(last_line(shell.errors.strip() or bytes(before)))
+        raise NoShellError(f"the host runs no commands for us ({said})")
     tools = _require_listing(listing, spec)
     if listing.find_status and not shell.errors:
         await asyncio.sleep(_ERRORS_FOLLOW_S)

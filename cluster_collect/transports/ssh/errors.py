@@ -11,6 +11,7 @@ from cluster_collect.faults import (
     HostNameError,
     LoginError,
     LostConnectionError,
+    NoFilesError,
     NoShellError,
     RemoteFailureError,
     SshSetupError,
@@ -61,7 +62,10 @@ def no_agreement(name: str, text: str, other_transport: str) -> SshSetupError:
 
 def behind_jump_host(name: str, text: str) -> UnreachableError:
     """The jump host does not lead there."""
-    return UnreachableError(f"{where(name)}not reachable through its jump host: {text}")
+    return UnreachableError(
+        f"{where(name)}not reachable through its jump host: {text}",
+        "does the jump host reach it, and is it allowed to forward (AllowTcpForwarding)?",
+    )
 
 
 def no_commands(text: str = "") -> NoShellError:
@@ -69,8 +73,6 @@ def no_commands(text: str = "") -> NoShellError:
     return NoShellError(f"the host runs no commands for us{': ' + text if text else ''}")
 
 
-def no_way_to_files() -> RemoteFailureError:
+def no_way_to_files() -> NoFilesError:
     """The server offers nothing that files could be read with."""
-    return RemoteFailureError(
-        "the host offers neither a shell nor SFTP", "ask its administrator for one of them"
-    )
+    return NoFilesError("the host offers neither a shell nor SFTP", "ask its administrator for one of them")

@@ -311,6 +311,31 @@ def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ("listing", ["not collected whole: ./*_7_20250101000000001_ascend_pt: Permission denied"]),
+        ("files-missing", []),
+        ("", []),
+    ],
+)
+def test_a_host_that_could_not_list_everything_is_told_without_its_name(
+    tmp_path: Path, failure: str, told: list[str]
+) -> None:
+    write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
+    host = {
+        "host": "1",
+        "server_id": "10.0.0.1",
+        "state": "partial" if failure else "complete",
+        "files": [],
+        "failure": failure,
+        "reason": "./node001_7_20250101000000001_ascend_pt: Permission denied" if failure else "",
+    }
+    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": [host]}
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    assert [reason(problem) for problem in discover(tmp_path).problems] == told
+
+
 def test_a_file_that_vanishes_after_discovery_is_told_when_it_is_read(tmp_path: Path) -> None:
     output = write_capture(tmp_path, 0) / OUTPUT
     capture = discover(tmp_path)

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
+import pytest
 
 from cluster_analysis.judge.cost.attribution import waits_for
 from cluster_analysis.judge.detection import Detection, detect
@@ -70,18 +71,23 @@ def shares(result: Judged, steps: Sequence[StepOperators | None]) -> Mapping[str
     return detect(replace(result.evidence, step_operators=tuple(steps)), result.topology).replay
 
 
+def without_partners(result: Judged) -> list[StepOperators]:
+    """The operators of a job, none of whose messages is known to have an other end."""
+    lone = []
+    for step in result.evidence.step_operators:
+        assert step is not None
+        nobody = np.full_like(step.instance_sender, -1)
+        lone.append(replace(step, instance_sender=nobody, instance_receiver=nobody))
+    return lone
+
+
 def test_where_both_ends_of_all_messages_are_known_no_waiting_is_copied() -> None:
     assert judged(SMALL, "slow_rank:1.4@5").detection.replay["copied_waiting_share"] < 0.01
 
 
 def test_waiting_in_messages_whose_other_end_is_not_known_is_copied() -> None:
     result = judged(SMALL, "slow_rank:1.4@5")
-    lone = []
-    for step in result.evidence.step_operators:
-        assert step is not None
-        nobody = np.full_like(step.instance_sender, -1)
-        lone.append(replace(step, instance_sender=nobody, instance_receiver=nobody))
-    assert shares(result, lone)["copied_waiting_share"] > 0.1
+    assert shares(result, without_partners(result))["copied_waiting_share"] > 0.1
 
 
 def test_gaps_longer_than_all_that_a_rank_did_are_copied_waiting() -> None:
@@ -91,6 +97,18 @@ def test_gaps_longer_than_all_that_a_rank_did_are_copied_waiting() -> None:
         for step in result.evidence.step_operators
     ]
     assert shares(result, wide)["copied_waiting_share"] > 0.1
+
+
+def test_where_most_waiting_is_copied_no_cost_is_sure() -> None:
+    """A pipeline whose messages are all unpaired: next to nothing of what a slow rank costs is seen."""
+    result = judged(replace(SMALL, tp=1, pp=4), "slow_rank:1.4@5")
+    assert result.alarms[0].confidence != "low"
+    evidence = replace(result.evidence, step_operators=tuple(without_partners(result)))
+    found = detect(evidence, result.topology)
+    assert found.replay["copied_waiting_share"] > 0.5
+    (slow,) = [one for one in found.findings if one.kind == "slow_rank"]
+    assert slow.cost_ms_per_step == pytest.approx(0.0, abs=2.0)
+    assert slow.confidence == "low"
 
 
 def with_longer_steps(result: Judged, factors: Sequence[float]) -> Detection:

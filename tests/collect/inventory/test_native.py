@@ -143,6 +143,8 @@ MISTAKES = [
         "- address: trainer@a",
         r"hosts.yaml:4: not a host name or address: 'trainer@a' \(a user goes into 'user'",
     ),
+    ("- address: a:2222", r"hosts.yaml:4: not a host name or address: 'a:2222' .*a port into 'port'"),
+    ('- address: "[::1]:2222"', r"hosts.yaml:4: not a host name or address: .*a port into 'port'"),
     ("- address: a;reboot", r"hosts.yaml:4: not a host name or address"),
     ("- address: -oProxyCommand=x", r"hosts.yaml:4: not a host name or address"),
     ("- server_id: a", r"hosts.yaml:4: a host with neither 'address' nor 'local'"),
@@ -321,11 +323,11 @@ def test_a_limit_that_names_nothing_is_an_error(tmp_path: Path, text: str, messa
 def test_a_missing_or_unreadable_inventory_is_an_error_with_advice(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no.yaml: the inventory does not exist \(examples"):
         load_inventory(InventoryRequest(tmp_path / "no.yaml"), {})
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r": the inventory cannot be read: Is a directory$"):
         load_inventory(InventoryRequest(tmp_path), {})
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read"):
-        load_inventory(InventoryRequest(tmp_path / "binary"), {})
+    (tmp_path / "gbk.yaml").write_bytes(b"version: 1\n# \xd6\xd0\xce\xc4\n")
+    with pytest.raises(InputError, match=r"gbk.yaml:2: not UTF-8 \(save it as UTF-8\)$"):
+        load_inventory(InventoryRequest(tmp_path / "gbk.yaml"), {})
     with pytest.raises(UsageError, match="no hosts"):
         load_inventory(InventoryRequest(), {})
 

@@ -118,6 +118,16 @@ def test_a_tilde_means_the_home_of_the_login(tmp_path: Path, monkeypatch: pytest
     assert [entry.path for entry in listed(ran(probe_program(b"~/prof"))).entries] == [b"x"]
 
 
+def test_a_relative_root_is_below_the_home_wherever_the_shell_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "prof").mkdir()
+    (tmp_path / "prof" / "x").touch()
+    monkeypatch.chdir(tmp_path / "prof")
+    assert [entry.path for entry in listed(ran(probe_program(b"prof"))).entries] == [b"x"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(noise=st.binary(max_size=200), answer=st.binary(max_size=50), piece=st.integers(1, 60))
 def test_noise_before_the_marker_is_dropped(noise: bytes, answer: bytes, piece: int) -> None:

@@ -297,4 +297,6 @@ def test_a_host_with_neither_shell_nor_sftp_is_told_so(tmp_path: Path) -> None:
             )
             outcome = only_host(collected(spec, tmp_path / f"run-{transport}"))
         assert outcome.state == "failed"
-        assert outcome.reason == "the host offers neither a shell nor SFTP"
+        assert outcome.failure == "no-shell"
+        assert outcome.reason.startswith("the host runs no commands for us")
+        assert outcome.reason.endswith(", and it offers no SFTP")

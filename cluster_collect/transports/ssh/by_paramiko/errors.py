@@ -18,7 +18,7 @@ from cluster_collect.transports.ssh.errors import (
 )
 
 #: What paramiko's calls raise.
-ERRORS = (OSError, EOFError, paramiko.SSHException)
+ERRORS = (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError)
 
 
 async def closed(close: Callable[[], None]) -> None:
