@@ -54,7 +54,7 @@ Remark = Callable[[str], None]
 class Examined:
     """What an analysis knows before it judges, while its engine and scratch directory are open.
 
-    No value that others may keep, and not frozen: once all is judged the graph is let go, which is the largest.
+    It is not frozen: once all is judged the graph is let go, the largest part of it.
     """
 
     options: AnalyseOptions
