@@ -120,10 +120,6 @@ def rank_suspects(
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
-    # A few long steps lift the level of all a little; that they are long is what is sure then.
-    shortest = np.where(events, series, np.inf).min(axis=1)
-    is_brief = intermittent & (p_events < p_lasting) & (deviation.level <= HALFWAY * shortest)
-    persistent &= ~is_brief
     slow = persistent | intermittent
     rising = slow & _is_rising(metric, deviation, limits)
     single = _single_events(view, metric, deviation, series, limits) & ~slow[:, None]
