@@ -15,7 +15,7 @@ from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
-from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
+from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, run_names, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
 from cluster_analysis.sentences.advice import advice
@@ -57,7 +57,8 @@ def discover(path: Path, capture: str | None = None) -> Capture:
         raise InputError(f"{path}: no profiler data that can be analysed", _why_nothing(runs))
     run, wanted, several = choose_run(with_data, path, capture)
     found, mixed, notes = one_job(list(run.found))
-    choice = choose_window(found, wanted)
+    names = run_names(with_data, path) if several else ()
+    choice = choose_window(found, wanted, names)
     problems = [*run.places.problems, *run.problems, *mixed, *choice.problems]
     return _capture(run, choice, problems, (*several, *notes), is_part=enclosing is not None)
 
@@ -99,7 +100,9 @@ def _inspect(root: Path, tree: Tree) -> Run:
 
 
 def _host_of(directory: Path, root: Path) -> HostId | None:
-    """Return N for what lies in `cluster_profiler/N/` of the run directory `root`."""
+    """Return N for what lies in `cluster_profiler/N/` of the run directory `root`, None for all else."""
+    if not directory.is_relative_to(root):  # it lies beside the runs, or in one without any data
+        return None
     parts = directory.relative_to(root).parts
     return HostId(parts[1]) if len(parts) > 1 and parts[0] == layout.PROFILER_TREE_NAME else None
 
