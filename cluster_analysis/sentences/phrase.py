@@ -37,9 +37,9 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
     `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `some`, `and`, `or`,
-    `shares` and `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of another
-    program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the words
-    that fit the number, which `#` stands for.
+    `shares` and `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of
+    another program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the
+    words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
