@@ -11,6 +11,7 @@ from pathlib import Path
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.families import one_job
 from cluster_analysis.discovery.found import Found, Tree, public_name
+from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
@@ -117,21 +118,22 @@ def _capture(
     run: Run, choice: Choice, problems: list[Problem], notes: Iterable[Fact], is_part: bool
 ) -> Capture:
     places = run.places
-    hosts, addresses = _hosts(choice.captures, places)
-    devices = dict(places.devices)
+    hosts = hosts_of(choice.captures, places)
+    problems += hosts.problems
+    devices = dict(hosts.devices)
     devices.update({rank: one.device for rank, one in choice.captures.items() if one.device is not None})
     expected = _expected_ranks(choice.captures, places)
     problems += _missing(expected, choice.captures, problems, is_part)
     problems += changed_files(choice.captures.values(), places, run.root)
     return Capture(
         sources=tuple(
-            _source(rank, one, hosts, devices, choice.name) for rank, one in choice.captures.items()
+            _source(rank, one, hosts.of_rank, devices, choice.name) for rank, one in choice.captures.items()
         ),
         expected_ranks=expected,
         problems=tuple(problems),
-        hosts=hosts,
+        hosts=hosts.of_rank,
         devices=dict(sorted(devices.items())),
-        addresses=addresses,
+        addresses=hosts.addresses,
         notes=(*notes, *choice.notes),
     )
 
@@ -170,22 +172,6 @@ def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Ran
     if declared:
         expected |= set(map(Rank, range(declared.most_common(1)[0][0])))
     return tuple(sorted(expected))
-
-
-def _hosts(captures: Mapping[Rank, Found], places: Places) -> tuple[dict[Rank, HostId], dict[HostId, str]]:
-    """Return the host of each rank and the hosts' real names.
-
-    Outside a run directory the hosts are the names in `{host}_{pid}_{time}_ascend_pt`, numbered by rank.
-    """
-    hosts = dict(places.hosts)
-    hosts.update({rank: one.host for rank, one in captures.items() if one.host is not None})
-    addresses = dict(places.addresses)
-    if not hosts and captures and all(one.host_name for one in captures.values()):
-        names = list(dict.fromkeys(captures[rank].host_name for rank in sorted(captures)))
-        number_of = {name: HostId(str(number)) for number, name in enumerate(names, start=1)}
-        hosts = {rank: number_of[one.host_name] for rank, one in captures.items()}
-        addresses = {host: name for name, host in number_of.items()}
-    return dict(sorted(hosts.items())), addresses
 
 
 def _source(
