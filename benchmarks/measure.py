@@ -36,7 +36,7 @@ def measure(command: Sequence[str], log: Path, **environment: str) -> Measured:
     with log.open("wb") as stream:
         began = time.monotonic()
         process = subprocess.Popen(
-            command, stdout=stream, stderr=subprocess.STDOUT, env={**os.environ, **environment}
+            command, stdout=stream, stderr=subprocess.STDOUT, env={**_environment(), **environment}
         )
         peak = _PeakMemory(process.pid)
         peak.start()
@@ -46,6 +46,11 @@ def measure(command: Sequence[str], log: Path, **environment: str) -> Measured:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Measured(wall, cpu, peak.bytes, exit_code, log.read_text(errors="replace"))
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's, with bytecode kept, as what pip installs has it."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class _PeakMemory(threading.Thread):

@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING
 from cluster_analysis.lean_imports import (
     collect_from_now_on,
     keep_data_sets_out,
-    keep_help_texts_out,
     keep_pandas_out,
-    lean_dask,
 )
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
 from cluster_run.command_line import exit_codes_help, language_of, named_path, positive_number
@@ -75,27 +73,20 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         if path is not None:
             _check_input(path)
     from cluster_analysis.engine.memory import return_large_blocks  # noqa: PLC0415
-    from cluster_analysis.options import LOCAL_SCHEDULERS  # noqa: PLC0415
     from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
-    keep_help_texts_out()
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
     ahead = _looking_ahead(options)
-    # Workers are forked with what they need. Without Insight's files no task waits for another one.
-    if options.scheduler == "threads" or (
-        options.scheduler in LOCAL_SCHEDULERS and options.write_insight is not False
-    ):
-        lean_dask()
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
 
     collect_from_now_on()
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
-    tell = _importing_meanwhile(progress.tell, _modules_for_later(options, arguments.format))
+    tell = _importing_meanwhile(progress.tell, *_modules_for_later(options, arguments.format))
     with examined(options, tell, None if arguments.quiet else progress.remark, *ahead) as one:
         from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
 
@@ -125,30 +116,36 @@ def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None],
     return [Ahead(options.run, options.capture).found]
 
 
-def _modules_for_later(options: AnalyseOptions, output_format: str) -> list[str]:
-    """Return the modules that judge and show the result, which take a tenth of a second to import."""
+def _modules_for_later(options: AnalyseOptions, output_format: str) -> tuple[list[str], list[str]]:
+    """Return the modules that judge and report, and those that show the result: some 80 and 20 ms to import.
+
+    The latter are for the time when steps are reduced: there are few, and not each worker has one to the end.
+    """
     from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
 
     reports = [one.module for one in FILES if one.is_wanted(options)]
     insight = [] if options.write_insight is False else ["cluster_analysis.insight.files"]
-    return [
-        TEXTS[output_format],
-        *insight,
-        *reports,
-        "cluster_analysis.outputs.everything",
-        *reversed(MODULES_FOR_JUDGING),
-    ]
+    return (
+        [*MODULES_FOR_JUDGING, "cluster_analysis.outputs.everything", *reports, *insight],
+        [TEXTS[output_format]],
+    )
 
 
-def _importing_meanwhile(tell: Progress, modules: list[str]) -> Progress:
-    """Return `tell` that imports the modules while workers are busy, so that nobody waits for them later."""
+def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
+    """Return `tell` that imports modules while workers are busy, so that nobody waits for them later.
+
+    Each list has its own kind of work: the first is imported beside the first work of which some is done.
+    """
+    waiting = list(modules)
+    works = [""]
 
     def told(what: str, done: int, total: int) -> None:
         tell(what, done, total)
-        if done and modules:
+        if done and waiting and what != works[-1]:
+            works.append(what)
             gc.disable()
-            while modules:
-                import_module(modules.pop())
+            for name in waiting.pop(0):
+                import_module(name)
             collect_from_now_on()
 
     return told

@@ -1,10 +1,9 @@
 """Keeps imports short: pyarrow from importing what is not used here, libraries from setting things aside.
 
-pyarrow looks for pandas when it makes its first array, and imports it where it is installed: 0.4 s and
+pyarrow looks for pandas when it makes its first array, and imports it where it is installed: 0.1 to 0.4 s and
 40 MB for nothing that is used here. It looks once. So that one time it is told there is no pandas;
 afterwards `import pandas` and `to_pandas()` work as ever. In the same way its sums by group look for its
-readers of data sets, with file systems and SSL: 0.05 s in each process. And it makes a function of Python,
-with signature and help text, for each of its 290 in C++, of which a run asks for 50: 0.04 s.
+readers of data sets, with file systems and SSL: 0.05 s in each process.
 """
 
 from __future__ import annotations
@@ -13,20 +12,21 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 #: Python's own number is 700, and ten such looks until the next larger one.
 _OBJECTS_UNTIL_LOOKED_FOR = 20_000
 
 
-class _Without(MetaPathFinder):
+class _Without:
+    """A finder of modules that has one of them not found. Its base class takes 4 ms to import."""
+
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -64,81 +64,6 @@ def keep_data_sets_out() -> None:
         return
     with _without("pyarrow.dataset"):
         import pyarrow.acero  # noqa: F401, PLC0415
-
-
-def keep_help_texts_out() -> None:
-    """Have Arrow make its functions when they are asked for, and without their help texts.
-
-    It does so in ways of its own: where another pyarrow has others, its functions are imported as ever.
-    """
-    if "pyarrow.compute" in sys.modules:
-        return
-    core: Any = import_module("pyarrow._compute")
-    registry = core.function_registry
-    texts = ModuleType("pyarrow.vendored.docscrape")
-    texts.__dict__["NumpyDocString"] = lambda _: {"Parameters": []}
-    core.function_registry = lambda: _FewFunctions(registry())
-    try:
-        with _standing_in(texts):
-            functions: Any = import_module("pyarrow.compute")
-        functions.function_registry = registry
-        functions.__getattr__ = partial(_made, functions, functions._make_generic_wrapper)
-    except (AttributeError, KeyError):
-        sys.modules.pop("pyarrow.compute", None)
-    finally:
-        core.function_registry = registry
-
-
-class _FewFunctions:
-    """Arrow's functions, of which it lists those only that its module asks for while it is imported."""
-
-    def __init__(self, registry: Any) -> None:
-        self._registry = registry
-        self.get_function = registry.get_function
-
-    def list_functions(self) -> list[str]:
-        return [name for name in self._registry.list_functions() if name == "utf8_zero_fill"]
-
-
-def _made(functions: Any, wrapper: Callable[..., object], name: str) -> object:
-    """Return a function of Arrow's by its name in Python, which is kept for the next time."""
-    own_name = name.removesuffix("_") if name in ("and_", "or_") else name
-    try:
-        function = functions.function_registry().get_function(own_name)
-    except KeyError:
-        raise AttributeError(f"module 'pyarrow.compute' has no attribute {name!r}") from None
-    made = wrapper(name, function, functions._get_options_class(function), function.arity)
-    setattr(functions, name, made)
-    return made
-
-
-def lean_dask() -> None:
-    """Import Dask's schedulers of this machine without what they have no use for: half of its time.
-
-    That shows values in notebooks, counts processors, reads settings (all that matter here are given), and
-    looks through all that is installed for what knows the sizes of values. A Dask cluster may need each of
-    them, so this must not be called before one.
-    """
-    if "dask" in sys.modules:
-        return
-    settings, installed = ModuleType("yaml"), ModuleType("importlib_metadata")
-    settings.__dict__["safe_load"] = lambda _: {}
-    installed.__dict__["entry_points"] = lambda **_: ()
-    with _without("psutil"), _without("jinja2"), _standing_in(settings), _standing_in(installed):
-        import_module("dask.local")
-
-
-@contextmanager
-def _standing_in(module: ModuleType) -> Iterator[None]:
-    """Have `module` imported for the one of its name that is installed, unless that is imported already."""
-    if module.__name__ in sys.modules:
-        yield
-        return
-    sys.modules[module.__name__] = module
-    try:
-        yield
-    finally:
-        del sys.modules[module.__name__]
 
 
 def keep_no_spare_memory() -> None:

@@ -35,6 +35,7 @@ from cluster_run.version import VERSION
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
     from cluster_analysis.replay.job_evidence import JobEvidence
+    from cluster_analysis.trace.evidence import StepEvidence
 
 #: What is needed only when all ranks have been read: whoever waits for workers can import it meanwhile.
 MODULES_FOR_JUDGING = (
@@ -105,7 +106,10 @@ def examined(
             read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
-            evidence, problems = _evidence(engine, read, topology, tell, str(scratch) if stem else "")
+            parts, problems = reduce_all(engine, read, topology, tell, str(scratch) if stem else "")
+            if not wanted.spans:  # else Insight's files come at once
+                engine.rest()
+            evidence = _evidence(parts, read, topology)
             give_back()
             read = replace(read, problems=read.problems + contradictions + problems)
             known = Examined(options, evidence, topology, capture, sources, read, engine, scratch)
@@ -172,20 +176,17 @@ def _topology(
     return replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
 
 
-def _evidence(
-    engine: Engine, read: RanksRead, topology: Topology, tell: Progress, folder: str
-) -> tuple[JobEvidence, tuple[Problem, ...]]:
-    """Return what all steps say together; until then it lies in files of `folder`, unless that is empty."""
+def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) -> JobEvidence:
+    """Return what all steps say together, and let go of the parts."""
     from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
     from cluster_analysis.replay.job_evidence import merge_steps, without_operators  # noqa: PLC0415
 
-    parts, problems = reduce_all(engine, read, topology, tell, folder)
     merged = merge_steps(parts, topology, read.operators, read.packets)
     parts.clear()
     give_back()
     operators = operators_of(merged)
     merged = replace(without_operators(merged), counters=read.figures["counters"])
-    return laid_out(merged, operators), problems
+    return laid_out(merged, operators)
 
 
 def compared(

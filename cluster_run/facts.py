@@ -93,7 +93,6 @@ NoteFact = Literal[
     "ranks_missing",
     "few_steps",
     "few_peers",
-    "costly_moments",
     "costly_unexplained",
     "waits_for_absent",
     "long_pause",

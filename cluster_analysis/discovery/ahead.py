@@ -33,6 +33,7 @@ class Ahead:
             os.close(writer)
             return
         if not self._child:
+            os.close(reader)  # else it would wait for ever to be heard where we end before
             _tell(path, capture, writer)
         os.close(writer)
         self._reader = reader

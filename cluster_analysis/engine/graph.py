@@ -41,19 +41,20 @@ def task(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     return (Tried(function), *arguments)
 
 
-def ready(graph: Graph, keys: Sequence[Key]) -> Mapping[Key, Any] | None:
-    """Return what stands at `keys`, values in place of their keys; None where a task waits for another one.
+def whole(graph: Graph, keys: Sequence[Key]) -> Mapping[Key, Any]:
+    """Return what stands at `keys`, with values and tasks in place of all keys: see `worked_out`.
 
-    Tasks that wait for none need no scheduler: they can be called in any order.
+    Each can be worked out anywhere and in any order, without a scheduler. A task that two of them need is
+    worked out for each.
     """
-    try:
-        return {key: _filled(graph, graph[key]) for key in keys}
-    except _WaitsError:
-        return None
+    return {key: _filled(graph, graph[key]) for key in keys}
 
 
-class _WaitsError(Exception):
-    """A task needs the value of another one."""
+def worked_out(node: Any) -> Any:
+    """Return the value of what `whole` returned: a task's is made of the values of those inside it."""
+    if isinstance(node, list):
+        return [worked_out(one) for one in node]
+    return node[0](*map(worked_out, node[1:])) if is_task(node) else node
 
 
 def is_task(node: Any) -> bool:
@@ -62,23 +63,14 @@ def is_task(node: Any) -> bool:
 
 
 def _filled(graph: Graph, node: Any) -> Any:
-    if not is_task(node):
-        return node
-    function, *arguments = node
-    return (function, *(_value_of(graph, argument) for argument in arguments))
-
-
-def _value_of(graph: Graph, argument: Any) -> Any:
-    if isinstance(argument, list):
-        return [_value_of(graph, one) for one in argument]
-    if is_task(argument):
-        raise _WaitsError
-    if isinstance(argument, tuple) and argument and isinstance(argument[0], str) and argument in graph:
-        value = graph[argument]
-        if is_task(value):
-            raise _WaitsError
-        return value
-    return argument
+    if isinstance(node, list):
+        return [_filled(graph, one) for one in node]
+    if is_task(node):
+        return (node[0], *(_filled(graph, one) for one in node[1:]))
+    if isinstance(node, tuple) and node and isinstance(node[0], str) and node in graph:
+        value = graph[node]
+        return _filled(graph, value) if is_task(value) else value
+    return node
 
 
 def renamed(graph: Graph, mark: str) -> Graph:

@@ -1,7 +1,7 @@
 """Work on this machine: in this process, in threads of it, or in local processes.
 
-Tasks that wait for no other are called as they are. All else is for Dask's schedulers, which are imported
-when there is such a graph: reading ranks and reducing steps do without them.
+In one process, and in several, a task is done together with those that it needs: our graphs are no deeper
+than a file and its parts, and Dask takes longer to import than it could save. Threads are Dask's.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy.ma  # noqa: F401 - Arrow and NumPy ask for it with the first array: here it is there for all workers
 
-from cluster_analysis.engine.graph import is_task, ready
+from cluster_analysis.engine.graph import is_task, whole, worked_out
 from cluster_analysis.engine.handover import dumps, loads
 from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
@@ -63,6 +62,9 @@ class _LocalEngine:
         """Keep the large halves as they are: references to files, or tables."""
         return [_split(outcome) for outcome in self.run(graph, keys, tell)]
 
+    def rest(self) -> None:
+        """Nothing waits."""
+
     def close(self) -> None:
         """Nothing was started."""
 
@@ -77,13 +79,8 @@ class InProcessEngine(_LocalEngine):
     n_workers = 1
 
     def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
-        tasks = ready(graph, keys)
-        if tasks is not None:
-            return [_called(key, tasks[key], callbacks) for key in keys]
-        import dask.local  # noqa: PLC0415
-
-        found: Sequence[Outcome[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
-        return found
+        tasks = whole(graph, keys)
+        return [_called(key, tasks[key], callbacks) for key in keys]
 
 
 class ThreadEngine(_LocalEngine):
@@ -128,6 +125,12 @@ class ProcessEngine(_LocalEngine):
         self._pool: ProcessPoolExecutor | None = None
         self._scratch = str(scratch)
 
+    def rest(self) -> None:
+        """Have the processes end beside what comes next: they hold memory; the next work starts new ones."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
+
     def close(self) -> None:
         """Stop the processes; tasks that have not begun are dropped."""
         if self._pool is not None:
@@ -167,35 +170,14 @@ class ProcessEngine(_LocalEngine):
         return Outcome(failure=f"its worker process died {N_ATTEMPTS} times, out of memory perhaps")
 
     def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
-        tasks = ready(graph, keys)
         try:
-            if tasks is None:
-                return self._scheduled(graph, keys, callbacks)
-            found = self._mapped(tasks, callbacks)
-            return [found[key] for key in keys]
+            found = self._mapped(whole(graph, keys), callbacks)
         except OSError as error:
             raise EngineError(
                 f"{self._scratch}: a value could not be handed from process to process: {error}",
                 "name another directory with --scratch",
             ) from error
-
-    def _scheduled(
-        self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]
-    ) -> Sequence[Outcome[Any]]:
-        import dask.multiprocessing  # noqa: PLC0415
-
-        found: Sequence[Outcome[Any]] = dask.multiprocessing.get(
-            graph,
-            keys,
-            pool=_Ahead(self._processes(), self.n_workers * (1 + _N_READY)),
-            chunksize=1,
-            # Tasks that Dask joins would fail together.
-            optimize_graph=False,
-            func_dumps=partial(dumps, self._scratch),
-            func_loads=loads,
-            callbacks=callbacks,
-        )
-        return found
+        return [found[key] for key in keys]
 
     def _mapped(self, tasks: Mapping[Key, Any], callbacks: list[_Callbacks]) -> Mapping[Key, Outcome[Any]]:
         """Return the outcome of each task; those that are outcomes already stay as they are."""
@@ -228,17 +210,9 @@ class ProcessEngine(_LocalEngine):
         return self._pool
 
 
-class _Ahead:
-    """A pool that Dask gives more tasks at once than it has processes."""
-
-    def __init__(self, pool: ProcessPoolExecutor, n_tasks: int) -> None:
-        self.submit = pool.submit
-        self._max_workers = n_tasks  # Dask asks each pool by this name
-
-
 def _called(key: Key, task: Any, callbacks: list[_Callbacks]) -> Outcome[Any]:
     _tell_begun(key, callbacks)
-    outcome: Outcome[Any] = task[0](*task[1:]) if is_task(task) else task
+    outcome: Outcome[Any] = worked_out(task)
     _tell_ended(key, outcome, callbacks)
     return outcome
 
@@ -256,9 +230,8 @@ def _tell_ended(key: Key, outcome: Outcome[Any], callbacks: list[_Callbacks]) ->
 
 
 def _worked(folder: str, text: bytes) -> bytes:
-    """Do a task in a process of the pool; values come and go by `handover`."""
-    function, *arguments = loads(text)
-    return dumps(folder, function(*arguments))
+    """Do a task in a process of the pool, with those inside it; values come and go by `handover`."""
+    return dumps(folder, worked_out(loads(text)))
 
 
 def _begin_worker() -> None:

@@ -1,8 +1,8 @@
 """The engine's vocabulary.
 
-The work of an analysis is a Dask graph: `graph` says how its tasks are written down. An engine hands the
-graph to one of Dask's schedulers and brings the values back; it never thinks. `local` has the schedulers
-of this machine, `dask_cluster` that of a cluster. All give the same values in the same order.
+The work of an analysis is a Dask graph: `graph` says how its tasks are written down. An engine has the
+graph worked out and brings the values back; it never thinks. `local` works on this machine, `clusters` on
+Dask clusters. All give the same values in the same order.
 """
 
 from __future__ import annotations
@@ -95,6 +95,10 @@ class Engine(Protocol):
         self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
     ) -> list[KeptOutcome[Any]]:
         """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made."""
+        ...
+
+    def rest(self) -> None:
+        """Let go of what only waits for work, if it is quick to start again: there is none for a while."""
         ...
 
     def close(self) -> None:

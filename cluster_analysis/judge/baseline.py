@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import numpy as np
+import pyarrow as pa
 
-from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.told_before import Matched
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_analysis.thresholds.comparison import BAND_SIGMAS, LEAST_CHANGE, RUN_TO_RUN_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import numbers
@@ -64,11 +66,12 @@ def compare(
     refusals = _refusals(before, before_topology, after, after_topology)
     if not before.step_table.num_rows or not after.step_table.num_rows:
         return Comparison((), tuple(refusals))
+    limits = Thresholds()
     old, new = build_view(before, before_topology), build_view(after, after_topology)
     changes = [*_parts_of_step(old, new)]
     if not refusals:
-        changes += [*_ranks(old, new), *_links(before, before_topology, after, after_topology)]
-        changes += _operators(before, after)
+        seen = observe(before, before_topology, limits), observe(after, after_topology, limits)
+        changes += [*_ranks(old, new, limits), *_links(*seen, limits), *_operators(before, after)]
     changes.sort(
         key=lambda one: (not one.is_certain, _ORDER.index(one.what), -abs(one.change_share), one.name)
     )
@@ -132,21 +135,15 @@ def _of_mean_step(change: Change, old: JobView, new: JobView) -> Change:
     )
 
 
-def _ranks(old: JobView, new: JobView) -> Iterable[Change]:
+def _ranks(old: JobView, new: JobView, limits: Thresholds) -> Iterable[Change]:
     """Ranks whose computing changed beside their peers': differences of logarithms, role by role."""
-    shared = [int(rank) for rank in old.ranks if rank in set(new.ranks.tolist())]
-    first, second = (_beside_peers(view) for view in (old, new))
-    rows_old, rows_new = np.searchsorted(old.ranks, shared), np.searchsorted(new.ranks, shared)
+    shared, rows_old, rows_new = np.intersect1d(old.ranks, new.ranks, return_indices=True)
+    first, second = _beside_peers(old)[rows_old], _beside_peers(new)[rows_new]
     # Devices differ by design, and another run may sit on others: that scatter is no change of one rank.
-    scatter = float(np.nan_to_num(sigma(median(second[rows_new], 1) - median(first[rows_old], 1))))
-    for rank, here, there in zip(shared, rows_old.tolist(), rows_new.tolist(), strict=True):
-        before, after = np.exp(first[here]), np.exp(second[there])
+    scatter = float(np.nan_to_num(sigma(median(second, 1) - median(first, 1))))
+    for rank, before, after in zip(shared.tolist(), np.exp(first), np.exp(second), strict=True):
         change = _change("rank", f"rank {rank}", "computing_beside_peers_ratio", before, after, scatter)
-        if (
-            change is not None
-            and change.is_certain
-            and abs(change.change_share) >= Thresholds().device_effect
-        ):
+        if _is_sure(change, limits.device_effect):
             yield replace(change, ranks=(rank,))
 
 
@@ -156,52 +153,53 @@ def _beside_peers(view: JobView) -> FloatArray:
     return logs - group_medians(logs, view.role)
 
 
-def _links(
-    before: JobEvidence, before_topology: Topology, after: JobEvidence, after_topology: Topology
-) -> Iterable[Change]:
-    first, second = (
-        observe(evidence, topology, Thresholds())
-        for evidence, topology in ((before, before_topology), (after, after_topology))
-    )
-    if first is None or second is None:
+def _links(before: Observations | None, after: Observations | None, limits: Thresholds) -> Iterable[Change]:
+    """Links whose time beside their class's changed, of those with enough observations in both runs."""
+    if before is None or after is None:
         return
-    levels = []
-    for seen in (first, second):
-        by_link: dict[tuple[int, int, str], list[float]] = {}
-        for src, dst, transport, excess in zip(
-            seen.src.tolist(), seen.dst.tolist(), seen.transport.tolist(), seen.excess.tolist(), strict=True
-        ):
-            if np.isfinite(excess):
-                by_link.setdefault((src, dst, seen.transports[transport]), []).append(float(np.exp(excess)))
-        levels.append(by_link)
-    for link in sorted(levels[0].keys() & levels[1].keys()):
-        name = f"{link[2]} {link[0]} to {link[1]}"
-        one, other = (np.array(found[link]) for found in levels)
-        if len(one) < 3 or len(other) < 3:
+    first, second = _by_link(before), _by_link(after)
+    for link in sorted(first.keys() & second.keys()):
+        one, other = np.array(first[link]), np.array(second[link])
+        if min(len(one), len(other)) < FEWEST_PEERS:
             continue
-        change = _change("link", name, "time_beside_class_ratio", one, other)
-        if change is not None and change.is_certain and abs(change.change_share) >= Thresholds().link_effect:
-            yield replace(change, ranks=link[:2], transport=link[2])
+        src, dst, transport = link
+        change = _change("link", f"{transport} {src} to {dst}", "time_beside_class_ratio", one, other)
+        if _is_sure(change, limits.link_effect):
+            yield replace(change, ranks=(src, dst), transport=transport)
+
+
+def _by_link(seen: Observations) -> dict[tuple[int, int, str], list[float]]:
+    """How many times its class's each observation of a link took."""
+    found: dict[tuple[int, int, str], list[float]] = {}
+    columns = (seen.src, seen.dst, seen.transport, np.exp(seen.excess))
+    for src, dst, transport, ratio in zip(*(column.tolist() for column in columns), strict=True):
+        if np.isfinite(ratio):
+            found.setdefault((src, dst, seen.transports[transport]), []).append(ratio)
+    return found
 
 
 def _operators(before: JobEvidence, after: JobEvidence) -> Iterable[Change]:
     """Kinds of kernels whose mean call changed, over the ranks that have them in both runs."""
-    tables = []
-    for evidence in (before, after):
-        table = evidence.operators
-        if not table.num_rows:
-            return
-        calls = numbers(table["n_calls"])
-        mean = numbers(table["total_us"]) / np.maximum(calls, 1.0)
-        by_kind: dict[str, list[float]] = {}
-        for kind, value in zip(table["op_type"].cast("string").to_pylist(), mean.tolist(), strict=True):
-            by_kind.setdefault(kind or "", []).append(value)
-        tables.append(by_kind)
-    for kind in sorted(tables[0].keys() & tables[1].keys()):
-        one, other = (np.array(found[kind]) for found in tables)
+    first, second = _by_kind(before.operators), _by_kind(after.operators)
+    for kind in sorted(first.keys() & second.keys()):
+        one, other = np.array(first[kind]), np.array(second[kind])
         change = _change("operator", kind, "mean_call_us", one, other)
-        if change is not None and change.is_certain:
+        if _is_sure(change):
             yield change
+
+
+def _by_kind(operators: pa.Table) -> dict[str, list[float]]:
+    """The mean call of each kind of kernel on each rank, in µs."""
+    mean_us = numbers(operators["total_us"]) / np.maximum(numbers(operators["n_calls"]), 1.0)
+    found: dict[str, list[float]] = {}
+    for kind, us in zip(operators["op_type"].cast("string").to_pylist(), mean_us.tolist(), strict=True):
+        found.setdefault(kind or "", []).append(us)
+    return found
+
+
+def _is_sure(change: Change | None, least_share: float = 0.0) -> TypeGuard[Change]:
+    """Whether it is certain, and large enough to matter there."""
+    return change is not None and change.is_certain and abs(change.change_share) >= least_share
 
 
 def _change(
@@ -221,11 +219,6 @@ def _change(
         if middle > 0
     ]
     width = BAND_SIGMAS * float(np.linalg.norm([*errors, RUN_TO_RUN_SHARE, scatter]))
-    certain = (
-        abs(share) > width and abs(share) >= LEAST_CHANGE and _samples(before) > 1 and _samples(after) > 1
-    )
+    is_seen_twice = min(int(np.isfinite(sample).sum()) for sample in (before, after)) > 1
+    certain = abs(share) > width and abs(share) >= LEAST_CHANGE and is_seen_twice
     return Change(what, name, metric, one, other, share, share - width, share + width, certain)
-
-
-def _samples(values: FloatArray) -> int:
-    return int(np.isfinite(values).sum())

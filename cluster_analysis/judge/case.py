@@ -11,7 +11,7 @@ import numpy as np
 
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
-from cluster_analysis.judge.measures.metrics import Metric, by_steady_kernels, metrics, outside_experts
+from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
 from cluster_analysis.judge.measures.steady import (
     common_to_all_kernels,
     lost_by_kernels_us,
@@ -37,38 +37,41 @@ class Case:
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """The local times that were measured."""
-        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
+        """The local times that were measured; computing without that of experts where it is known."""
+        return tuple(outside_experts(one, self.view) for one in self._measured)
 
     @cached_property
-    def outside_experts(self) -> tuple[Metric, ...]:
-        """The same, computing without that of experts where it is known."""
-        return tuple(outside_experts(one, self.view) for one in self.metrics)
+    def computing(self) -> Metric | None:
+        """All computing, that of experts too; None where it was not measured."""
+        return next((one for one in self._measured if one.is_log), None)
 
     @cached_property
     def steady(self) -> Metric | None:
         """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        computing = [one for one in self.metrics if one.follows_work]
-        longer = self._by_kernels if computing else None
-        return None if longer is None else by_steady_kernels(computing[0], longer)
+        return self._told_by(self._by_steady_kernels)
 
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self._by_kernels is None:
+        if self._by_steady_kernels is None:
             return None
-        return lost_by_kernels_us(self.evidence.operators, self.view, self._by_kernels)
+        return lost_by_kernels_us(self.evidence.operators, self.view, self._by_steady_kernels)
 
     @cached_property
-    def _by_kernels(self) -> FloatArray | None:
+    def _by_steady_kernels(self) -> FloatArray | None:
         return steady_kernels(self.evidence.operators, self.view)
 
     @cached_property
     def common(self) -> Metric | None:
         """Computing by what all types of kernels have in common, whatever the stage; None where not known."""
-        computing = [one for one in self.metrics if one.follows_work]
-        longer = common_to_all_kernels(self.evidence.operators, self.view) if computing else None
-        return None if longer is None else by_steady_kernels(computing[0], longer)
+        return self._told_by(common_to_all_kernels(self.evidence.operators, self.view))
+
+    @cached_property
+    def _measured(self) -> tuple[Metric, ...]:
+        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
+
+    def _told_by(self, longer: FloatArray | None) -> Metric | None:
+        return None if self.computing is None or longer is None else by_kernels(self.computing, longer)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""

@@ -126,7 +126,7 @@ def _costliest(suspects: list[Suspect]) -> list[Suspect]:
     """The suspects with the most time to lose; in a job of thousands the list of tiny ones is long."""
 
     def most_us(one: Suspect) -> float:
-        return np.inf if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
+        return np.inf if one.lost_us is None else float(one.lost_us.mean())
 
     return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:MAX_SUSPECTS]
 

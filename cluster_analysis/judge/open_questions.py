@@ -53,10 +53,10 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
 
 def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
     """A note on ranks with too few peers to be judged by their computing."""
-    for whole, metric in zip(case.metrics, case.outside_experts, strict=True):
+    for metric in case.metrics:
         n_peers = case.deviation(metric, case.in_slow_hosts(metric, found)).n_peers
         few = int((n_peers < case.limits.min_peers).sum())
-        if whole.is_log and few:
+        if metric.is_log and few:
             return [fact("few_peers", n_ranks=few, min_peers=int(case.limits.min_peers))]
     return []
 
@@ -72,27 +72,17 @@ def open_questions(
 
     `copied_share` is what the replay merely copies of all waiting.
     """
-    questions = _moments(findings, len(view.steps), limits, view.mean_step_us / 1e3)
-    if not any(one.is_alarm for one in findings):  # else the alarms say where the time went
-        questions = questions or _unexplained(view, findings, limits)
-        questions += _unread_communication(view, limits)
-        questions += (
+    if any(one.is_alarm for one in findings):  # they say where the time went
+        return []
+    return [
+        *_unexplained(view, findings, limits),
+        *_unread_communication(view, limits),
+        *(
             waits_for_absent(evidence.matched, view, limits.open_cost_share)
             or _long_steps(view, limits, copied_share)
             or _long_pause(view, limits)
-        )
-    return questions
-
-
-def _moments(findings: Sequence[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Fact]:
-    if n_steps >= limits.min_steps_confident:
-        return []
-    least_ms = limits.open_cost_share * step_ms
-    moments = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
-    costly = [one.id for one in moments if (one.cost_ms_per_step or 0.0) >= least_ms]
-    if not costly:
-        return []
-    return [fact("costly_moments", findings=tuple(costly))]
+        ),
+    ]
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:

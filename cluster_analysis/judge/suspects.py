@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Kind, Link, Pattern
@@ -44,6 +46,11 @@ class Suspect:
     p_value: float = 0.0
     separable: bool = True
     metric: str = ""
+
+    @property
+    def lost_us(self) -> FloatArray | None:
+        """The most that any of its ranks loses in each step (S,); None where no local time is too long."""
+        return None if self.excess_us is None else np.asarray(self.excess_us.max(axis=0))
 
     def positions(self, n_steps: int) -> tuple[int, ...]:
         """Positions of the steps that show it, of as many."""

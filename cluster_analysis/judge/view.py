@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from cluster_analysis.judge.measures.dense import dense_us
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.replay.idle_time import likely_idle_us, whole_idle_us
@@ -98,6 +100,15 @@ class JobView:
         """Hosts of the ranks at positions, as far as they are known."""
         return tuple(self.hosts[host] for host in np.unique(self.host[positions]).tolist() if host >= 0)
 
+    def hosts_of_ranks(self, ranks: Iterable[int]) -> tuple[HostId, ...]:
+        """Hosts of global ranks, in their order, also of ranks without files."""
+        hosts = self.topology.hosts
+        return tuple(dict.fromkeys(hosts[Rank(rank)] for rank in ranks if Rank(rank) in hosts))
+
+    def position_of(self, rank: int) -> int:
+        """Position of a global rank that was read."""
+        return int(np.searchsorted(self.ranks, rank))
+
     def peers_of(self, position: int) -> IntArray:
         """Positions of the other ranks that do the same work."""
         same = self.role == self.role[position]
@@ -183,12 +194,8 @@ def _checked_gaps(
     """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
     if local_us.shape[1] != graph.n_steps:
         return graph
-    known = np.isin(graph.ranks, ranks)
-    row = np.searchsorted(ranks, graph.ranks[known])
-    role_of = np.full(len(graph.ranks), -1)
-    local, idle = np.full((2, len(graph.ranks), graph.n_steps), np.nan)
-    local[known], idle[known], role_of[known] = local_us[row], idle_us[row], role[row]
-    return with_possible_gaps(graph, local, idle, role_of)
+    local, idle = (rows_at(graph.ranks, ranks, times_us, np.nan) for times_us in (local_us, idle_us))
+    return with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
 
 
 def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:

@@ -5,11 +5,13 @@ NumPy sorts 16-bit integers by radix, in linear time; wider ones by comparing, f
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+
+_Rows = TypeVar("_Rows", FloatArray, IntArray)
 
 _DIGIT_BITS = 16
 _DIGIT = (1 << _DIGIT_BITS) - 1
@@ -101,6 +103,14 @@ def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     offsets = np.repeat(starts - (behind - lengths), lengths)
     offsets += np.arange(len(offsets))
     return offsets
+
+
+def rows_at(wanted: IntArray, keys: IntArray, rows: _Rows, missing: float) -> _Rows:
+    """Return the rows (K, …) of the wanted keys (W,), `missing` where there is none; `keys` are sorted."""
+    is_known = np.isin(wanted, keys)
+    found = np.full((len(wanted), *rows.shape[1:]), missing, rows.dtype)
+    found[is_known] = rows[np.searchsorted(keys, wanted[is_known])]
+    return found
 
 
 def searchsorted_within(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.replay import CALM_SHARE
 from cluster_analysis.trace.streams.points import POINT
@@ -49,13 +50,8 @@ def likely_idle_us(
 
 def _chain_idle_us(graph: Graph, tells: BoolArray, ranks: IntArray, busy_us: FloatArray) -> FloatArray:
     """What each rank does between main calls, less what it computes (R, S); NaN where no instance tells."""
-    chain = graph.main_gaps_us
-    is_told = np.bincount(graph.cell, tells, chain.size).reshape(chain.shape) > 0
-    idle = np.full(busy_us.shape, np.nan)
-    known = np.isin(ranks, graph.ranks)
-    at = np.searchsorted(graph.ranks, ranks[known])
-    idle[known] = np.where(is_told[at], chain[at] - busy_us[known], np.nan)
-    return idle
+    chain = np.where(graph.sum_by_cell(tells) > 0, graph.main_gaps_us, np.nan)
+    return rows_at(ranks, graph.ranks, chain, np.nan) - busy_us
 
 
 def _with(idle_us: FloatArray, whole: FloatArray, role: IntArray) -> FloatArray:

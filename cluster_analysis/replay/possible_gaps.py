@@ -54,8 +54,8 @@ def with_possible_gaps(graph: Graph, local_us: FloatArray, idle_us: FloatArray, 
     for rank, step in np.argwhere(is_off).tolist():
         key = int(role[rank]), int(count[rank, step]), step
         if key not in usual_of:
-            alike = ~is_off & (count == key[1]) & (role == key[0])[:, None]
-            usual_of[key] = _usual(in_order, begin, alike, key)
+            is_alike = ~is_off[:, step] & (count[:, step] == key[1]) & (role == key[0])
+            usual_of[key] = _usual(in_order, begin[is_alike, step], key[1])
         usual = usual_of[key]
         own = order[begin[rank, step] + np.arange(key[1])]
         if usual is None:
@@ -79,16 +79,11 @@ def _idles_while(idle_us: FloatArray, over: FloatArray, role: IntArray) -> BoolA
         return np.asarray(own >= np.maximum(OWN_SHARE * median(over, 1), 1e-9)) & (median(over, 1) > 0)
 
 
-def _usual(
-    gap_us: FloatArray, begin: IntArray, alike: BoolArray, key: tuple[int, int, int]
-) -> FloatArray | None:
-    """Usual gaps of ranks that make the same calls: in the same step if they are enough, else in any."""
-    _, n, step = key
-    ranks = np.flatnonzero(alike[:, step])[:MOST_PEERS]
-    first = begin[ranks, step] if len(ranks) >= ENOUGH_PEERS else begin[alike][:MOST_PEERS]
-    if len(first) < ENOUGH_PEERS:
+def _usual(gap_us: FloatArray, begin: IntArray, n_calls: int) -> FloatArray | None:
+    """Usual gaps of ranks that make as many calls in the step, from where theirs `begin`; None of too few."""
+    if len(begin) < ENOUGH_PEERS:
         return None
-    return median(gap_us[first[:, None] + np.arange(n)], 0)
+    return median(gap_us[begin[:MOST_PEERS, None] + np.arange(n_calls)], 0)
 
 
 def _level(gap_us: FloatArray, main: BoolArray, over_us: float) -> FloatArray:

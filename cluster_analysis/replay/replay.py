@@ -28,7 +28,7 @@ _CARRY_ROUNDS = 3
 _PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
 #: What a graph works out once, and what of it hangs on the gaps.
-_WHATEVER_THE_GAPS = ("cell_begin", "cell", "_entries", "_transfers")
+_WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "_entries", "_transfers")
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
@@ -92,9 +92,19 @@ class Graph:
     @cached_property
     def main_gaps_us(self) -> FloatArray:
         """What each rank does outside of operators of its main stream, by step (R, S)."""
-        shape = len(self.ranks), self.n_steps
-        gaps = np.bincount(self.cell, np.where(self.is_side, 0.0, self.gap_us), shape[0] * shape[1])
-        return np.asarray(gaps, np.float64).reshape(shape)
+        return self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us))
+
+    def sum_by_cell(self, values: FloatArray | BoolArray) -> FloatArray:
+        """Return the sum of instances' values (V,), or how many are true, by rank and step (R, S)."""
+        sums = np.bincount(self.cell, values, len(self.ranks) * self.n_steps)
+        return np.asarray(sums, np.float64).reshape(len(self.ranks), self.n_steps)
+
+    @cached_property
+    def is_message(self) -> BoolArray:
+        """Which operators (O,) go from one rank to another one."""
+        found = np.zeros(len(self.transfer_us), bool)
+        found[self.operator[self.is_p2p]] = True
+        return found
 
     def instances_of(self, is_chosen: BoolArray) -> IntArray:
         """Return the instances of ranks that are chosen (R,), sorted."""

@@ -43,10 +43,6 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "not judged",
         "{n_ranks} 张卡的同类少于 {min_peers} 个：只作描述，不作判断",
     ),
-    "costly_moments": (
-        "{findings:names}: {findings:a fault|faults} or a moment, and costly: profile again",
-        "{findings:names}：是故障还是偶发无法确定，且损失较大：请重新采集",
-    ),
     "costly_unexplained": (
         "{findings:names} may cost {step_share:percent} of the step and cannot be told from chance, or from "
         "the work itself: this job is not called healthy; profile 10 steps or more",

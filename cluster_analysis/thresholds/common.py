@@ -10,8 +10,6 @@ TOLERANCE_SHARE = 0.05
 HALFWAY = 0.5
 #: Nearly all: of steps, ranks, places.
 MOSTLY = 0.75
-#: With more rows, leaving one out changes no median that matters.
-MANY_ROWS = 32
 #: Clearly more: so many times as much as others, or as chance makes.
 TWICE = 2.0
 #: So many sigmas away is far: no tail of healthy ranks, which is longer than a normal one, reaches there.

@@ -7,8 +7,6 @@ from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 # Whatif.
 #: A step whose replay is off by more is not asked what a repair saves, while half of the steps can be.
 GOOD_ERROR = TOLERANCE_SHARE
-#: Share of a suspect's excess that must lie in steps whose replay is good.
-TELLING_SHARE = 0.1
 #: Suspects that are repaired one after the other; the rest costs less than these.
 N_GREEDY = 4
 
@@ -23,8 +21,6 @@ LEAST_WORK = 0.05
 LEAST_WAITING_US = 200.0
 #: Rows of a chain: who waits, through which group.
 N_LINKS_OF_CHAIN = 4
-
-# Gates.
 
 # Detection.
 #: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to

@@ -149,6 +149,9 @@ class DaskEngine:
             for pair, outcome in zip(pairs, outcomes, strict=True)
         ]
 
+    def rest(self) -> None:
+        """Keep the cluster: it holds the tables."""
+
     def close(self) -> None:
         """Close the connection, and the cluster if it was started here."""
         # One that was lost has nobody to say goodbye to.

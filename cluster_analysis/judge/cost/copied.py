@@ -6,7 +6,7 @@ import numpy as np
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
-from cluster_analysis.numeric.sorting import combined, half_octaves
+from cluster_analysis.numeric.sorting import combined, half_octaves, rows_at
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.replay import GAP_TOLERANCE, QUICK_QUANTILE
 
@@ -45,8 +45,5 @@ def _of_gaps(view: JobView, graph: Graph) -> float:
     if view.local_us.shape[1] != graph.n_steps:
         return 0.0
     gaps = graph.main_gaps_us
-    known = np.isin(graph.ranks, view.ranks)
-    own = view.local_us[np.searchsorted(view.ranks, graph.ranks[known])]
-    with np.errstate(invalid="ignore"):
-        over = np.where(gaps[known] > (1.0 + GAP_TOLERANCE) * own, gaps[known] - own, 0.0)
-    return float(np.nan_to_num(over).sum())
+    own = rows_at(graph.ranks, view.ranks, view.local_us, np.nan)
+    return float(np.where(gaps > (1.0 + GAP_TOLERANCE) * own, gaps - own, 0.0).sum())

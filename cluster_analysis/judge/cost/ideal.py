@@ -13,7 +13,8 @@ import numpy as np
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
 from cluster_run.findings import PART_OF_KIND, Finding, LostPart, Part
 
@@ -36,7 +37,7 @@ def evened(graph: Graph, view: JobView) -> Graph:
 
     Peers are ranks of one role that make as many calls in the step; a rank without any keeps its own.
     """
-    role = _roles(graph, view)
+    role = rows_at(graph.ranks, view.ranks, view.role, -1)
     begin, count = graph.cell_begin[:-1], np.diff(graph.cell_begin)
     cells = np.arange(len(count))
     gap: FloatArray = graph.gap_us.copy()
@@ -49,13 +50,6 @@ def evened(graph: Graph, view: JobView) -> Graph:
         instances = begin[same][:, None] + np.arange(count[same[0]])
         gap[instances] = gap[instances].mean(axis=0)
     return graph.with_gaps(gap)
-
-
-def _roles(graph: Graph, view: JobView) -> IntArray:
-    known = np.isin(graph.ranks, view.ranks)
-    role = np.full(len(graph.ranks), -1)
-    role[known] = view.role[np.searchsorted(view.ranks, graph.ranks[known])]
-    return role
 
 
 def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -14,6 +14,7 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import TWICE
@@ -30,12 +31,15 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         graph: its operators; may lack ranks that have step times only.
         suspects: those that are fixed together.
     """
-    excesses = [(one, _excess_in_graph(view, graph, one)) for one in suspects if one.excess_us is not None]
+    excesses = []
     is_hit = np.zeros(len(graph.ranks), bool)
-    for one, excess in excesses:
-        # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
-        late = view.ranks[(one.excess_us > 0).any(axis=1)] if one.excess_us is not None else view.ranks[:0]
-        is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
+    for one in suspects:
+        if one.excess_us is not None:
+            excess = rows_at(graph.ranks, view.ranks, _excess_us(view, one, one.excess_us), 0.0)
+            # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
+            late = view.ranks[(one.excess_us > 0).any(axis=1)]
+            is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
+            excesses.append((one, excess))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
     for suspect, excess in excesses:
@@ -64,17 +68,10 @@ def _taken(
         instances: all instances of ranks that have any, sorted.
         gap: what is left of their gaps.
     """
-    own = excess[graph.rank[instances], graph.step[instances]]
-    weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
-    if suspect.where == "head":
-        weight = graph.begins[instances].astype(np.float64)
-    elif suspect.where == "pauses":
-        _weigh_pauses(view, graph, suspect, instances, weight)
-    elif suspect.kind in _LOCAL_KINDS:
-        _weigh_by_place(view, graph, suspect, instances, weight)
+    weight = _weights(view, graph, suspect, instances)
     cell = graph.cell[instances]
-    total = np.bincount(cell, weight, len(graph.ranks) * graph.n_steps)[cell]
-    taken = np.where(total > 0, own * weight / np.maximum(total, 1e-9), 0.0)
+    total = np.bincount(cell, weight, excess.size)[cell]
+    taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, 1e-9), 0.0)
     taken = np.minimum(taken, gap)
     return taken + _taken_beside(graph, instances, taken, gap, is_head=suspect.where == "head")
 
@@ -109,16 +106,6 @@ def _taken_beside(
     return beside
 
 
-def _excess_in_graph(view: JobView, graph: Graph, suspect: Suspect) -> FloatArray:
-    """The suspect's excess in µs by rank of the graph and step."""
-    excess = np.zeros((len(graph.ranks), graph.n_steps))
-    known = np.isin(view.ranks, graph.ranks)
-    rows = np.searchsorted(graph.ranks, view.ranks[known])
-    if suspect.excess_us is not None:
-        excess[rows] = _excess_us(view, suspect, suspect.excess_us)[known]
-    return excess
-
-
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
     """What each rank of a suspect loses in each step (R, S); `level_us` is what it loses usually.
 
@@ -127,7 +114,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     together. One gap that loses so much more than usual as the host does in a usual step is a pause, and not
     its launching; where all ranks pause, who launches late has nothing launched ahead that would hide it.
     """
-    if view.gaps is None or not _launches_late(suspect):
+    if view.gaps is None or (suspect.cause, suspect.where) != ("dispatch", "spread"):
         return level_us
     preparing = np.nan_to_num(view.preparing_us)
     likely = view.likely_idle_us
@@ -141,7 +128,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
         excess[own] += np.where(level_us[own] > 0, more, 0.0)
         lost = view.gaps.lost_us(own, peers)
-        if lost is None or not _idles(suspect):
+        if lost is None or suspect.kind != "slow_host":
             continue
         usual = median(idle[peers], 0)
         pauses = excess[own] < (lost - median(lost, 0)).max(axis=2).T
@@ -151,51 +138,34 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     return excess
 
 
-def _launches_late(suspect: Suspect) -> bool:
-    """Whether it is idle between its operators."""
-    return suspect.cause == "dispatch" and suspect.where == "spread"
+def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray) -> FloatArray:
+    """By how much each gap of `instances` (N,) takes part in what the suspect loses in its step.
 
-
-def _idles(suspect: Suspect) -> bool:
-    """Whether it is a host that is idle between its operators."""
-    return suspect.kind == "slow_host" and _launches_late(suspect)
-
-
-def _weigh_by_place(
-    view: JobView, graph: Graph, suspect: Suspect, instances: IntArray, weight: FloatArray
-) -> None:
-    """Weigh each gap of `instances` by how much longer than the peers' it is.
-
-    Slow computing lengthens a gap by a share, in the same places in each step; the mean over steps
-    counts, because the chance of single gaps is not the fault's. Idle time scatters with the fault itself.
+    Each pause lies in one gap: samples make others longer than the peers' too. Slow computing lengthens a gap
+    by a share, in the same places in each step; the mean over steps counts, because the chance of single gaps
+    is not the fault's. Idle time scatters with the fault itself.
     """
-    if view.gaps is None or suspect.excess_us is None:
-        return
-    is_hit = np.asarray((suspect.excess_us > 0).any(axis=1))
-    is_active = (suspect.excess_us > 0).any(axis=0)
-    for suspects, peers in _compared(view, suspect, is_hit):
-        lost = view.gaps.lost_us(suspects, peers)
-        at = view.gaps.instances_of(suspects)
+    if suspect.where == "head":
+        return graph.begins[instances].astype(np.float64)
+    weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
+    if view.gaps is None or suspect.excess_us is None or suspect.kind not in _LOCAL_KINDS:
+        return weight
+    is_late = suspect.excess_us > 0
+    for suspects, peers in _compared(view, suspect, np.asarray(is_late.any(axis=1))):
+        if suspect.where == "pauses":
+            longest = view.gaps.longest_beyond_usual(suspects, peers, is_late[suspects])
+            longest = longest[longest >= 0]
+            in_paused_steps = np.isin(graph.cell[instances], graph.cell[longest])
+            weight[in_paused_steps] = np.isin(instances[in_paused_steps], longest)
+            continue
+        lost, at = view.gaps.lost_us(suspects, peers), view.gaps.instances_of(suspects)
         if lost is None or at is None:
             continue
-        gap = graph.gap_us[at]
         if suspect.cause == "compute":
+            gap, is_active = graph.gap_us[at], is_late.any(axis=0)
             lost = _rates(lost[is_active], gap[is_active]) * gap
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
-
-
-def _weigh_pauses(
-    view: JobView, graph: Graph, suspect: Suspect, instances: IntArray, weight: FloatArray
-) -> None:
-    """Give each pause to one gap of its step: samples make others longer than the peers' too."""
-    if view.gaps is None or suspect.excess_us is None:
-        return
-    is_paused = suspect.excess_us > 0
-    for suspects, peers in _compared(view, suspect, np.asarray(is_paused.any(axis=1))):
-        at = view.gaps.longest_beyond_usual(suspects, peers, is_paused[suspects])
-        at = at[at >= 0]
-        in_paused_steps = np.isin(graph.cell[instances], graph.cell[at])
-        weight[in_paused_steps] = np.isin(instances[in_paused_steps], at)
+    return weight
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:

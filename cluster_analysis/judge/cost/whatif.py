@@ -21,8 +21,8 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.cost import GOOD_ERROR, N_GREEDY, N_LINKS_OF_CHAIN, TELLING_SHARE
+from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
+from cluster_analysis.thresholds.cost import GOOD_ERROR, N_GREEDY, N_LINKS_OF_CHAIN
 from cluster_run.findings import Wait
 
 #: Scenarios replayed at once; more need more memory and are no faster.
@@ -51,9 +51,11 @@ class Replay:
     `step_us` (S,) are their times in µs, `is_good` (S,) whether a step is one of them, and
     `error_share` the median error against the measured time over those steps; over all, if hardly any is
     good. `mean_error_share` is how far the mean step of the typical rank is from its measured mean, all steps
-    in both.
+    in both. `graph` is what is replayed, and `lead` how early each rank begins each step (S, R).
     """
 
+    graph: Graph
+    lead: FloatArray
     step_us: FloatArray
     is_good: BoolArray
     error_share: float
@@ -61,7 +63,7 @@ class Replay:
 
 
 class WhatIf:
-    """Replays scenarios of one job; keeps the unmodified result.
+    """Replays scenarios of one job; keeps the unmodified result, `replay`: None where there is none.
 
     `by_kernels` (R,) is what ranks lose a step by their devices, and what they compute longer beyond that.
     """
@@ -69,36 +71,35 @@ class WhatIf:
     def __init__(self, view: JobView, by_kernels: tuple[FloatArray, FloatArray] | None = None) -> None:
         self._view = view
         self._device_us, self._beyond_us = by_kernels or np.zeros((2, len(view.ranks)))
-        self._graph, self.replay, self._lead = _validated(view.graph)
+        self.replay = None if view.graph is None else _validated(view.graph)
         # By the suspects that are repaired together, who are kept with it: some are asked for several times.
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
         """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
-        graph = self._graph
-        if graph is None or self.replay is None or self.replay.error_share > refuse_above:
-            return [Saving(None, None, bound_us=_bound(self._view, one, suspects)) for one in suspects]
-        found = self._saved(graph, [[one] for one in suspects])
+        bounds = [_bound(self._view, one, suspects) for one in suspects]
+        if self.replay is None or self.replay.error_share > refuse_above:
+            return [Saving(None, None, bound_us=bound) for bound in bounds]
+        found = self._saved(self.replay, [[one] for one in suspects])
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
-        cumulative = self._greedy(graph, suspects, alone)
-        added = self._after_others(graph, suspects, alone)
+        cumulative = self._greedy(self.replay, suspects, alone)
+        added = self._after_others(self.replay, suspects, alone)
         return [
-            Saving(None, None, bound_us=_bound(self._view, one, suspects))
+            Saving(None, None, bound_us=bound)
             if np.isnan(found[i])
-            else Saving(found[i], cumulative[i], added[i], _bound(self._view, one, suspects))
-            for i, one in enumerate(suspects)
+            else Saving(found[i], cumulative[i], added[i], bound)
+            for i, bound in enumerate(bounds)
         ]
 
     def ideal(self, suspects: Sequence[Suspect]) -> Ideal | None:
         """Return the mean step if all ranks were as their peers, stages even, and the network healthy."""
-        graph = self._graph
-        if graph is None or self.replay is None or self.replay.error_share > GOOD_ERROR:
+        replay = self.replay
+        if replay is None or replay.error_share > GOOD_ERROR:
             return None
-        even = evened(graph, self._view)
+        even = evened(replay.graph, self._view)
         repair = repair_of(self._view, even, beyond_peers(suspects))
-        good = self.replay.is_good
-        real = float(self.replay.step_us[good].mean())
-        ideal = float(np.asarray(even.replay([repair], self._lead))[0][good].mean())
+        real = float(replay.step_us[replay.is_good].mean())
+        ideal = float(np.asarray(even.replay([repair], replay.lead))[0][replay.is_good].mean())
         return Ideal(real, min(real, ideal)) if ideal > 0 else None
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
@@ -108,7 +109,7 @@ class WhatIf:
             metric_excess_us: how far each rank's local time lies above its peers' (R, S).
             healthy: positions of ranks that nobody suspects.
         """
-        if self._graph is None or self.replay is None or not len(healthy):
+        if self.replay is None or not len(healthy):
             return 0.0
         suspects = []
         for rank in healthy.tolist():
@@ -116,61 +117,39 @@ class WhatIf:
             excess[rank] = np.maximum(metric_excess_us[rank], 0.0)
             ids = self._view.rank_ids([rank])
             suspects.append(Suspect("placebo", "slow_rank", (), ranks=ids, cause="compute", excess_us=excess))
-        saved = self._saved(self._graph, [[one] for one in suspects])
+        saved = self._saved(self.replay, [[one] for one in suspects])
         return max(0.0, float(np.nan_to_num(saved).max()))
 
     def copied_waiting_share(self) -> float:
         """Return the share of all waiting that no repair can shorten, as the replay takes it as it was."""
-        return 0.0 if self._graph is None else copied_waiting_share(self._view, self._graph)
+        return 0.0 if self.replay is None else copied_waiting_share(self._view, self.replay.graph)
 
     def chain(self, suspect: Suspect) -> tuple[Wait, ...]:
         """Return who waits because of a suspect, directly and down the line."""
-        graph, view = self._graph, self._view
-        if graph is None or self.replay is None:
+        if self.replay is None:
             return ()
-        groups = view.topology.groups
+        graph, groups = self.replay.graph, self._view.topology.groups
         late = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
         found = waits_for(
             graph,
-            repair_of(view, graph, [suspect]),
+            repair_of(self._view, graph, [suspect]),
             late,
             lambda name: groups[name].role if name in groups else "unknown",
         )
         return found[:N_LINKS_OF_CHAIN]
 
-    def _saved(self, graph: Graph, sets: Sequence[Sequence[Suspect]]) -> list[float]:
-        if self.replay is None:
-            return [0.0] * len(sets)
+    def _saved(self, replay: Replay, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         keys = [frozenset(map(id, one)) for one in sets]
         new = {key: one for key, one in zip(keys, sets, strict=True) if key not in self._known}
         asked = list(new.items())
         for begin in range(0, len(asked), _BATCH):
             batch = asked[begin : begin + _BATCH]
-            repairs = [repair_of(self._view, graph, one) for _, one in batch]
-            by_step = self.replay.step_us - graph.replay(repairs, self._lead)
+            repairs = [repair_of(self._view, replay.graph, one) for _, one in batch]
+            by_step = replay.step_us - replay.graph.replay(repairs, replay.lead)
             for row, (key, one) in zip(by_step, batch, strict=True):
-                saved = self._mean_saving(row, one)
+                saved = _mean_saving(row, one, replay.is_good)
                 self._known[key] = one, max(saved - self._handed_on_us(one), min(saved, 0.0))
         return [self._known[key][1] for key in keys]
-
-    def _mean_saving(self, by_step: FloatArray, suspects: Sequence[Suspect]) -> float:
-        """Mean over all steps; a step that cannot be replayed saves what its excess does in the others.
-
-        NaN where next to nothing of the excess lies in the others: they cannot tell.
-        """
-        good = np.ones(len(by_step), bool) if self.replay is None else self.replay.is_good
-        is_event = any(one.link_factor is not None and one.pattern != "persistent" for one in suspects)
-        if good.all() or is_event:  # a retransmission is what its own step shows
-            return float(by_step.mean())
-        excess = np.ones(len(by_step))
-        if all(one.excess_us is not None for one in suspects):
-            excess = np.sum(
-                [one.excess_us.max(axis=0) for one in suspects if one.excess_us is not None], axis=0
-            )
-        known = float(excess[good].sum())
-        if known > TELLING_SHARE * excess.sum():
-            return float(by_step[good].sum() / known * excess.mean())
-        return float("nan") if excess.any() else 0.0
 
     def _handed_on_us(self, suspects: Sequence[Suspect]) -> float:
         """What is not saved, as the rank that is last then loses it: kernels take longer beside transfers."""
@@ -183,7 +162,9 @@ class WhatIf:
                 lost = max(lost, min(more, float(self._beyond_us[at].max())))
         return max(0.0, lost - float(left.max()))
 
-    def _after_others(self, graph: Graph, suspects: Sequence[Suspect], alone: Sequence[float]) -> list[float]:
+    def _after_others(
+        self, replay: Replay, suspects: Sequence[Suspect], alone: Sequence[float]
+    ) -> list[float]:
         """What each fault saves once all others are repaired: equal faults hide each other alike.
 
         Work that is uneven by design stays, and what it hides is no fault's cost.
@@ -195,19 +176,19 @@ class WhatIf:
             return added
         every = [suspects[i] for i in chosen]
         without = [[one for one in every if one is not suspects[i]] for i in chosen]
-        together, *rest = np.nan_to_num(self._saved(graph, [every, *without])).tolist()
+        together, *rest = np.nan_to_num(self._saved(replay, [every, *without])).tolist()
         for i, saved in zip(chosen, rest, strict=True):
             added[i] = max(0.0, together - saved)
         return added
 
-    def _greedy(self, graph: Graph, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
+    def _greedy(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
         """Savings one after the other, up to each one: the costliest first, then what is costliest then."""
         cumulative = [max(alone, default=0.0)] * len(suspects)
         left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
         rest = set(range(len(suspects))) - set(left)
         while left:
             gains = (
-                np.nan_to_num(self._saved(graph, [[*fixed, suspects[i]] for i in left])).tolist()
+                np.nan_to_num(self._saved(replay, [[*fixed, suspects[i]] for i in left])).tolist()
                 if fixed
                 else [alone[i] for i in left]
             )
@@ -218,6 +199,22 @@ class WhatIf:
         for i in rest:
             cumulative[i] = best
         return cumulative
+
+
+def _mean_saving(by_step: FloatArray, suspects: Sequence[Suspect], is_good: BoolArray) -> float:
+    """Mean over all steps (S,); a step that cannot be replayed saves what its excess does in the others.
+
+    NaN where next to nothing of the excess lies in the others: they cannot tell.
+    """
+    is_event = any(one.link_factor is not None and one.pattern != "persistent" for one in suspects)
+    if is_good.all() or is_event:  # a retransmission is what its own step shows
+        return float(by_step.mean())
+    lost = [one.lost_us for one in suspects if one.lost_us is not None]
+    excess = np.sum(lost, axis=0) if len(lost) == len(suspects) else np.ones(len(by_step))
+    known = float(excess[is_good].sum())
+    if known > TOLERANCE_SHARE * excess.sum():
+        return float(by_step[is_good].sum() / known * excess.mean())
+    return float("nan") if excess.any() else 0.0
 
 
 def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
@@ -234,21 +231,16 @@ def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
 
     Faults that hide each other cost nothing alone.
     """
-
-    def lost_us(one: Suspect) -> float:
-        return 0.0 if one.excess_us is None else float(one.excess_us.max(axis=0).mean())
-
-    by_loss = sorted(range(len(suspects)), key=lambda i: (-lost_us(suspects[i]), suspects[i].key))
+    lost_us = [0.0 if one.lost_us is None else float(one.lost_us.mean()) for one in suspects]
+    by_loss = sorted(range(len(suspects)), key=lambda i: (-lost_us[i], suspects[i].key))
     return sorted({*_costliest(suspects, alone), *by_loss[:N_GREEDY]})
 
 
-def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatArray | None]:
+def _validated(graph: Graph) -> Replay | None:
     """Replay the job as it was, and hold every rank's steps against the measured ones.
 
     Whether the ranks began the first step together is not in the files; the measured first step tells.
     """
-    if graph is None:
-        return None, None, None
     choices = []
     guess: FloatArray | None = None
     for leads in (True, False):
@@ -267,14 +259,12 @@ def _validated(graph: Graph | None) -> tuple[Graph | None, Replay | None, FloatA
             )
         if np.isfinite(error).any():
             good = _good_steps(error)
-            quality = Replay(latest, good, float(median(error[good])), float(median(np.abs(of_mean - 1.0))))
+            own_error, of_mean_error = float(median(error[good])), float(median(np.abs(of_mean - 1.0)))
             # The mean: that of most ranks is right either way, if only some ended late.
             first = error[0][np.isfinite(error[0])]
-            choices.append((float(first.mean()) if len(first) else np.inf, one, quality, guess))
-    if not choices:
-        return graph, None, None
-    _, chosen, replayed, lead = min(choices, key=lambda choice: choice[0])
-    return chosen, replayed, lead
+            off = float(first.mean()) if len(first) else np.inf
+            choices.append((off, Replay(one, guess, latest, good, own_error, of_mean_error)))
+    return min(choices, key=lambda choice: choice[0])[1] if choices else None
 
 
 def _good_steps(error: FloatArray) -> BoolArray:
@@ -296,11 +286,10 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
     if suspect.link_factor is not None and view.graph is not None:
         graph = view.graph
         saved = (graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator]
-        cells = np.bincount(graph.cell, saved, len(graph.ranks) * graph.n_steps)
-        return float(cells.reshape(len(graph.ranks), graph.n_steps).max(axis=0).mean())
+        return float(graph.sum_by_cell(saved).max(axis=0).mean())
     if suspect.excess_us is None:
         return None
-    local = np.nan_to_num(view.computing_us) + np.nan_to_num(view.free_us) + np.nan_to_num(view.preparing_us)
+    local = np.nan_to_num(view.local_us)
     members = (suspect.excess_us > 0).any(axis=1)
     accused = {
         rank for one in all_suspects if one.is_alarm and one.excess_us is not None for rank in one.ranks
@@ -309,4 +298,4 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
     if not members.any() or not peers.any():
         return None
     lead = local[members].max(axis=0) - local[peers].max(axis=0)
-    return float(np.mean(np.clip(lead, 0.0, suspect.excess_us[members].max(axis=0))))
+    return float(np.mean(np.clip(lead, 0.0, suspect.lost_us)))

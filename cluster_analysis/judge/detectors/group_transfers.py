@@ -7,7 +7,7 @@ says as much as can be told: two ranks, or a rank, a host or a pair of hosts whe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_run.facts import FindingFact, Value, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
 
@@ -38,16 +38,10 @@ class _Teams:
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give the slow part of the network where no link was observed."""
-    if case.links is None:
-        yield from group_suspects(case.view, case.limits)
-
-
-def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
-    """Return the slow part of the network, as one suspect; none if nothing is slow."""
-    graph = view.graph
-    if graph is None:
-        return []
+    """Give the slow part of the network, as one suspect, where no link was observed."""
+    view, limits, graph = case.view, case.limits, case.view.graph
+    if case.links is not None or graph is None:
+        return
     teams = _teams(graph)
     excess = _excess(graph, teams, view.topology.hosts, limits)
     known = teams.of_operator >= 0
@@ -58,32 +52,19 @@ def group_suspects(view: JobView, limits: Thresholds) -> list[Suspect]:
     _, is_slow, chance = beyond_chance(excess[known], teams.of_operator[known], level, limits.group_effect)
     slow = np.flatnonzero(is_slow)
     if not len(slow):
-        return []
+        return
     of_slow = np.isin(teams.of_operator, slow)
     factor = np.ones(len(excess))
     factor[of_slow] = np.exp(-level[teams.of_operator[of_slow]])
     ratio = float(np.exp(np.median(level[slow])))
     spread = float(np.nan_to_num(sigma(excess[np.isfinite(excess) & ~of_slow])))
     n_others = n_teams - len(slow)
-    place = _common_place(view, teams, slow)
-    return [
-        Suspect(
-            key=f"{place.kind}-{place.name}",
-            kind=place.kind,
-            ranks=tuple(Rank(rank) for rank in place.ranks),
-            hosts=place.hosts,
-            cause="bandwidth",
-            evidence=(Evidence("transfer_time_ratio", ratio, 1.0, spread, n_others),),
-            facts=(
-                fact(place.fact, slower_share=ratio - 1.0, n_others=n_others, **place.values),
-                fact("no_matrix"),
-            ),
-            confidence="medium" if place.is_narrow else "low",
-            links=place.links,
-            p_value=min(1.0, n_teams * float(np.prod(chance[slow]))),
-            link_factor=factor,
-        )
-    ]
+    yield replace(
+        _at_common_place(view, teams, slow, slower_share=ratio - 1.0, n_others=n_others),
+        evidence=(Evidence("transfer_time_ratio", ratio, 1.0, spread, n_others),),
+        p_value=min(1.0, n_teams * float(np.prod(chance[slow]))),
+        link_factor=factor,
+    )
 
 
 def _teams(graph: Graph) -> _Teams:
@@ -91,20 +72,12 @@ def _teams(graph: Graph) -> _Teams:
     source, target = message_ends(graph)
     is_message = (source >= 0) & (target >= 0)
     of_operator = np.full(len(source), -1, np.int64)
-    is_collective = ~_is_p2p(graph)
-    of_operator[is_collective] = graph.operator_group[is_collective]
+    of_operator[~graph.is_message] = graph.operator_group[~graph.is_message]
     members = [tuple(sorted(group)) for group in _members(graph)]
     pairs, pair = np.unique(np.c_[source, target][is_message], axis=0, return_inverse=True)
     of_operator[is_message] = len(members) + np.ravel(pair)
     members += [(int(one), int(other)) for one, other in pairs.tolist()]
     return _Teams(tuple(members), of_operator, np.arange(len(members)) >= len(graph.groups))
-
-
-def _is_p2p(graph: Graph) -> BoolArray:
-    """Which operators (O,) are messages."""
-    is_message = np.zeros(len(graph.transfer_us), bool)
-    is_message[graph.operator[graph.is_p2p]] = True
-    return is_message
 
 
 def _members(graph: Graph) -> list[set[int]]:
@@ -136,42 +109,57 @@ def _excess(graph: Graph, teams: _Teams, host_of: Mapping[Rank, HostId], limits:
     return excess
 
 
-@dataclass(frozen=True)
-class _Place:
-    """What slow teams have in common; `is_narrow` if that is a part and not a whole group."""
-
-    kind: FaultKind
-    name: str
-    ranks: tuple[int, ...]
-    hosts: tuple[HostId, ...]
-    links: tuple[Link, ...]
-    fact: FindingFact
-    values: Mapping[str, Value]
-    is_narrow: bool = True
-
-
-def _common_place(view: JobView, teams: _Teams, slow: IntArray) -> _Place:
+def _at_common_place(view: JobView, teams: _Teams, slow: IntArray, **told: float) -> Suspect:
+    """The suspect of slow teams by what they have in common: a part if that is told, else whole groups."""
     host_of = view.topology.hosts
     members = [teams.members[team] for team in slow.tolist()]
     ranks = sorted(set(members[0]).intersection(*members))
     hosts_of_teams = [{host_of[Rank(rank)] for rank in one if Rank(rank) in host_of} for one in members]
-    hosts = sorted(set(hosts_of_teams[0]).intersection(*hosts_of_teams))
+    hosts = tuple(sorted(set(hosts_of_teams[0]).intersection(*hosts_of_teams)))
     transport = "RDMA" if all(len(one) > 1 for one in hosts_of_teams) else "HCCS"
     everybody = tuple(sorted(set().union(*members)))
-    at = tuple(dict.fromkeys(host_of[Rank(rank)] for rank in ranks if Rank(rank) in host_of))
     if len(everybody) == 2:
         both = [pair for pair in members if teams.is_message[slow].all()] or [everybody, everybody[::-1]]
         links = tuple(Link(Rank(one), Rank(other), transport) for one, other in both)
-        ends = {"ends": everybody}
-        return _Place("slow_link", f"{both[0][0]}-{both[0][1]}", (), at, links, "operators_between_two", ends)
+        said = fact("operators_between_two", **told, ends=everybody)
+        name = f"{both[0][0]}-{both[0][1]}"
+        return _suspect("slow_link", name, said, hosts=view.hosts_of_ranks(ranks), links=links)
     if len(ranks) == 1 and len(members) > 1:
-        seen = {"rank": ranks[0], "transport": transport}
-        return _Place("slow_nic", str(ranks[0]), tuple(ranks), at, (), "operators_of_rank", seen)
+        said = fact("operators_of_rank", **told, rank=ranks[0], transport=transport)
+        return _suspect("slow_nic", f"{ranks[0]}", said, ranks, view.hosts_of_ranks(ranks))
     if len(hosts) == 1 and len(members) > 1 and transport == "RDMA":
-        return _Place("slow_uplink", hosts[0], (), tuple(hosts), (), "operators_across_host", {})
+        return _suspect("slow_uplink", hosts[0], fact("operators_across_host", **told), hosts=hosts)
     if len(hosts) == 2 and len(members) > 1:
-        return _Place("slow_host_pair", "-".join(hosts), (), tuple(hosts), (), "operators_between_hosts", {})
-    kind: FindingFact = "operators_of_group" if len(members) == 1 else "operators_of_groups"
-    values: dict[str, Value] = {"ranks": members[0]} if len(members) == 1 else {"n_groups": len(members)}
-    name = f"{everybody[0]}-{everybody[-1]}"
-    return _Place("slow_link", name, everybody, at, (), kind, values, is_narrow=False)
+        return _suspect(
+            "slow_host_pair", "-".join(hosts), fact("operators_between_hosts", **told), hosts=hosts
+        )
+    if len(members) == 1:
+        said = fact("operators_of_group", **told, ranks=members[0])
+    else:
+        said = fact("operators_of_groups", **told, n_groups=len(members))
+    where = view.hosts_of_ranks(ranks)
+    return replace(
+        _suspect("slow_link", f"{everybody[0]}-{everybody[-1]}", said, everybody, where), confidence="low"
+    )
+
+
+def _suspect(
+    kind: FaultKind,
+    name: str,
+    said: Fact,
+    ranks: Sequence[int] = (),
+    hosts: tuple[HostId, ...] = (),
+    links: tuple[Link, ...] = (),
+) -> Suspect:
+    """The suspect of a part of the network, before anything is known of how slow it is."""
+    return Suspect(
+        key=f"{kind}-{name}",
+        kind=kind,
+        evidence=(),
+        ranks=tuple(Rank(rank) for rank in ranks),
+        hosts=hosts,
+        cause="bandwidth",
+        facts=(said, fact("no_matrix")),
+        confidence="medium",
+        links=links,
+    )

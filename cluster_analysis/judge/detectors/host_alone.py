@@ -33,12 +33,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 def _without_peers(view: JobView) -> list[int]:
     """Hosts none of whose ranks does the same work as one elsewhere."""
-    role = np.unique(view.role, return_inverse=True)[1]
-    first = np.full(role.max(initial=-1) + 1, len(view.hosts))
-    last = np.full(len(first), -1)
-    np.minimum.at(first, role, view.host)
-    np.maximum.at(last, role, view.host)
-    is_shared = (first < last)[role]
+    role, _ = np.unique(np.stack([view.role, view.host]), axis=1)
+    of_role, n_hosts = np.unique(role, return_counts=True)
+    is_shared = np.isin(view.role, of_role[n_hosts > 1])
     return sorted(set(view.host[view.host >= 0].tolist()) - set(view.host[is_shared].tolist()))
 
 

@@ -79,8 +79,6 @@ def _by_group(evidence: JobEvidence, view: JobView, graph: Graph, limits: Thresh
     waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
     waited |= _receives_of(graph, waited)
     hit |= _receives_of(graph, hit)
-    is_message = np.zeros(len(hit), bool)
-    is_message[graph.operator[graph.is_p2p]] = True
     usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
@@ -88,7 +86,7 @@ def _by_group(evidence: JobEvidence, view: JobView, graph: Graph, limits: Thresh
         in_steps = [view.steps[step] for step in steps]
         links, is_shown = _group_links(evidence, graph.groups[group], in_steps, limits)
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
-        if is_message[operators].all() and not is_shown and (links or waited[operators].all()):
+        if graph.is_message[operators].all() and not is_shown and (links or waited[operators].all()):
             continue
         yield _suspect(view, graph, operators, steps, usual, links)
 

@@ -48,7 +48,7 @@ class _Judged:
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
-    for metric in case.outside_experts:
+    for metric in case.metrics:
         hosts = host_suspects(case.view, metric, case.deviation(metric), case.limits)
         if metric.is_log and case.steady is not None:
             hosts += host_suspects(case.view, case.steady, case.deviation(case.steady), case.limits)

@@ -20,7 +20,7 @@ from cluster_analysis.thresholds.network import IN_TURN_SHARE
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence, Link
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import Rank
 
 _NICS: Mapping[str, FindingFact] = {"nic_tx": "nic_sending", "nic_rx": "nic_receiving"}
 _PORTS: Mapping[str, FindingFact] = {"nic_tx": "port_sending", "nic_rx": "port_receiving"}
@@ -81,7 +81,7 @@ def _suspect(
         key=f"{kind}-{key}",
         kind=kind,
         ranks=tuple(Rank(rank) for rank in part.ranks),
-        hosts=names or _hosts_of(view, part.ranks),
+        hosts=names or view.hosts_of_ranks(part.ranks),
         cause="bandwidth",
         evidence=(evidence_row,),
         facts=(
@@ -112,11 +112,6 @@ def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> tu
         if lonely:
             return (fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=lonely),)
     return ()
-
-
-def _hosts_of(view: JobView, ranks: tuple[int, ...]) -> tuple[HostId, ...]:
-    hosts = view.topology.hosts
-    return tuple(dict.fromkeys(hosts[Rank(rank)] for rank in ranks if Rank(rank) in hosts))
 
 
 def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[FindingFact, str]:

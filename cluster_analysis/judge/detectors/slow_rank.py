@@ -28,13 +28,13 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give slow ranks by their peers, and in computing by kernels, which see through uneven work."""
     view, limits = case.view, case.limits
-    for metric, whole in zip(case.outside_experts, case.metrics, strict=True):
-        of_hosts = case.in_slow_hosts(whole, found)
-        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == whole.name]
+    for metric in case.metrics:
+        of_hosts = case.in_slow_hosts(metric, found)
+        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == metric.name]
         excluded = of_hosts | case.ranks_of(paused)
         deviation = case.deviation(metric, of_hosts)
-        ranks = rank_suspects(view, whole, deviation, limits, excluded)
-        if whole.is_log:
+        ranks = rank_suspects(view, metric, deviation, limits, excluded)
+        if metric.is_log:
             ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
                 by_steady = case.deviation(case.steady, of_hosts)
@@ -57,7 +57,7 @@ def _by_kernels(
     Kernels are known for all steps together: `computing` has the course over the steps.
     """
     for one in rank_suspects(view, metric, deviation, limits, excluded):
-        rank = int(np.searchsorted(view.ranks, one.ranks[0]))
+        rank = view.position_of(one.ranks[0])
         level = float(deviation.level[rank])
         series = computing.series[rank]
         shifted = series - np.nan_to_num(series).mean() + level
@@ -72,7 +72,7 @@ def only_own(view: JobView, deviation: Deviation, suspects: list[Suspect]) -> li
     """Keep the devices: if TP/CP peers deviate with a rank it got more work, as may a holder of experts."""
     own = []
     for suspect in suspects:
-        rank = int(np.searchsorted(view.ranks, suspect.ranks[0]))
+        rank = view.position_of(suspect.ranks[0])
         tp_cp_peers = np.flatnonzero(view.tp_cp_peers == view.tp_cp_peers[rank])
         tp_cp_peers = tp_cp_peers[(tp_cp_peers != rank) & (view.tp_cp_peers[rank] >= 0)]
         level = deviation.level
@@ -115,11 +115,10 @@ def rank_suspects(
         slow_steps = (series > HALFWAY * deviation.level[:, None]).sum(1) / np.maximum(
             np.isfinite(series).sum(1), 1
         )
-    effect = _effect(metric, deviation.level)
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
     # Of few steps the middle one says as much.
     lasts = (slow_steps > MOSTLY) | (n_steps < limits.min_steps_intermittent)
-    persistent = significant & (effect >= metric.effect) & lasts
+    persistent = significant & (np.nan_to_num(deviation.level) >= metric.effect) & lasts
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
@@ -209,10 +208,6 @@ def _range_of_healthy(
         distance = np.abs((levels if lasting else healthy) - median(levels))
         farthest[view.role == role] = distance[np.isfinite(distance)].max(initial=0.0)
     return farthest
-
-
-def _effect(metric: Metric, level: FloatArray) -> FloatArray:
-    return np.asarray(np.expm1(np.nan_to_num(level)) if metric.is_log else np.nan_to_num(level))
 
 
 def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:

@@ -22,11 +22,10 @@ from cluster_run.ids import Rank
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
-    for metric in case.metrics:
-        if metric.is_log:
-            work = case.deviation(metric, case.in_slow_hosts(metric, found))
-            yield from _data_imbalance(case.view, work, case.limits)
-            yield from _expert_imbalance(case.view, work, case.limits)
+    if case.computing is not None:
+        work = case.deviation(case.computing, case.in_slow_hosts(case.computing, found))
+        yield from _data_imbalance(case.view, work, case.limits)
+        yield from _expert_imbalance(case.view, work, case.limits)
     slow = case.ranks_of([one for one in found if one.cause == "compute"])
     yield from _stage_imbalance(case.view, case.limits, slow)
 

@@ -8,7 +8,7 @@ smaller part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,41 +72,42 @@ def _hypotheses(
     host_of: Mapping[int, int],
     *,
     is_remote: bool,
-) -> list[tuple[float, Cover]]:
-    options: list[tuple[float, Cover]] = []
-    ends = sorted({rank for pair in left for rank in pair})
-    claims: list[tuple[Part, tuple[int, ...], tuple[int, ...], set[Pair]]] = []
+) -> Iterator[tuple[float, Cover]]:
+    """Give parts that would explain links that are `left`, and what each explanation is worth."""
+    for part, ranks, hosts, claimed in _claims(left, seen, slow, host_of, is_remote=is_remote):
+        covered, n_healthy = claimed & left, len(claimed - slow)
+        if part == "link":  # charged once for both directions
+            yield 0.0, Cover(part, ranks, hosts, tuple(sorted(covered)), is_separable=True)
+        elif _may_be_broken(part, claimed, covered, n_healthy, host_of):
+            separable = len(claimed) >= FEWEST_PEERS
+            yield (
+                len(covered) - 1.0 - 2.0 * n_healthy,
+                Cover(part, ranks, hosts, tuple(sorted(covered)), separable),
+            )
+
+
+def _claims(
+    left: set[Pair],
+    seen: Mapping[Pair, str],
+    slow: frozenset[Pair],
+    host_of: Mapping[int, int],
+    *,
+    is_remote: bool,
+) -> Iterator[tuple[Part, tuple[int, ...], tuple[int, ...], set[Pair]]]:
+    """Give each part that may be broken, its ranks or hosts, and all links that would be slow then."""
     for one, other in sorted({(min(pair), max(pair)) for pair in left}):
-        claims.append(
-            ("link", (one, other), (), {p for p in seen if p in ((one, other), (other, one)) and p in slow})
-        )
-    for rank in ends:
+        yield "link", (one, other), (), {(one, other), (other, one)} & slow
+    for rank in sorted({rank for pair in left for rank in pair}):
         for carried in _carried(rank, seen):
-            out = {pair for pair in carried if pair[0] == rank}
-            into = {pair for pair in carried if pair[1] == rank}
-            claims += [
-                ("nic" if is_remote else "port", (rank,), (), out | into),
-                ("nic_tx", (rank,), (), out),
-                ("nic_rx", (rank,), (), into),
-            ]
+            yield "nic" if is_remote else "port", (rank,), (), carried
+            yield "nic_tx", (rank,), (), {pair for pair in carried if pair[0] == rank}
+            yield "nic_rx", (rank,), (), {pair for pair in carried if pair[1] == rank}
     if is_remote:
-        pairs = {_hosts(pair, host_of) for pair in left}
-        claims += [
-            ("host_pair", (), both, {p for p in seen if _hosts(p, host_of) == both}) for both in sorted(pairs)
-        ]
-        hosts = sorted({host for both in pairs for host in both})
-        claims += [("uplink", (), (host,), {p for p in seen if host in _hosts(p, host_of)}) for host in hosts]
-    for part, ranks, hosts_named, claimed in claims:
-        covered = claimed & left
-        good = len(claimed - slow)
-        if not covered or (part != "link" and not _allowed(part, claimed, covered, good, host_of)):
-            continue
-        # A link is charged once for both directions.
-        worth = len(covered) if part != "link" else 1
-        score = worth - 1.0 - 2.0 * good
-        separable = part == "link" or len(claimed) >= FEWEST_PEERS
-        options.append((score, Cover(part, ranks, hosts_named, tuple(sorted(covered)), separable)))
-    return options
+        pairs = sorted({_hosts(pair, host_of) for pair in left})
+        for both in pairs:
+            yield "host_pair", (), both, {pair for pair in seen if _hosts(pair, host_of) == both}
+        for host in sorted({host for both in pairs for host in both}):
+            yield "uplink", (), (host,), {pair for pair in seen if host in _hosts(pair, host_of)}
 
 
 def _carried(rank: int, seen: Mapping[Pair, str]) -> list[set[Pair]]:
@@ -122,20 +123,14 @@ def _hosts(pair: Pair, host_of: Mapping[int, int]) -> tuple[int, int]:
     return one, other
 
 
-def _allowed(
-    part: Part, claimed: set[Pair], covered: set[Pair], good: int, host_of: Mapping[int, int]
+def _may_be_broken(
+    part: Part, claimed: set[Pair], covered: set[Pair], n_healthy: int, host_of: Mapping[int, int]
 ) -> bool:
-    if len(covered) < 2 or (part in ("port", "nic", "nic_tx", "nic_rx") and good):
+    """Whether a part of several links explains more than its links by themselves, or a smaller part, do."""
+    if len(covered) < 2 or len({frozenset(pair) for pair in claimed}) < 2:
         return False
-    partners = {frozenset(pair) for pair in claimed}
-    if len(partners) < 2:
-        return False
-    if part in ("nic_tx", "nic_rx"):
-        return len(covered) >= 2
-    if part == "uplink":
-        return (
-            len({_hosts(pair, host_of) for pair in claimed}) >= 2 and len({r for p in covered for r in p}) > 2
-        )
-    if part == "host_pair":
-        return len({rank for pair in covered for rank in pair}) > 2
-    return True
+    if part not in ("host_pair", "uplink"):
+        return n_healthy == 0
+    is_more_than_a_link = len({rank for pair in covered for rank in pair}) > 2
+    n_host_pairs = len({_hosts(pair, host_of) for pair in claimed})
+    return is_more_than_a_link and (part == "host_pair" or n_host_pairs > 1)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.numeric.sorting import rows_at, stable_order
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
@@ -40,35 +40,30 @@ def dense_us(
         free_us: idle time between operators (R, S), taken to be spread like the gaps.
         preparing_us: idle time before the first one (R, S).
     """
-    main = np.flatnonzero(~graph.is_side)
-    cell = graph.cell[main]
-    order = stable_order(cell)
-    instances, cell = main[order], cell[order]
-    is_exchange = _exchanges(graph, expert_groups)[instances]
-    n_cells = len(graph.ranks) * graph.n_steps
-    before: IntArray = np.cumsum(is_exchange) - is_exchange
-    begin = np.searchsorted(cell, np.arange(n_cells))
-    inside = (before - before[np.minimum(begin, len(before) - 1)][cell]) % 2 == 1
-    gap = graph.gap_us[instances]
-    shape = (len(graph.ranks), graph.n_steps)
-    whole, dense, pairs = (
-        np.bincount(cell, weight, n_cells).reshape(shape)
-        for weight in (gap, np.where(inside, 0.0, gap), is_exchange.astype(np.float64))
-    )
-    if not pairs.any():
+    is_exchange = _exchanges(graph, expert_groups) & ~graph.is_side
+    if not is_exchange.any():
         return None
-    known = np.isin(ranks, graph.ranks)
-    row = np.searchsorted(graph.ranks, ranks[known])
-    is_paired = (pairs > 0) & (pairs % 2 == 0)
-    computing = np.full(free_us.shape, np.nan)
-    idle = np.nan_to_num(preparing_us[known]) + np.nan_to_num(free_us[known]) * (
-        dense[row] / np.maximum(whole[row], 1e-9)
+    outside_us = np.where(_between_exchanges(graph, is_exchange) | graph.is_side, 0.0, graph.gap_us)
+    whole, dense, pairs = (
+        rows_at(ranks, graph.ranks, by_rank, 0.0)
+        for by_rank in (graph.main_gaps_us, graph.sum_by_cell(outside_us), graph.sum_by_cell(is_exchange))
     )
-    computing[known] = np.where(is_paired[row] & (dense[row] > idle), dense[row] - idle, np.nan)
-    local_us = computing_us[known] + np.nan_to_num(free_us[known]) + np.nan_to_num(preparing_us[known])
-    computing[known] = np.where(whole[row] > (1.0 + TOLERANCE_SHARE) * local_us, np.nan, computing[known])
+    idle = np.nan_to_num(preparing_us) + np.nan_to_num(free_us) * (dense / np.maximum(whole, 1e-9))
+    is_told = (pairs > 0) & (pairs % 2 == 0) & (dense > idle)
+    local_us = computing_us + np.nan_to_num(free_us) + np.nan_to_num(preparing_us)
+    holds_waiting = whole > (1.0 + TOLERANCE_SHARE) * local_us
     is_paused = free_us - group_medians(free_us, role) > TOLERANCE_SHARE * computing_us
-    return np.where(is_paused, np.nan, computing)
+    return np.where(is_told & ~holds_waiting & ~is_paused, dense - idle, np.nan)
+
+
+def _between_exchanges(graph: Graph, is_exchange: BoolArray) -> BoolArray:
+    """Instances (V,) after an odd number of exchanges of their rank's step: tokens are with their experts."""
+    order = stable_order(graph.cell)
+    cell = graph.cell[order]
+    before: IntArray = np.cumsum(is_exchange[order]) - is_exchange[order]
+    found = np.empty(len(cell), bool)
+    found[order] = (before - before[np.searchsorted(cell, cell)]) % 2 == 1
+    return found
 
 
 def _exchanges(graph: Graph, expert_groups: Collection[str]) -> BoolArray:

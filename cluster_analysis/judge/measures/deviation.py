@@ -16,11 +16,12 @@ from cluster_analysis.numeric.stats import (
     leave_one_out,
     median,
     medians_by,
+    others_median,
     shrink,
     sigma,
     student_tail,
 )
-from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF, MANY_ROWS
+from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
 from cluster_analysis.thresholds.limits import Thresholds
 
 
@@ -128,8 +129,6 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArr
     effect = np.full(raw.shape, np.nan)
     roles = np.unique(view.role)
     for replica in np.unique(view.replica):
-        if len(roles) == 1 and elsewhere:
-            continue
         inside = np.flatnonzero(view.replica == replica)
         role_of = view.role[inside]
         for role in np.unique(role_of):
@@ -137,12 +136,11 @@ def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArr
             if elsewhere:
                 for host in np.unique(view.host[own]):
                     away = others[(view.host[others] != host) | (view.host[others] < 0)]
-                    if len(away):
-                        effect[own[view.host[own] == host]] = median(raw[away], 0)
+                    effect[own[view.host[own] == host]] = median(raw[away], 0)
             elif len(others):
                 effect[own] = median(raw[others], 0)
             elif len(own) > 2:
-                effect[own] = medians_of_other_rows(raw[own])
+                effect[own] = others_median(raw[own].T).T
     replicas = np.unique(view.replica)
     if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
         return none
@@ -163,15 +161,6 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     own, shared = raw[known], effect[known]
     total = float((shared**2).sum())
     return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
-
-
-def medians_of_other_rows(values: FloatArray) -> FloatArray:
-    """Median of the other rows, by column; all rows once there are many."""
-    if len(values) > MANY_ROWS:
-        return np.broadcast_to(median(values, 0), values.shape)
-    others = np.repeat(values[None], len(values), axis=0)
-    others[np.arange(len(values)), np.arange(len(values))] = np.nan
-    return median(others, 1)
 
 
 def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:

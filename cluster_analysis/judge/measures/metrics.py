@@ -67,7 +67,7 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     )  # fmt: skip
 
 
-def by_steady_kernels(metric: Metric, longer: FloatArray) -> Metric:
+def by_kernels(metric: Metric, longer: FloatArray) -> Metric:
     """Computing, compared by kernels that know no samples: `longer` (R,) than the peers', in all steps."""
     values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
     return replace(metric, values=values, follows_work=False)

@@ -6,8 +6,8 @@ and operators that HCCL had to repeat (`retry`) confirm that packets were lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.reasons.kernels import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY
@@ -23,23 +24,8 @@ from cluster_analysis.thresholds.devices import LEAST_EXCESS
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence
 
-#: Ranks of a suspect, and those that they are held against.
-_Sides = tuple[set[int], set[int]]
-
-
-@dataclass(frozen=True)
-class Counter:
-    """One counter that says something of a suspect, beside the same counter of others.
-
-    `said` is given the suspect, its rank with the most, and the row of evidence; None if that says nothing.
-    """
-
-    metric: str
-    label: str
-    concerns: Callable[[Suspect], bool]
-    sides: Callable[[JobView, Suspect], _Sides]
-    own: Callable[[list[float]], float]
-    said: Callable[[Suspect, int, Evidence], Fact | None]
+_CLOCK = "aicore_frequency_mhz"
+_RETRIES = "retry_operators_count"
 
 
 def with_reasons(evidence: JobEvidence, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
@@ -55,56 +41,48 @@ def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]
         view: the job.
         suspects: of any kind.
     """
+    clocks_mhz = by_rank(counters, _CLOCK, "mean")
+    n_retries = by_rank(counters, _RETRIES)
     explained = list(suspects)
-    for reason in (CLOCK, RETRIES):
-        values = by_rank(counters, reason.metric, reason.label)
-        if any(values.values()):
-            explained = [
-                _explained(values, view, one, reason) if reason.concerns(one) else one for one in explained
-            ]
+    if any(clocks_mhz.values()):
+        explained = [_with_clock(clocks_mhz, view, one) for one in explained]
+    if any(n_retries.values()):
+        explained = [_with_retries(n_retries, view, one) for one in explained]
     return explained
 
 
-def _explained(values: Mapping[int, float], view: JobView, suspect: Suspect, reason: Counter) -> Suspect:
-    ranks, others = (sorted(side & values.keys()) for side in reason.sides(view, suspect))
-    if not ranks or len(others) < FEWEST_PEERS:
+def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect) -> Suspect:
+    """At a lower clock the same work takes longer in proportion; a little lower is no reason."""
+    if suspect.kind not in ("slow_rank", "slow_host") or suspect.cause != "compute":
         return suspect
-    beside = np.array([values[rank] for rank in others])
-    own = reason.own([values[rank] for rank in ranks])
-    row = Evidence(reason.metric, own, float(median(beside)), float(sigma(beside)), len(beside))
-    said = reason.said(suspect, max(ranks, key=lambda rank: values[rank]), row)
-    if said is None:
-        return suspect
-    return replace(suspect, evidence=(*suspect.evidence, row), facts=(*suspect.facts, said))
-
-
-def _beside_peers(view: JobView, suspect: Suspect) -> _Sides:
     inside = np.isin(view.ranks, suspect.ranks)
     peers = view.ranks[np.isin(view.role, view.role[inside]) & ~inside]
-    return set(suspect.ranks), set(peers.tolist())
-
-
-def _lower_clock(suspect: Suspect, rank: int, row: Evidence) -> Fact | None:
-    """At a lower clock the same work takes longer in proportion; a little lower is no reason."""
+    own = _known(clocks_mhz, suspect.ranks)
+    row = _row(_CLOCK, float(np.median(own)) if len(own) else np.nan, _known(clocks_mhz, peers.tolist()))
+    if row is None:
+        return suspect
     time = suspect.evidence[0]
     needed = max(LEAST_EXCESS, HALFWAY * (time.value / time.peers_median - 1.0))
     below = row.peers_median - row.value
     if below < needed * row.value or below < CLEAR_SIGMAS * row.peers_mad:
-        return None
+        return suspect
     lower = 1.0 - row.value / row.peers_median
-    return fact("clock_below_peers", own_mhz=row.value, peers_mhz=row.peers_median, lower_share=lower)
+    said = fact("clock_below_peers", own_mhz=row.value, peers_mhz=row.peers_median, lower_share=lower)
+    return _explained(suspect, row, said)
 
 
-def _beside_all_others(view: JobView, suspect: Suspect) -> _Sides:
-    """The ends of the suspect's links, or its ranks, beside all that have no part in it."""
+def _with_retries(n_retries: Mapping[int, float], view: JobView, suspect: Suspect) -> Suspect:
+    """The end of the suspect's links, or its rank, with most retries, beside all that have no part in it."""
+    if not _may_lose_packets(suspect):
+        return suspect
     ends: set[int] = {rank for link in suspect.links for rank in (link.src, link.dst)} or set(suspect.ranks)
-    return ends, set(view.ranks.tolist()) - set(suspect.ranks) - ends
-
-
-def _sent_again(suspect: Suspect, rank: int, row: Evidence) -> Fact | None:
-    if row.value <= row.peers_median + CLEAR_SIGMAS * row.peers_mad:
-        return None
-    return fact("sent_again", own_rank=rank, n_retries=round(row.value), others=row.peers_median)
+    others = set(view.ranks.tolist()) - set(suspect.ranks) - ends
+    rank = max(sorted(ends & n_retries.keys()), key=lambda one: n_retries[one], default=-1)
+    row = _row(_RETRIES, n_retries.get(rank, np.nan), _known(n_retries, others))
+    if row is None or row.value <= row.peers_median + CLEAR_SIGMAS * row.peers_mad:
+        return suspect
+    said = fact("sent_again", own_rank=rank, n_retries=round(row.value), others=row.peers_median)
+    return _explained(suspect, row, said)
 
 
 def _may_lose_packets(suspect: Suspect) -> bool:
@@ -114,19 +92,16 @@ def _may_lose_packets(suspect: Suspect) -> bool:
     )
 
 
-CLOCK = Counter(
-    metric="aicore_frequency_mhz",
-    label="mean",
-    concerns=lambda one: one.kind in ("slow_rank", "slow_host") and one.cause == "compute",
-    sides=_beside_peers,
-    own=lambda values: float(np.median(values)),
-    said=_lower_clock,
-)
-RETRIES = Counter(
-    metric="retry_operators_count",
-    label="",
-    concerns=_may_lose_packets,
-    sides=_beside_all_others,
-    own=max,
-    said=_sent_again,
-)
+def _known(values: Mapping[int, float], ranks: Iterable[int]) -> FloatArray:
+    return np.array([values[rank] for rank in sorted(ranks) if rank in values])
+
+
+def _row(metric: str, own: float, others: FloatArray) -> Evidence | None:
+    """A suspect's counter beside that of others; None where either is not known."""
+    if not np.isfinite(own) or len(others) < FEWEST_PEERS:
+        return None
+    return Evidence(metric, own, float(median(others)), float(sigma(others)), len(others))
+
+
+def _explained(suspect: Suspect, row: Evidence, said: Fact) -> Suspect:
+    return replace(suspect, evidence=(*suspect.evidence, row), facts=(*suspect.facts, said))

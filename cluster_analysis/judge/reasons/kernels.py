@@ -65,8 +65,7 @@ def with_kernels(operators: pa.Table, view: JobView, suspects: Sequence[Suspect]
 
 def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
     rank = int(suspect.ranks[0])
-    position = int(np.searchsorted(view.ranks, rank))
-    peers = view.ranks[(view.role == view.role[position]) & (view.ranks != rank)]
+    peers = view.ranks[view.peers_of(view.position_of(rank))]
     kinds = _kinds(operators, rank, peers)
     expected = sum(kind.n_calls * kind.peers_us for kind in kinds)
     lost = sum(kind.n_calls * (kind.own_us - kind.peers_us) for kind in kinds)

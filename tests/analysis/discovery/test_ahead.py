@@ -39,3 +39,13 @@ def test_a_process_that_was_killed_costs_only_time(tmp_path: Path) -> None:
     if ahead._child:
         os.kill(ahead._child, signal.SIGKILL)
     assert ahead.found(run, None) == discover(run)
+
+
+def test_it_ends_when_nobody_listens_any_more(tmp_path: Path) -> None:
+    # Paths so long that what is found does not fit into a pipe.
+    run = write_small_run(tmp_path.joinpath(*["x" * 200] * 7))
+    ahead = Ahead(run, None)
+    if ahead._child:
+        os.close(ahead._reader)
+        _, status = os.waitpid(ahead._child, 0)
+        assert os.waitstatus_to_exitcode(status) == 1

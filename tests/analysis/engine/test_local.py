@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.engine.choose import SMALL_RUN_BYTES, open_engine
-from cluster_analysis.engine.graph import ready, task
+from cluster_analysis.engine.graph import task, whole
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine, ThreadEngine
 from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine, EngineError, Graph, Outcome
 from cluster_analysis.options import AnalyseOptions
@@ -52,17 +52,17 @@ def test_tasks_take_the_values_of_others_alone_and_in_lists(engine: Engine) -> N
     assert outcome.value == 13
 
 
-def test_only_where_a_task_waits_for_another_one_a_scheduler_is_needed() -> None:
+def test_a_task_carries_those_that_it_needs() -> None:
     graph: Graph = {
         ("three",): 3,
         ("alone",): task(tasks.total, [("three",), 4], ("not a key",)),
-        ("waits",): task(tasks.total, [("alone",), 1]),
+        ("needs",): task(tasks.total, [("alone",), 1]),
     }
-    found = ready(graph, [("alone",), ("three",)])
-    assert found is not None
-    assert found[("alone",)][1:] == ([3, 4], ("not a key",))
+    found = whole(graph, [("needs",), ("three",)])
     assert found[("three",)] == 3
-    assert ready(graph, [("alone",), ("waits",)]) is None
+    (inside, one) = found[("needs",)][1]
+    assert one == 1
+    assert inside[1:] == ([3, 4], ("not a key",))
 
 
 def test_what_is_not_asked_for_is_not_worked_out(engine: Engine, tmp_path: Path) -> None:
@@ -113,6 +113,12 @@ def test_large_halves_are_handed_to_later_tasks_in_pieces(engine: Engine) -> Non
     }
     (outcome,) = engine.run({**pieces, ("length",): task(tasks.total_length, list(pieces))}, [("length",)])
     assert outcome.value == 8
+
+
+def test_an_engine_that_rested_works_again(engine: Engine) -> None:
+    assert [one.value for one in run(engine, tasks.square, [(2,)])] == [4]
+    engine.rest()
+    assert [one.value for one in run(engine, tasks.square, [(3,), (4,)])] == [9, 16]
 
 
 def test_tasks_of_a_killed_process_run_again(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_dear_moment_in_the_only_step_leaves_the_verdict_open_and_not_healthy(
     result = judged(replace(SMALL, steps=1), scenario)
     assert result.alarms == ()
     assert result.detection.verdict == "unknown"
-    assert any("slow_rank-5" in note and "profile again" in note for note in notes_of(result.detection))
+    assert any("slow_rank-5" in note and "profile 10 steps" in note for note in notes_of(result.detection))
 
 
 @pytest.mark.parametrize("steps", [1, 2])
