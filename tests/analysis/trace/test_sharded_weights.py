@@ -1,0 +1,66 @@
+"""Weights that are gathered on a second stream, one block ahead: which of them each block waits for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_analysis.trace.calls import calls_of
+from cluster_analysis.trace.streams.streams import sequence
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import Call, collectives_table, judged
+
+SHARDED = JobSpec(tp=4, pp=2, dp=4, steps=3, dp_mode="zero3")
+N_RANKS = 8
+FIRST_US, GATHER_US, WORK_US = 1_000.0, 4_000.0, 10_000.0
+
+
+def two_gatherings(slow: float) -> list[Call]:
+    """Weights of two blocks, gathered one after the other in two groups; then the blocks, each with a call.
+
+    In one of the groups a gathering takes so many times as long.
+    """
+    calls = []
+    for rank in range(N_RANKS):
+        group, takes = f"d{rank % 2}", GATHER_US * (slow if rank % 2 else 1.0)
+        gathered = [FIRST_US + takes, FIRST_US + 2 * takes]
+        # Nobody works for exactly as long as another one.
+        done = gathered[0] + WORK_US + 20.0 * rank
+        second = max(done + 10.0, gathered[1]) + WORK_US - 15.0 * rank
+        calls += [
+            Call(rank, "allreduce", 0.0, FIRST_US, f"t{rank}", 1),
+            Call(rank, "allgather", FIRST_US, takes, group, 1),
+            Call(rank, "allgather", FIRST_US + takes, takes, group, 2),
+            Call(rank, "allreduce", done, 10.0, f"t{rank}", 2),
+            Call(rank, "allreduce", second, 10.0, f"t{rank}", 3),
+        ]
+    return calls
+
+
+@pytest.mark.parametrize("slow", [1.5, 2.0])
+def test_all_peers_wait_for_the_weights_that_were_asked_for_first(slow: float) -> None:
+    calls = calls_of(collectives_table(two_gatherings(slow)))
+    found = sequence(calls, np.zeros(N_RANKS, int), frozenset({"d0", "d1"}), data_is_free=True)
+    kinds = np.array(calls.types)[calls.kind]
+    first, second = (np.flatnonzero((kinds == "allgather") & (calls.number == one)) for one in (1, 2))
+    block = np.flatnonzero((kinds == "allreduce") & (calls.number == 2))
+    assert found.join[block].tolist() == first.tolist()
+    assert not np.isin(found.join[block], second).any()
+    assert found.gap_us[block] == pytest.approx(WORK_US + 20.0 * np.arange(N_RANKS))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("spec", [SHARDED, replace(SHARDED, tp=8)])
+def test_what_a_slow_card_costs_is_told_where_blocks_wait_for_their_weights(spec: JobSpec, seed: int) -> None:
+    result = judged(spec, "slow_nic:4,dir=tx", seed=seed)
+    assert result.detection.replay["error_share"] < 0.001
+    assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.015)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_messages_that_are_filled_in_keep_their_place_beside_a_second_stream(seed: int) -> None:
+    result = judged(replace(SHARDED, healthy=Healthy(missing_records=0.01)), "slow_rank:1.2", seed=seed)
+    assert result.detection.replay["mean_error_share"] < 0.001
+    assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.025)
