@@ -64,3 +64,11 @@ def test_messages_that_are_filled_in_keep_their_place_beside_a_second_stream(see
     result = judged(replace(SHARDED, healthy=Healthy(missing_records=0.01)), "slow_rank:1.2", seed=seed)
     assert result.detection.replay["mean_error_share"] < 0.001
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.025)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_samples_that_differ_do_not_hide_that_blocks_wait_for_their_weights(seed: int) -> None:
+    uneven = replace(SHARDED, tp=8, healthy=Healthy(sequence_sigma=0.2))
+    result = judged(uneven, "slow_nic:4,dir=tx", seed=seed)
+    assert result.detection.replay["error_share"] < 0.006
+    assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.02)
