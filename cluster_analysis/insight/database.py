@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 _BANDS = tuple(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us"))
+
+#: Older SQLite takes no more values at once. Row by row would take a third longer.
+_MOST_VALUES = 999
 
 _TABLES = """
 CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT, computing NUMERIC,
@@ -127,8 +131,11 @@ class InsightDatabase:
 
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         n_columns = len(self._connection.execute(f"SELECT * FROM {table} LIMIT 0").description)  # noqa: S608
-        marks = ",".join("?" * n_columns)
-        self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608
+        marks = f"({','.join('?' * n_columns)})"
+        left = iter(rows)
+        while some := list(islice(left, _MOST_VALUES // n_columns)):
+            query = f"INSERT INTO {table} VALUES {','.join([marks] * len(some))}"  # noqa: S608 - our names
+            self._connection.execute(query, list(chain.from_iterable(some)))
 
 
 def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
