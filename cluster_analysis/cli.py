@@ -23,7 +23,7 @@ from cluster_analysis.lean_imports import (
     keep_pandas_out,
 )
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
-from cluster_run.command_line import exit_codes_help, language_of, positive_number
+from cluster_run.command_line import exit_codes_help, language_of, named_path, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
 from cluster_run.interruption import interruptible
@@ -137,12 +137,13 @@ def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
     Each list has its own kind of work: the first is imported beside the first work of which some is done.
     """
     waiting = list(modules)
-    works = [""]
+    last = ""
 
     def told(what: str, done: int, total: int) -> None:
+        nonlocal last
         tell(what, done, total)
-        if done and waiting and what != works[-1]:
-            works.append(what)
+        if done and waiting and what != last:
+            last = what
             gc.disable()
             for name in waiting.pop(0):
                 import_module(name)
@@ -268,16 +269,18 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="run directory, or any tree of profiler data")
+    parser.add_argument(
+        "run", metavar="RUN", type=named_path, help="run directory, or any tree of profiler data"
+    )
     what = parser.add_argument_group("what to analyse")
     what.add_argument("--steps", metavar="10-14", help="these steps only")
     what.add_argument("--ranks", metavar="0-63", help="these ranks only")
     what.add_argument(
         "--capture", metavar="NAME", help="this capture, where a rank has several (default: newest)"
     )
-    what.add_argument("--baseline", metavar="RUN0", type=Path, help="compare with this older run")
+    what.add_argument("--baseline", metavar="RUN0", type=named_path, help="compare with this older run")
     out = parser.add_argument_group("what to write")
-    out.add_argument("--output", metavar="DIR", type=Path, help="default: RUN/cluster_analysis_output")
+    out.add_argument("--output", metavar="DIR", type=named_path, help="default: RUN/cluster_analysis_output")
     out.add_argument(
         "--format",
         choices=tuple(TEXTS),
@@ -327,7 +330,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="SIZE",
         help="tables above this go to files, like 4GiB (default: 16 MiB)",
     )
-    how.add_argument("--scratch", metavar="DIR", type=Path, help="where those files go (default: TMPDIR)")
+    how.add_argument(
+        "--scratch", metavar="DIR", type=named_path, help="where those files go (default: TMPDIR)"
+    )
     how.add_argument("--tls-ca-file", metavar="FILE", help="certificates for tls://: the authority's")
     how.add_argument("--tls-cert", metavar="FILE", help="… this client's")
     how.add_argument("--tls-key", metavar="FILE", help="… and its key")

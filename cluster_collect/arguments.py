@@ -15,7 +15,7 @@ from cluster_collect.argument_types import key_value, moment, seconds, size, siz
 from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
 from cluster_collect.selection.what import what_arguments
 from cluster_collect.spec import CollectOptions, Compression
-from cluster_run.command_line import exit_codes_help, positive_number
+from cluster_run.command_line import exit_codes_help, named_path, positive_number
 from cluster_run.errors import ExitCode
 from cluster_run.version import VERSION
 
@@ -153,7 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _add_host_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--inventory",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="hosts and how to reach them: this project's YAML, an inventory of Ansible, a list of hosts, "
         "a rank table, or an r1.x account file",
@@ -166,7 +166,7 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--rank-table",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="rank table of the job, over the inventory's; without other hosts, its hosts are collected from",
     )
@@ -195,7 +195,7 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_data_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--output", type=Path, metavar="DIR", help="run directory (default: run-<date>-<time>)"
+        "--output", type=named_path, metavar="DIR", help="run directory (default: run-<date>-<time>)"
     )
     group.add_argument(
         "--what",

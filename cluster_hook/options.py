@@ -10,7 +10,7 @@ from cluster_hook.follow.inventory import read_defaults
 from cluster_hook.follow.pipeline import FollowOptions
 from cluster_hook.telling.tell import TELL_WHEN, TellOptions
 from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
-from cluster_run.command_line import language_of
+from cluster_run.command_line import language_of, named_path
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
@@ -79,7 +79,7 @@ def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--host-defaults",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="an inventory whose `defaults` (user, port, jump, …) are used for the job's hosts",
     )
@@ -102,7 +102,7 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--webhook-file",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help=f"a file with the webhook's address (default: the environment variable {URL_VARIABLE})",
     )
@@ -116,7 +116,7 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--prometheus-dir",
-        type=Path,
+        type=named_path,
         metavar="DIR",
         help="also put the metrics there: the directory of node_exporter's textfile collector",
     )

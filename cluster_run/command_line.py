@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from cluster_run.errors import ExitCode
@@ -37,6 +38,17 @@ def language_of(wanted: str | None) -> Literal["en", "zh"]:
     """Return the language that `--lang` asks for, else that of the environment."""
     named = wanted or next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "")
     return "zh" if named.startswith("zh") else "en"
+
+
+def named_path(text: str) -> Path:
+    """Parse a path, for `type=` of an argument; an empty text would be the directory that one is in.
+
+    Raises:
+        argparse.ArgumentTypeError: it is empty.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("an empty path: is a variable not set?")
+    return Path(text)
 
 
 def positive_number(text: str) -> int:

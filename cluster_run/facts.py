@@ -184,6 +184,8 @@ ReasonKind = Literal[
     "ranks_counted",
     "missing_ranks",
     "hosts_not_mapped",
+    "hosts_share_files",
+    "other_hosts_than_table",
     "unusable_description",
     "not_collected",
     "not_collected_whole",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import get_args
 
+from cluster_run.command_line import named_path
 from cluster_run.ids import parse_number_ranges
 from cluster_run.version import VERSION
 from cluster_simulate.job import spec as choices
@@ -62,7 +62,7 @@ def build_parser(program: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("out", type=Path, metavar="OUT", help="run directory to write; must not exist yet")
+    add("out", type=named_path, metavar="OUT", help="run directory to write; must not exist yet")
     add("--scenario", action="append", default=[], metavar="SCENARIO", help="a fault, see below; repeatable")
     add("--seed", type=int, default=1, help="same seed, same bytes (default %(default)s)")
     add("--run", type=int, default=0, metavar="N", help="N-th run on the same machines (default %(default)s)")

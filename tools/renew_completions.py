@@ -16,6 +16,7 @@ import shtab
 from cluster_analysis.cli import make_parser as analyse
 from cluster_collect.arguments import make_parser as collect
 from cluster_hook.cli import build_parser as hook
+from cluster_run.command_line import named_path
 from cluster_simulate.options import build_parser as simulate
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "completions"
@@ -40,7 +41,7 @@ def completions() -> Iterator[tuple[Path, str]]:
 def _complete_paths(parser: argparse.ArgumentParser) -> None:
     """Have file names completed where an option takes one."""
     for action in parser._actions:
-        if action.type is Path:
+        if action.type is named_path:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():

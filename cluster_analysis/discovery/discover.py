@@ -11,11 +11,12 @@ from pathlib import Path
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.families import one_job
 from cluster_analysis.discovery.found import Found, Tree, public_name
+from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
-from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, split_by_run
+from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, run_names, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
 from cluster_analysis.sentences.advice import advice
@@ -57,7 +58,8 @@ def discover(path: Path, capture: str | None = None) -> Capture:
         raise InputError(f"{path}: no profiler data that can be analysed", _why_nothing(runs))
     run, wanted, several = choose_run(with_data, path, capture)
     found, mixed, notes = one_job(list(run.found))
-    choice = choose_window(found, wanted)
+    names = run_names(with_data, path) if several else ()
+    choice = choose_window(found, wanted, names)
     problems = [*run.places.problems, *run.problems, *mixed, *choice.problems]
     return _capture(run, choice, problems, (*several, *notes), is_part=enclosing is not None)
 
@@ -99,7 +101,9 @@ def _inspect(root: Path, tree: Tree) -> Run:
 
 
 def _host_of(directory: Path, root: Path) -> HostId | None:
-    """Return N for what lies in `cluster_profiler/N/` of the run directory `root`."""
+    """Return N for what lies in `cluster_profiler/N/` of the run directory `root`, None for all else."""
+    if not directory.is_relative_to(root):  # it lies beside the runs, or in one without any data
+        return None
     parts = directory.relative_to(root).parts
     return HostId(parts[1]) if len(parts) > 1 and parts[0] == layout.PROFILER_TREE_NAME else None
 
@@ -114,21 +118,22 @@ def _capture(
     run: Run, choice: Choice, problems: list[Problem], notes: Iterable[Fact], is_part: bool
 ) -> Capture:
     places = run.places
-    hosts, addresses = _hosts(choice.captures, places)
-    devices = dict(places.devices)
+    hosts = hosts_of(choice.captures, places)
+    problems += hosts.problems
+    devices = dict(hosts.devices)
     devices.update({rank: one.device for rank, one in choice.captures.items() if one.device is not None})
     expected = _expected_ranks(choice.captures, places)
     problems += _missing(expected, choice.captures, problems, is_part)
     problems += changed_files(choice.captures.values(), places, run.root)
     return Capture(
         sources=tuple(
-            _source(rank, one, hosts, devices, choice.name) for rank, one in choice.captures.items()
+            _source(rank, one, hosts.of_rank, devices, choice.name) for rank, one in choice.captures.items()
         ),
         expected_ranks=expected,
         problems=tuple(problems),
-        hosts=hosts,
+        hosts=hosts.of_rank,
         devices=dict(sorted(devices.items())),
-        addresses=addresses,
+        addresses=hosts.addresses,
         notes=(*notes, *choice.notes),
     )
 
@@ -167,22 +172,6 @@ def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Ran
     if declared:
         expected |= set(map(Rank, range(declared.most_common(1)[0][0])))
     return tuple(sorted(expected))
-
-
-def _hosts(captures: Mapping[Rank, Found], places: Places) -> tuple[dict[Rank, HostId], dict[HostId, str]]:
-    """Return the host of each rank and the hosts' real names.
-
-    Outside a run directory the hosts are the names in `{host}_{pid}_{time}_ascend_pt`, numbered by rank.
-    """
-    hosts = dict(places.hosts)
-    hosts.update({rank: one.host for rank, one in captures.items() if one.host is not None})
-    addresses = dict(places.addresses)
-    if not hosts and captures and all(one.host_name for one in captures.values()):
-        names = list(dict.fromkeys(captures[rank].host_name for rank in sorted(captures)))
-        number_of = {name: HostId(str(number)) for number, name in enumerate(names, start=1)}
-        hosts = {rank: number_of[one.host_name] for rank, one in captures.items()}
-        addresses = {host: name for name, host in number_of.items()}
-    return dict(sorted(hosts.items())), addresses
 
 
 def _source(

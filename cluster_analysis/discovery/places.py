@@ -28,7 +28,8 @@ class Places:
     """What the run directory itself says about hosts and ranks; all empty for a plain tree.
 
     `ranks` has devices by host, and without a host where the rank table has one server only; `stored` says
-    of each file what was collected, by its path below the run directory.
+    of each file what was collected, by its path below the run directory; `shared` are the hosts whose
+    files are those of other hosts too, which see the same file system.
     """
 
     table: RankTable | None = None
@@ -37,6 +38,7 @@ class Places:
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
     ranks: Mapping[tuple[HostId | None, DeviceId], Rank] = field(default_factory=dict)
     stored: Mapping[str, CollectedFile] = field(default_factory=dict)
+    shared: frozenset[HostId] = frozenset()
     problems: tuple[Problem, ...] = ()
 
 
@@ -78,6 +80,11 @@ def read_places(root: Path) -> Places:
             for file in outcome.files
             if file.state == "stored"
         },
+        shared=frozenset(
+            HostId(outcome.same_files_as)
+            for outcome in (manifest.hosts if manifest else ())
+            if outcome.same_files_as
+        ),
         problems=tuple(problems),
     )
 

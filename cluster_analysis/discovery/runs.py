@@ -83,7 +83,7 @@ def choose_run(
     """
     if len(runs) == 1:
         return runs[0], wanted, ()
-    by_name: Mapping[str, Run] = {_name(run, path): run for run in runs}
+    by_name: Mapping[str, Run] = dict(zip(run_names(runs, path), runs, strict=True))
     named = [name for name in by_name if name == wanted] or [
         name for name in by_name if wanted is not None and wanted in name
     ]
@@ -92,8 +92,9 @@ def choose_run(
     return by_name[chosen], None if len(named) == 1 else wanted, (note,)
 
 
-def _name(run: Run, path: Path) -> str:
-    return run.root.relative_to(path).as_posix()
+def run_names(runs: Iterable[Run], path: Path) -> tuple[str, ...]:
+    """Return what the runs below `path` are called, in the order of `runs`."""
+    return tuple(run.root.relative_to(path).as_posix() for run in runs)
 
 
 def _newest(run: Run) -> tuple[int, int, int]:

@@ -6,7 +6,7 @@ else when they began at about the same time, else when they lie beside each othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -32,15 +32,17 @@ class Choice:
     notes: tuple[Fact, ...] = ()
 
 
-def choose_window(found: Iterable[Found], wanted: str | None) -> Choice:
+def choose_window(found: Iterable[Found], wanted: str | None, runs: Sequence[str] = ()) -> Choice:
     """Choose the wanted window, or the newest of those that have most ranks.
+
+    `runs` are the names of the runs from which this one was chosen, where there were several.
 
     Raises:
         InputError: no window, or more than one, is called `wanted`.
     """
     windows = split_into_windows(list(found))
     order = sorted(windows, key=lambda name: (_began(windows[name]), name))
-    name = _named(order, wanted) if wanted is not None else _newest_complete(windows, order)
+    name = _named(order, wanted, runs) if wanted is not None else _newest_complete(windows, order)
     problems = []
     captures = {}
     for rank, candidates in sorted(windows[name].items()):
@@ -142,11 +144,11 @@ def _began(window: Mapping[Rank, list[Found]]) -> tuple[int, int]:
     return max(one.stamp for one in newest), max(one.ended_ns for one in newest)
 
 
-def _named(order: list[str], wanted: str) -> str:
+def _named(order: list[str], wanted: str, runs: Sequence[str]) -> str:
     matches = [name for name in order if name == wanted] or [name for name in order if wanted in name]
     if len(matches) == 1:
         return matches[0]
-    known = ", ".join(name or "one without a name" for name in order)
+    known = ", ".join([*runs, *filter(None, order)]) or "one without a name"
     raise InputError(f"no single capture is called {wanted!r}", f"there are: {known}")
 
 

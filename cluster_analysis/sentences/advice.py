@@ -136,6 +136,8 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "missing_ranks": "collect_them_too",
     "links_not_mapped": "collect_group",
     "unusable_description": "put_rank_table",
+    "hosts_share_files": "put_rank_table",
+    "other_hosts_than_table": "put_rank_table_in_run",
 }
 
 

@@ -102,13 +102,13 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "部分 send 与 receive 无法配对：其等待时间按原值计",
     ),
     "several_runs": (
-        "{runs:n} runs found: {runs:names}; {chosen} is analysed (--capture takes another, or give its "
+        "{runs:n} runs found: {runs:some}; {chosen} is analysed (--capture takes another, or give its "
         "directory)",
-        "发现 {runs:n} 次运行：{runs:names}；分析 {chosen}（用 --capture 选择其他，或直接给出目录）",
+        "发现 {runs:n} 次运行：{runs:some}；分析 {chosen}（用 --capture 选择其他，或直接给出目录）",
     ),
     "several_captures": (
-        "{captures:n} captures found: {captures:names}; {chosen} is analysed (--capture takes another)",
-        "发现 {captures:n} 次采集：{captures:names}；分析 {chosen}（用 --capture 选择其他）",
+        "{captures:n} captures found: {captures:some}; {chosen} is analysed (--capture takes another)",
+        "发现 {captures:n} 次采集：{captures:some}；分析 {chosen}（用 --capture 选择其他）",
     ),
     "capture_lacks_ranks": (
         "capture {capture} lacks {ranks:rank|ranks} {ranks:ranges}",

@@ -16,7 +16,7 @@ Language = Literal["en", "zh"]
 Template = tuple[str, str]
 #: Ranges of numbers that are listed; more say nothing to a reader.
 _MAX_RANGES = 6
-#: Ranks that are listed by number.
+#: Ranks and runs that are listed one by one.
 _MAX_LISTED = 8
 
 
@@ -36,10 +36,10 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """Fill the placeholders of both languages.
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
-    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `and`, `or`, `shares` and
-    `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of another
-    program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the words
-    that fit the number, which `#` stands for.
+    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `some`, `and`, `or`,
+    `shares` and `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of
+    another program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the
+    words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -92,6 +92,12 @@ def _names(values: tuple[str, ...], language: Language) -> str:
     return ("、" if language == "zh" else ", ").join(map(str, values))
 
 
+def _some(values: tuple[str, ...], language: Language) -> str:
+    n_more = len(values) - _MAX_LISTED
+    more = (f" 等，另有 {n_more} 个" if language == "zh" else f" and {n_more} more") if n_more > 0 else ""
+    return _names(values[:_MAX_LISTED], language) + more
+
+
 def _either(values: tuple[str, ...], language: Language) -> str:
     return (" 或 " if language == "zh" else " or ").join(map(str, values))
 
@@ -132,6 +138,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "all_ranges": lambda value, _: format_number_ranges(value),
     "listed": _listed,
     "names": _names,
+    "some": _some,
     "or": _either,
     "and": _and,
     "shares": _shares,

@@ -208,6 +208,16 @@ WHY: Mapping[ReasonKind, Template] = {
         "no profiler data of {n_missing} of {n_ranks} ranks: {ranks:all_ranges}",
         "{n_ranks} 张卡中有 {n_missing} 张没有采集数据：{ranks:all_ranges}",
     ),
+    "other_hosts_than_table": (
+        "{ranks:rank|ranks} {ranks:all_ranges} {ranks:lies|lie} with other hosts than it says: no host is "
+        "named for them, and no device is taken from it",
+        "卡 {ranks:all_ranges} 的数据所在主机与其所述不同：不给出这些卡的主机，也不采用其中的设备号",
+    ),
+    "hosts_share_files": (
+        "hosts see one file system, and nothing says on which of them {ranks:rank|ranks} "
+        "{ranks:all_ranges} ran",
+        "多台主机共用一个文件系统，无法得知卡 {ranks:all_ranges} 在哪台主机上运行",
+    ),
     "hosts_not_mapped": (
         "{n_hosts} {n_hosts:host|hosts} of the rank table {n_hosts:is|are} not in it",
         "rank table 中有 {n_hosts} 台主机不在其中",

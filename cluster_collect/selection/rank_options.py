@@ -6,6 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_run.command_line import named_path
 from cluster_run.errors import UsageError
 from cluster_run.ids import SUSPECTS, parse_number_ranges
 
@@ -27,7 +28,7 @@ def add_rank_options(group: argparse._ArgumentGroup) -> None:
     """Add them to a parser's group."""
     group.add_argument(
         "--like",
-        type=Path,
+        type=named_path,
         metavar="RUN",
         help="from the hosts of this run directory, reached as for it, and of the same captures; "
         "into it, unless --output names another",
@@ -40,7 +41,7 @@ def add_rank_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--findings",
-        type=Path,
+        type=named_path,
         metavar="FILE",
         help="findings.json of --ranks suspects, where it is not in the run directory's own output folder",
     )

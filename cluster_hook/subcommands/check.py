@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_hook.spool.check import check
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_run.command_line import named_path
 from cluster_run.errors import ExitCode
 from cluster_run.standard_streams import write_result
 
@@ -27,7 +27,7 @@ def add_check(commands: Commands) -> None:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--spool", type=Path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
+        "--spool", type=named_path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
     )
     parser.add_argument(
         "--probe",

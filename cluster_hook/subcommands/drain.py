@@ -25,7 +25,7 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
-from cluster_run.command_line import positive_number
+from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.standard_streams import write_result
 
@@ -51,7 +51,7 @@ def add_drain(commands: Commands) -> None:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--spool", type=Path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
+        "--spool", type=named_path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
     )
     parser.add_argument(
         "--at-once",

@@ -6,13 +6,13 @@ import argparse
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_asked
 from cluster_hook.kubernetes.node_exchange import is_node_name
 from cluster_hook.options import seconds
 from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_run.command_line import named_path
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import write_result
 
@@ -36,10 +36,14 @@ def add_node_collect(commands: Commands) -> None:
         "--node", default=os.environ.get("NODE_NAME", ""), help="this node's name (default: $NODE_NAME)"
     )
     parser.add_argument(
-        "--profiles", type=Path, required=True, metavar="DIR", help="where the node's directory is mounted"
+        "--profiles",
+        type=named_path,
+        required=True,
+        metavar="DIR",
+        help="where the node's directory is mounted",
     )
     parser.add_argument(
-        "--exchange", type=Path, required=True, metavar="DIR", help="the sweep's --node-exchange"
+        "--exchange", type=named_path, required=True, metavar="DIR", help="the sweep's --node-exchange"
     )
     parser.add_argument(
         "--what",

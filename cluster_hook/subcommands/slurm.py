@@ -26,7 +26,7 @@ from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.tell import tell
-from cluster_run.command_line import positive_number
+from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, InputError, worst
 from cluster_run.standard_streams import write_result
 
@@ -117,7 +117,7 @@ def add_slurm_post(commands: Commands) -> None:
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--slurm-job", metavar="ID", help="the job's number")
-    which.add_argument("--job-file", metavar="FILE", type=Path, help=argparse.SUPPRESS)
+    which.add_argument("--job-file", metavar="FILE", type=named_path, help=argparse.SUPPRESS)
     parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
     add_json(parser, "a job: its outcome")
     add_analyse_arguments(parser)

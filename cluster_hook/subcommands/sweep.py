@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
@@ -23,7 +22,7 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
-from cluster_run.command_line import positive_number
+from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
 from cluster_run.standard_streams import write_result
@@ -46,10 +45,10 @@ def add_sweep(commands: Commands) -> None:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--profiles", type=Path, required=True, metavar="DIR", help="the volume with the data"
+        "--profiles", type=named_path, required=True, metavar="DIR", help="the volume with the data"
     )
     parser.add_argument(
-        "--results", type=Path, required=True, metavar="DIR", help="the volume for the results"
+        "--results", type=named_path, required=True, metavar="DIR", help="the volume for the results"
     )
     parser.add_argument("--namespace", default="", help="default: the pod's own")
     parser.add_argument(
@@ -84,7 +83,7 @@ def add_sweep(commands: Commands) -> None:
     )
     parser.add_argument(
         "--node-exchange",
-        type=Path,
+        type=named_path,
         metavar="DIR",
         help="the directory shared with the collectors on the nodes, for data on the nodes' own disks",
     )

@@ -38,9 +38,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
                 by_steady = case.deviation(case.steady, of_hosts)
-                by_kernels = _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
-                sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
-                ranks += [one for one in by_kernels if one.key not in sure]
+                ranks += _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
             ranks += _beside_all(case, metric, deviation.n_peers < limits.min_peers, of_hosts, excluded)
             ranks = surest(ranks)
         if len(view.steps) < limits.min_steps_confident:
@@ -122,10 +120,6 @@ def rank_suspects(
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
     counted = _by_counting(series, telling, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
-    # A few long steps lift the level of all a little; that they are long is what is sure then.
-    shortest = np.where(events, series, np.inf).min(axis=1)
-    is_brief = intermittent & (p_events < p_lasting) & (deviation.level <= HALFWAY * shortest)
-    persistent &= ~is_brief
     slow = persistent | intermittent
     rising = slow & _is_rising(metric, deviation, limits)
     single = _single_events(view, metric, deviation, series, limits) & ~slow[:, None]

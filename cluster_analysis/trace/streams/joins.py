@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, combined, searchsorted_within
+from cluster_analysis.numeric.sorting import begins, combined, distinct, searchsorted_within
+from cluster_analysis.numeric.stats import medians_by
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     ENOUGH_PEERS,
@@ -165,11 +166,12 @@ def _awaited(calls: Calls, before: IntArray, here: IntArray, sides: IntArray) ->
     Of those that explain the gaps alike it is the first candidate.
     """
     start, begun = calls.start_us[here], np.where(before >= 0, calls.end_us[before], 0.0)
-    from_main, found = scatter(start - begun), []
+    together = distinct(calls.group[here])[1]
+    from_main, found = _unlikeness(start - begun, together), []
     for number in range(sides.shape[1]):
         ended = calls.end_us[sides[:, number]]
         shown = float(((ended > begun) & (ended <= start + TOLERANCE_US)).mean())
-        own = scatter(start - np.maximum(begun, ended))
+        own = _unlikeness(start - np.maximum(begun, ended), together)
         # Those few that show it have waited for long, or it is chance.
         if own < (from_main if shown >= FEW_SHARE else WAIT_SCATTER * from_main):
             found.append((own, number))
@@ -179,6 +181,15 @@ def _awaited(calls: Calls, before: IntArray, here: IntArray, sides: IntArray) ->
     chosen = sides[:, next(number for one, number in found if one <= ALIKE_SCATTER_FACTOR * least)]
     # Who lacks records may seem to begin before.
     return np.where(calls.end_us[chosen] <= start + TOLERANCE_US, chosen, -1)
+
+
+def _unlikeness(gap_us: FloatArray, together: IntArray) -> float:
+    """How far gaps (ranks,) scatter, over all ranks and among those that are `together`: the geometric mean.
+
+    Who meets in the call has the same samples; over all ranks unequal ones hide how waits differ.
+    """
+    of_all, inside = scatter(gap_us), gap_us - medians_by(gap_us, together)[together]
+    return float(np.sqrt(of_all * np.mean(np.abs(inside)))) if inside.any() else of_all
 
 
 def moves_gradients(calls: Calls) -> BoolArray:

@@ -64,8 +64,18 @@ def test_ranks_of_two_runs_are_never_mixed(runs: Path) -> None:
 
 def test_another_run_is_chosen_by_its_name(runs: Path) -> None:
     assert first_steps(discover(runs, "first")) == {0: 1, 1: 1, 2: 1, 3: 1}
-    with pytest.raises(InputError, match="no single capture is called 'fifth'"):
+    with pytest.raises(InputError, match="no single capture is called 'fifth'") as caught:
         discover(runs, "fifth")
+    assert caught.value.advice == "there are: first, second, third"
+
+
+def test_a_run_of_which_nothing_is_there_any_more_is_told_beside_another_one(runs: Path) -> None:
+    captures = runs / "fourth/cluster_profiler/1/profiler"
+    captures.mkdir(parents=True)
+    (captures / "node_0_20250901000000000_ascend_pt").symlink_to(runs / "gone")
+    (problem,) = discover(runs).problems
+    assert problem.file == "*_0_20250901000000000_ascend_pt"
+    assert problem.host is None
 
 
 def test_where_captures_have_no_names_the_message_says_so(runs: Path) -> None:

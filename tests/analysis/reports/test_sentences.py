@@ -104,6 +104,13 @@ def test_every_problem_says_what_to_do(kind: ReasonKind) -> None:
     assert re.search("[\u4e00-\u9fff]", said.zh)
 
 
+def test_of_many_runs_a_few_are_named() -> None:
+    said = fill(("{runs:some}", "{runs:some}"), {"runs": tuple("abcdefghijk")})
+    assert said.en == "a, b, c, d, e, f, g, h and 3 more"
+    assert said.zh == "a、b、c、d、e、f、g、h 等，另有 3 个"
+    assert fill(("{runs:some}", "{runs:some}"), {"runs": ("a", "b")}).en == "a, b"
+
+
 @pytest.mark.parametrize("role", ["tp", "pp", "dp", "cp", "ep", "world", "unknown"])
 def test_the_words_for_what_a_group_is_for_are_of_one_group(role: str) -> None:
     said = fill(("in each {role:term}", "{role:term}"), {"role": role})

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from cluster_analysis.trace.calls import calls_of
+from cluster_analysis.trace.matching import match_calls
+from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_simulate.api import Healthy, JobSpec
-from tests.analysis.jobs import Call, collectives_table, judged
+from tests.analysis.jobs import Call, collectives_table, judged, small_topology
 
 SHARDED = JobSpec(tp=4, pp=2, dp=4, steps=3, dp_mode="zero3")
 N_RANKS = 8
@@ -64,3 +66,39 @@ def test_messages_that_are_filled_in_keep_their_place_beside_a_second_stream(see
     result = judged(replace(SHARDED, healthy=Healthy(missing_records=0.01)), "slow_rank:1.2", seed=seed)
     assert result.detection.replay["mean_error_share"] < 0.001
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.025)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_samples_that_differ_do_not_hide_that_blocks_wait_for_their_weights(seed: int) -> None:
+    uneven = replace(SHARDED, tp=8, healthy=Healthy(sequence_sigma=0.2))
+    result = judged(uneven, "slow_nic:4,dir=tx", seed=seed)
+    assert result.detection.replay["error_share"] < 0.006
+    assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.02)
+
+
+def test_a_lost_call_ends_before_the_call_of_the_second_stream_that_it_issued() -> None:
+    """Clocks of hosts are compared to 15 µs: the others seem to have left the lost call later than this."""
+    late, everyone = 3, tuple(range(6))
+    calls = []
+    for rank in everyone:
+        off = 0.0 if rank == late else 15.0
+        calls += [
+            Call(rank, "allreduce", 0.0, 100.0, "t", 1),
+            Call(rank, "allreduce", 5_000.0 + off, 100.0, "t", 2),
+            Call(rank, "allgather", 5_100.0 + off, 3_000.0, "d", 1),
+            Call(rank, "allreduce", 7_000.0, 100.0, "t", 3),
+        ]
+    given = [one for one in calls if (one.rank, one.group, one.number) != (late, "t", 2)]
+    groups = small_topology(
+        {"t": everyone, "d": everyone}, {"t": "tp", "d": "dp"}, stages=dict.fromkeys(everyone, 0)
+    )
+    found = calls_of(collectives_table(given))
+    operator, _ = match_calls(found)
+    local = sequence(found, np.zeros(6, int), frozenset({"d"}), data_is_free=True)
+    filled, _ = with_missing_calls(found, operator, np.zeros(6), groups, local=local)
+    lost = np.flatnonzero(filled.rows < 0)
+    again = sequence(filled, np.zeros(6, int), frozenset({"d"}), data_is_free=True)
+    issued = np.flatnonzero(again.is_side & (filled.rank == late))
+    assert filled.end_us[lost] == pytest.approx([5_100.0])
+    assert again.after[issued].tolist() == lost.tolist()
+    assert again.gap_us[issued] == pytest.approx([0.0])
