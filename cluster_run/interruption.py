@@ -57,5 +57,7 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook_before
+        if signal.SIGALRM in before:  # one that comes after this would kill the process
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

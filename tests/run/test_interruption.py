@@ -33,3 +33,14 @@ def test_a_signal_that_meets_code_whose_errors_python_ignores_comes_again() -> N
 
     assert sys.unraisablehook is hook
     assert signal.getsignal(signal.SIGALRM) is alarm
+
+
+def test_a_signal_that_would_come_again_when_all_is_done_kills_nobody() -> None:
+    def dropped() -> None:
+        one = _Signals()
+        del one
+
+    with interruptible():
+        dropped()
+
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
