@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,14 @@ def test_a_signal_that_meets_code_whose_errors_python_ignores_comes_again() -> N
 
     assert sys.unraisablehook is hook
     assert signal.getsignal(signal.SIGALRM) is alarm
+
+
+def test_writers_of_a_large_simulation_end_with_it(tmp_path: Path) -> None:
+    sizes = ["--tp", "4", "--pp", "4", "--dp", "16"]
+    command = [sys.executable, "-m", "cluster_simulate", str(tmp_path / "run"), *sizes]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        while not list(tmp_path.rglob("*_ascend_pt")):
+            time.sleep(0.01)
+        started.send_signal(signal.SIGTERM)
+        _, said = started.communicate(timeout=20)
+    assert (started.returncode, said) == (130, "cluster-simulate: interrupted by SIGTERM\n")
