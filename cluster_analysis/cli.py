@@ -137,12 +137,13 @@ def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
     Each list has its own kind of work: the first is imported beside the first work of which some is done.
     """
     waiting = list(modules)
-    works = [""]
+    last = ""
 
     def told(what: str, done: int, total: int) -> None:
+        nonlocal last
         tell(what, done, total)
-        if done and waiting and what != works[-1]:
-            works.append(what)
+        if done and waiting and what != last:
+            last = what
             gc.disable()
             for name in waiting.pop(0):
                 import_module(name)

@@ -52,7 +52,10 @@ Remark = Callable[[str], None]
 
 @dataclass
 class Examined:
-    """What an analysis knows before it judges, while its engine and scratch directory are open."""
+    """What an analysis knows before it judges, while its engine and scratch directory are open.
+
+    It is not frozen: once all is judged the graph is let go, the largest part of it.
+    """
 
     options: AnalyseOptions
     evidence: JobEvidence

@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank
-from cluster_analysis.sources.iterations.rank import is_iteration_export
-from cluster_analysis.sources.iterations.timelines import role_of
+from cluster_analysis.sources.iterations.place import is_iteration_export, role_of
 from cluster_analysis.sources.text.timeline_json import TIMELINE, slice_number
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import fact

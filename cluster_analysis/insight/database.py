@@ -8,20 +8,25 @@ tools write 0.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.insight.group_file import GroupRow
-from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, step_key
+from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, safe_names, step_key
 from cluster_analysis.insight.step_table import StepRow
-from cluster_analysis.insight.totals import TRANSPORTS, ratio
+from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 _BANDS = tuple(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us"))
+
+#: Older SQLite takes no more values at once. Row by row would take a third longer.
+_MOST_VALUES = 999
 
 _TABLES = """
 CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT, computing NUMERIC,
@@ -89,13 +94,15 @@ class InsightDatabase:
         """Write rows of COLLECTIVES to ClusterCommunicationTime."""
         self._insert("ClusterCommunicationTime", _time_rows(collectives))
 
-    def add_bandwidths(self, rank: int, rows: Iterable[tuple[Any, ...]]) -> None:
+    def add_bandwidths(self, rank: int, rows: Sequence[tuple[Any, ...]]) -> None:
         """Write rows of `sources.bandwidth_rows` to ClusterCommunicationBandwidth, packet sizes kept."""
+        steps = {step: step_key(step) for step in {row[0] for row in rows}}
+        names = safe_names([row[1] for row in rows])
         self._insert(
             "ClusterCommunicationBandwidth",
             (
-                (step_key(step), rank, safe(name), group or NO_GROUP, *rest)
-                for step, name, group, *rest in rows
+                (steps[step], rank, name, group or NO_GROUP, *rest)
+                for name, (step, _, group, *rest) in zip(names, rows, strict=True)
             ),
         )
 
@@ -112,38 +119,66 @@ class InsightDatabase:
 
     def add_matrix(self, matrix: pa.Table) -> None:
         """Write MATRIX to ClusterCommunicationMatrix."""
-        names = ("label", "group", "src_rank", "dst_rank", "transport", "op_name")
-        columns = [matrix[name].to_pylist() for name in (*names, "size_mb", "time_ms", "bandwidth_gbps")]
-        self._insert(
-            "ClusterCommunicationMatrix",
-            (
-                (step_key(step), label, group or NO_GROUP, *rest)
-                for step, label, group, *rest in zip(matrix["step"].to_pylist(), *columns, strict=True)
-            ),
-        )
+        columns = [
+            _each(matrix["step"], step_key),
+            matrix["label"].to_pylist(),
+            _each(matrix["group"], lambda group: group or NO_GROUP),
+            *(_numbers(matrix[name]) for name in ("src_rank", "dst_rank")),
+            *(matrix[name].to_pylist() for name in ("transport", "op_name")),
+            *(_numbers(matrix[name]) for name in ("size_mb", "time_ms", "bandwidth_gbps")),
+        ]
+        self._insert("ClusterCommunicationMatrix", zip(*columns, strict=True))
 
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         n_columns = len(self._connection.execute(f"SELECT * FROM {table} LIMIT 0").description)  # noqa: S608
-        marks = ",".join("?" * n_columns)
-        self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608
+        marks = f"({','.join('?' * n_columns)})"
+        left = iter(rows)
+        while some := list(islice(left, _MOST_VALUES // n_columns)):
+            query = f"INSERT INTO {table} VALUES {','.join([marks] * len(some))}"  # noqa: S608 - our names
+            self._connection.execute(query, list(chain.from_iterable(some)))
 
 
 def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    names = ("step", "rank", "op_name", "group", "start_ns", *_TIMES)
-    for step, rank, name, group, start_ns, *times_us in zip(
-        *(table[column].to_pylist() for column in names), strict=True
-    ):
-        elapse, transit, wait, synchronization, idle = (
-            None if one is None else one / US_PER_MS for one in times_us
-        )
-        start_us = None if start_ns is None else start_ns / NS_PER_US
-        # Of operators that came as columns only the elapsed time is known.
-        shares = [
-            None if one is transit is None else ratio(one or 0.0, (one or 0.0) + (transit or 0.0))
-            for one in (synchronization, wait)
-        ]
-        times = (start_us, elapse, transit, wait, synchronization, idle)
-        yield (step_key(step), rank, safe(name or ""), group or NO_GROUP, *times, *shares)
+    times_ms = [pc.divide(table[name], US_PER_MS) for name in _TIMES]
+    _, transit, wait, synchronization, _ = times_ms
+    starts_us = [None if one is None else one / NS_PER_US for one in _numbers(table["start_ns"])]
+    shares = [_shares(one, transit) for one in (synchronization, wait)]
+    return zip(*_heads(table), starts_us, *map(_numbers, times_ms), *shares, strict=True)
+
+
+def _heads(table: pa.Table) -> list[list[Any]]:
+    """Return the columns that all rows of operators begin with."""
+    return [
+        _each(table["step"], step_key),
+        _numbers(table["rank"]),
+        _each(table["op_name"], lambda name: safe(name or "")),
+        _each(table["group"], lambda group: group or NO_GROUP),
+    ]
+
+
+def _each(column: pa.ChunkedArray, make: Callable[[Any], str]) -> list[str]:
+    """Return what is made of each value; of those that are alike once."""
+    coded = column.combine_chunks()
+    coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    made = [make(value) for value in (*coded.dictionary.to_pylist(), None)]
+    return [made[code] for code in pc.fill_null(coded.indices, -1).to_numpy().tolist()]
+
+
+def _numbers(column: pa.ChunkedArray) -> list[float | None]:
+    found: list[float | None] = column.to_pylist() if column.null_count else column.to_numpy().tolist()
+    return found
+
+
+def _shares(part: pa.ChunkedArray, transit: pa.ChunkedArray) -> list[float | None]:
+    """Return the share of a time in itself and the transit, null where both are.
+
+    Of operators that came as columns only the elapsed time is known.
+    """
+    parts, others = (one.fill_null(0.0).to_numpy() for one in (part, transit))
+    found = ratios(parts, parts + others)
+    is_known = pc.or_(part.is_valid(), transit.is_valid())
+    return _numbers(pc.if_else(is_known, pa.array(found), None))
 
 
 def _bands(values: Sequence[float | None]) -> Iterator[tuple[str, float, float]]:
@@ -159,12 +194,9 @@ def _bands(values: Sequence[float | None]) -> Iterator[tuple[str, float, float]]
 
 
 def _band_rows(collectives: pa.Table) -> Iterator[tuple[Any, ...]]:
-    names = ("step", "rank", "op_name", "group", *_BANDS)
-    for step, rank, name, group, *values in zip(
-        *(collectives[column].to_pylist() for column in names), strict=True
-    ):
-        head = (step_key(step), rank, safe(name or ""), group or NO_GROUP)
-        for transport, size, time in _bands(values):
+    values = zip(*(_numbers(collectives[name]) for name in _BANDS), strict=True)
+    for *head, own in zip(*_heads(collectives), values, strict=True):
+        for transport, size, time in _bands(own):
             yield (*head, transport, size, time, ratio(size, time), 0.0, 0.0, 0, 0.0)
 
 

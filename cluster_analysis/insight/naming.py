@@ -37,6 +37,11 @@ def safe(name: str) -> str:
     return _UNSAFE.sub("_", name)[:_MAX_NAME_LENGTH]
 
 
+def safe_names(names: Sequence[str]) -> Sequence[str]:
+    """Return `safe` of each name."""
+    return names if all_safe(names) else [safe(name) for name in names]
+
+
 def all_safe(names: Sequence[str]) -> bool:
     """Return whether `safe` changes none of them: most often none, and one look tells."""
     return max(map(len, names), default=0) <= _MAX_NAME_LENGTH and not _UNSAFE.search("".join(names))

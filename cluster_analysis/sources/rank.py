@@ -28,9 +28,8 @@ from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.sources.iterations.rank import is_iteration_export, read_iteration_export
+from cluster_analysis.sources.iterations.place import is_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
-from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
@@ -66,9 +65,14 @@ def read_rank(
         steps = frozenset(int(step) for step in selection.steps)
     reading = Reading(source)
     with _collector_off(), kept_open():
+        # What reads captures of older profilers is imported with the first of them: few see one.
         if source.kind == "mindspore_r1/text":
+            from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
+
             tables = read_r1_rank(reading)
         elif is_iteration_export(source.files):
+            from cluster_analysis.sources.iterations.rank import read_iteration_export  # noqa: PLC0415
+
             tables = read_iteration_export(reading)
         else:
             tables = _read_ascend(reading, steps, with_spans, ready)

@@ -43,8 +43,11 @@ def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Th
     """
     series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
     events = events_of(series, deviation.event_scale, TWICE * metric.effect)
+    # Where all pause for unlike times nothing stands out; who is late in nearly all steps pauses in none.
+    shortest = np.where(events, series, np.inf).min(axis=1)
+    is_late = (series >= HALFWAY * shortest[:, None]).mean(axis=1) > MOSTLY
     found = []
-    for rank in np.flatnonzero((events.sum(1) >= 2) & (events.mean(1) <= MOSTLY)).tolist():
+    for rank in np.flatnonzero((events.sum(1) >= 2) & ~is_late).tolist():
         mine = events[rank]
         is_regular = _is_rhythm(np.flatnonzero(mine), len(mine))
         is_alike_rhythm = is_regular and _unlikeness(series[rank][mine]) <= ALIKE_SHARE

@@ -37,9 +37,8 @@ def link_suspects(
 ) -> list[Suspect]:
     """Return the broken parts of the network."""
     table = judge_links(seen, limits)
-    host_of = {int(rank): int(host) for rank, host in zip(view.ranks, view.host, strict=True)}
     place = {host: number for number, host in enumerate(view.hosts)}
-    host_of |= {int(rank): place[host] for rank, host in view.topology.hosts.items()}
+    host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
     found: list[Suspect] = []
     is_rdma = np.array([name.upper() == "RDMA" for name in table.transports])[table.transport]
     for remote in (False, True):

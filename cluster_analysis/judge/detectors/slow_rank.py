@@ -38,9 +38,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             ranks = only_own(view, deviation, ranks)
             if case.steady is not None:
                 by_steady = case.deviation(case.steady, of_hosts)
-                by_kernels = _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
-                sure = {one.key for one in ranks if one.is_alarm and one.p_value <= limits.alarm_p_value}
-                ranks += [one for one in by_kernels if one.key not in sure]
+                ranks += _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
             ranks += _beside_all(case, metric, deviation.n_peers < limits.min_peers, of_hosts, excluded)
             ranks = surest(ranks)
         if len(view.steps) < limits.min_steps_confident:
@@ -109,34 +107,31 @@ def rank_suspects(
 ) -> list[Suspect]:
     """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host."""
     n_steps = len(view.steps)
-    series = deviation.series - deviation.centre[:, None]
+    series, telling = deviation.series - deviation.centre[:, None], deviation.telling
     # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
     with np.errstate(invalid="ignore"):
-        slow_steps = (series > HALFWAY * deviation.level[:, None]).sum(1) / np.maximum(
-            np.isfinite(series).sum(1), 1
+        slow_steps = ((series > HALFWAY * deviation.level[:, None]) & telling).sum(1) / np.maximum(
+            (np.isfinite(series) & telling).sum(1), 1
         )
     significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
     # Of few steps the middle one says as much.
     lasts = (slow_steps > MOSTLY) | (n_steps < limits.min_steps_intermittent)
     persistent = significant & (np.nan_to_num(deviation.level) >= metric.effect) & lasts
     intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
-    counted = _by_counting(series, np.where(persistent, deviation.level, 0.0), limits)
+    counted = _by_counting(series, telling, np.where(persistent, deviation.level, 0.0), limits)
     p_lasting = np.fmax(deviation.p_persistent, counted)
-    # A few long steps lift the level of all a little; that they are long is what is sure then.
-    shortest = np.where(events, series, np.inf).min(axis=1)
-    is_brief = intermittent & (p_events < p_lasting) & (deviation.level <= HALFWAY * shortest)
-    persistent &= ~is_brief
     slow = persistent | intermittent
     rising = slow & _is_rising(metric, deviation, limits)
     single = _single_events(view, metric, deviation, series, limits) & ~slow[:, None]
     suspected = slow | single.any(axis=1) | excluded
-    usual = _range_of_healthy(view, deviation.series, suspected, lasting=True)
     farthest = _range_of_healthy(view, deviation.series, suspected, lasting=False)
     found = []
     for rank in np.flatnonzero(slow & ~excluded).tolist():
         if persistent[rank]:
             one = _suspect(view, metric, deviation, series, rank)
-            if deviation.level[rank] < TWICE * usual[rank] and not rising[rank]:
+            told = deviation.series[:, telling[rank]]
+            usual = _range_of_healthy(view, told, suspected, lasting=True)[rank]
+            if deviation.level[rank] < TWICE * usual and not rising[rank]:
                 one = replace(one, is_alarm=False, confidence="medium")
             p = p_lasting[rank]
         else:
@@ -179,8 +174,8 @@ def _single_events(
     return events
 
 
-def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> FloatArray:
-    """P of being slow in as many steps as each rank is (R,), given how often the others are as slow.
+def _by_counting(series: FloatArray, telling: BoolArray, level: FloatArray, limits: Thresholds) -> FloatArray:
+    """P of being slow in as many `telling` steps as each rank is (R,), given how often others are as slow.
 
     Late starts and idle time have long tails that no normal distribution knows. With one or two steps
     counting says nothing; the gaps within a step decide there.
@@ -188,8 +183,9 @@ def _by_counting(series: FloatArray, level: FloatArray, limits: Thresholds) -> F
     p = np.zeros(len(series))
     if series.shape[1] >= limits.min_steps_confident:
         for rank in np.flatnonzero(level > 0).tolist():
-            n_slow = int((series[rank] >= HALFWAY * level[rank]).sum())
-            p[rank] = chance_of_as_many(n_slow, series, rank, float(level[rank]))
+            told = series[:, telling[rank]]
+            n_slow = int((told[rank] >= HALFWAY * level[rank]).sum())
+            p[rank] = chance_of_as_many(n_slow, told, rank, float(level[rank]))
     return p
 
 

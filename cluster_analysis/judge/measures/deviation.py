@@ -49,6 +49,15 @@ class Deviation:
     event_scale: FloatArray
     p_persistent: FloatArray
 
+    @property
+    def telling(self) -> BoolArray:
+        """Steps in which peers scatter by less than each rank's level (R, S); all where that is so in few.
+
+        Where all ranks pause for unlike times, one that is not longer than its peers may be late even so.
+        """
+        tells = np.asarray(self.event_scale <= HALFWAY * np.nan_to_num(self.level)[:, None])
+        return np.asarray(tells | (tells.mean(axis=1) <= HALFWAY)[:, None])
+
 
 def deviations(
     values: FloatArray, view: JobView, floor: float, limits: Thresholds, *, use_replicas: bool

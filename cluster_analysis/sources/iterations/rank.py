@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.iterations import timelines as export
+from cluster_analysis.sources.iterations.place import ROLE
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import graph_groups
@@ -22,11 +23,6 @@ from cluster_run.facts import fact
 
 _Rows = list[dict[str, Any]]
 _TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
-
-
-def is_iteration_export(files: Mapping[str, object]) -> bool:
-    """Return whether a rank's files are such timelines."""
-    return any(role.startswith(f"{export.ROLE}/") for role in files)
 
 
 def read_iteration_export(reading: Reading) -> RankTables:
@@ -69,7 +65,7 @@ def read_iteration_export(reading: Reading) -> RankTables:
 
 def _files_of_busiest_model(reading: Reading) -> dict[str, dict[int, str]]:
     """Return the roles of one model by kind and iteration; which other models there are is told."""
-    parts = [(role, role.split("/")) for role in reading.source.files if role.startswith(f"{export.ROLE}/")]
+    parts = [(role, role.split("/")) for role in reading.source.files if role.startswith(f"{ROLE}/")]
     counted = Counter(int(model) for _, (_, _, model, _) in parts)
     chosen = max(counted, key=lambda model: (counted[model], model))
     if len(counted) > 1:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import bisect
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +23,6 @@ import msgspec
 
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 
-#: Role of these files: `iteration/msprof/2/7` is the seventh iteration of model 2.
-ROLE = "iteration"
-#: Kind, model and iteration.
-NAME = re.compile(r"^(msprof|hccl|step_trace)_\d+_(\d+)_(\d+)\.json$")
 _OPERATORS = "Communication Kernel"
 #: How HCCL writes that the other end of a task is not known.
 _NO_RANK = 0xFFFFFFFF
@@ -109,12 +104,6 @@ class Kernel:
     name: str
     core: str
     time_us: float
-
-
-def role_of(path: Path) -> str | None:
-    """Return the role of one of these files by its name; None for any other."""
-    match = NAME.match(path.name)
-    return "/".join((ROLE, match.group(1), match.group(2), str(int(match.group(3))))) if match else None
 
 
 def read_events(path: Path) -> list[Event]:

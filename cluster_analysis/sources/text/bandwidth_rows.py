@@ -1,14 +1,21 @@
-"""CommAnalyzerBandwidth row by row, for outputs that hand its packet sizes on; ms, MB and GB/s."""
+"""CommAnalyzerBandwidth as rows, for outputs that hand its packet sizes on; ms, MB and GB/s."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import compress
 from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.compiled.cells import Cells, as_list, is_coded
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.errors import Remark
 
+_T = TypeVar("_T")
 _TABLE = "CommAnalyzerBandwidth"
 _COLUMNS = (
     "hccl_op_name",
@@ -27,25 +34,40 @@ _COLUMNS = (
 BandwidthRow = tuple[int, str, str, str, float, float, float, float, float, int, float]
 
 
-def bandwidth_rows(path: Path, remark: Remark) -> Iterator[BandwidthRow]:
-    """Yield the rows whose step is known, in the order of the table; none where the table lacks the step.
+def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
+    """Return the rows whose step is known, in the order of the table; none where the table lacks the step.
 
     Raises:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
         if not database.has(_TABLE, "step", *_COLUMNS):
-            return
-        query = f"SELECT step, {', '.join(_COLUMNS)} FROM {_TABLE} ORDER BY rowid"  # noqa: S608 - our names
-        for row in database.iterate(query):
-            step = numbers.parse_step(str(row[0]))
-            if step is None or str(row[1]).startswith("Total"):
-                continue
-            name, group, transport = (str(value or "") for value in row[1:4])
-            size, time, bandwidth, ratio, packet = (_number(value) for value in row[4:9])
-            count, total = int(_number(row[9])), _number(row[10])
-            yield step, name, group, transport, size, time, bandwidth, ratio, packet, count, total
+            return []
+        texts = database.coded(_TABLE, "step", *_COLUMNS[:3])
+        figures = database.cells(_TABLE, *_COLUMNS[3:], are_floats=True)
+    steps = _each(texts[0], lambda value: numbers.parse_step(str(value)))
+    is_single = _each(texts[1], lambda value: not str(value).startswith("Total"))
+    size, time, bandwidth, ratio, packet, count, total = map(_floats, figures)
+    rows = zip(
+        steps,
+        *(_each(one, lambda value: str(value or "")) for one in texts[1:]),
+        *(size, time, bandwidth, ratio, packet, map(int, count), total),
+        strict=True,
+    )
+    is_wanted = [step is not None and single for step, single in zip(steps, is_single, strict=True)]
+    return list(compress(rows, is_wanted))
 
 
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
+def _each(cells: Cells, make: Callable[[Any], _T]) -> list[_T]:
+    """Return what is made of each cell; of texts that are alike once."""
+    if not is_coded(cells):
+        return [make(value) for value in as_list(cells)]
+    made = [make(value) for value in (*cells.dictionary.to_pylist(), None)]
+    return [made[code] for code in pc.fill_null(cells.indices, -1).to_numpy().tolist()]
+
+
+def _floats(cells: Cells) -> list[float]:
+    if isinstance(cells, list) or not pa.types.is_float64(cells.type):
+        return [float(value) if isinstance(value, (int, float)) else 0.0 for value in as_list(cells)]
+    found: list[float] = pc.fill_null(cells, 0.0).to_numpy().tolist()
+    return found

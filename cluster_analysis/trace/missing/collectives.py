@@ -95,7 +95,9 @@ def missing_collectives(
                 found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
             else:
                 local_us = gaps.before(one.known, is_alike)
-                found.append(_in_line(calls, own, rank, one, left_us, local_us=local_us, after_us=after_us))
+                starts = calls.start_us[own if is_side else _issued(calls, rank, streams)]
+                times = starts, calls.end_us[own]
+                found.append(_in_line(calls, times, rank, one, left_us, local_us=local_us, after_us=after_us))
             until_us[rank, is_side] = found[-1].end_us
     return found
 
@@ -117,6 +119,13 @@ def _stream_of(calls: Calls, rank: int, streams: Sequence | None, *, is_side: bo
     own = calls.of_rank(rank)
     inside = np.arange(own.start, own.stop)
     return inside if streams is None else inside[streams.is_side[own] == is_side]
+
+
+def _issued(calls: Calls, rank: int, streams: Sequence | None) -> IntArray:
+    """The calls of a rank's main stream, and those that it issued when they began: all but queued ones."""
+    own = calls.of_rank(rank)
+    inside = np.arange(own.start, own.stop)
+    return inside if streams is None else inside[~streams.is_queued[own]]
 
 
 def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray) -> list[_Holed]:
@@ -152,7 +161,14 @@ def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: I
 
 
 def _in_line(
-    calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, local_us: float, after_us: float
+    calls: Calls,
+    times_us: tuple[FloatArray, FloatArray],
+    rank: int,
+    one: _Holed,
+    left_us: float,
+    *,
+    local_us: float,
+    after_us: float,
 ) -> MissingCall:
     """The call of a rank that works before it, and waits in it.
 
@@ -160,14 +176,14 @@ def _in_line(
 
     Args:
         calls: the step's calls.
-        own: those of the rank on the operator's stream.
+        times_us: when the rank began those that the operator's stream makes or issues, and ended those on it.
         rank: its position.
         one: the operator.
         left_us: when the others ended it, on the rank's clock.
         local_us: how long ranks usually work before it; NaN for unknown.
         after_us: when the rank ended a call that is filled in before this one.
     """
-    starts, ends = calls.start_us[own], calls.end_us[own]
+    starts, ends = times_us
     under_way_us = left_us - HALFWAY * one.needed_us
     end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
     before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
@@ -188,8 +204,10 @@ def _beside(
 ) -> MissingCall:
     """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""
     ends = calls.end_us[own[~calls.is_send[own]]]
-    ended = float(ends[ends < left_us - HALFWAY * one.needed_us].max(initial=-np.inf))
-    start = min(max(since_us, ended), left_us - one.needed_us)
+    under_way_us = left_us - HALFWAY * one.needed_us
+    start = max(since_us, float(ends[ends < under_way_us].max(initial=-np.inf)))
+    if start > under_way_us:  # not just by what the clocks are off by
+        start = left_us - one.needed_us
     return MissingCall(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 
 

@@ -24,6 +24,7 @@ from cluster_analysis.thresholds.lost_messages import (
     WAITED_FACTOR,
 )
 from cluster_analysis.thresholds.messages import TOGETHER_US
+from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.pairing.ends import Program
@@ -72,9 +73,10 @@ def _lost(program: Program) -> BoolArray:
 class _Slots:
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
-    `same` (V,) has one number for what replicas do at one place. `before_us` and `after_us` are the local
-    times around a call, below 0 where it overlaps its neighbour. `pace` (groups, slots) is how long the rank
-    works compared with its replicas.
+    `same` (V,) has one number for what replicas do at one place. `earlier` is the call of the rank that had
+    ended last when a slot's began, `later` the one that began first when that was over, -1 for none.
+    `before_us` is the local time since `earlier`; `after_us` that until the next call begins, below 0 where
+    the two overlap. `pace` (groups, slots) is how long the rank works compared with its replicas.
     `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
     one time.
     """
@@ -83,6 +85,8 @@ class _Slots:
     same: IntArray
     offset_us: FloatArray
     program: Program
+    earlier: IntArray
+    later: IntArray
     before_us: FloatArray
     after_us: FloatArray
     elapse_us: FloatArray
@@ -96,11 +100,11 @@ class _Slots:
         is_lost = table < 0
         n = len(calls)
         rank = calls.rank[table]
-        earlier, later = np.maximum(table - 1, 0), np.minimum(table + 1, n - 1)
-        has_earlier = ~is_lost & (table > 0) & (calls.rank[earlier] == rank)
+        later = np.minimum(table + 1, n - 1)
         has_later = ~is_lost & (table < n - 1) & (calls.rank[later] == rank)
         start, end = calls.start_us, calls.end_us
-        before = np.where(has_earlier, start[table] - end[earlier], np.nan)
+        earlier = _ended_before(calls, table)
+        before = np.where(earlier >= 0, np.maximum(start[table] - end[earlier], 0.0), np.nan)
         after = np.where(has_later, start[later] - end[table], np.nan)
         elapse = np.where(is_lost, np.nan, calls.elapse_us[table])
         partner = np.full(len(family.stage), -1)
@@ -112,8 +116,8 @@ class _Slots:
         with np.errstate(invalid="ignore"):
             share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
         return cls(
-            calls, same, offset_us, program, before, after, elapse, _pace(family.stage, before),
-            partner, (partner >= 0) & (share >= MOSTLY_SHARE),
+            calls, same, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
+            _pace(family.stage, before), partner, (partner >= 0) & (share >= MOSTLY_SHARE),
         )  # fmt: skip
 
     @property
@@ -135,14 +139,17 @@ class _Slots:
         before_us, after_us = (
             float(np.nan_to_num(median(one[:, slot]))) for one in (self.before_us, self.after_us)
         )
-        work_us, rest_us = max(before_us, 0.0) * pace, max(after_us, 0.0) * pace
+        work_us, rest_us = before_us * pace, max(after_us, 0.0) * pace
         met_us = self._met_us(row, slot, rank)
         is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
         # Calls that begin later than this came after it, even if it overlaps them.
-        beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_met else np.nan
+        is_beside = is_met and self.all_meet
+        beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
         begin_us, until_us = self._room(row, slot, rank, beside_us)
-        # It may overlap its neighbours where the replicas' calls do.
-        begin_us, until_us = begin_us + min(before_us, 0.0), until_us - min(after_us, 0.0)
+        # It may overlap its neighbour where the replicas' calls do.
+        until_us -= min(after_us, 0.0)
+        if is_met and family.kind[slot] != SEND:
+            until_us = max(until_us, self._begun_us(slot, rank, begin_us))
         length = until_us - begin_us
         shortest_us = min(shortest_us, length)
         if is_met:
@@ -150,7 +157,7 @@ class _Slots:
         elif family.kind[slot] == SEND:
             usual_us = min(usual_us, length)
             end = begin_us + min(work_us, length - usual_us) + usual_us
-            if self._follows_another(source, rank, begin_us - min(before_us, 0.0)):
+            if self._follows_another(source, rank, begin_us):
                 end = max(end, until_us - rest_us)
             shortest_us = usual_us
         elif np.isfinite(met_us):
@@ -199,7 +206,7 @@ class _Slots:
         own = self.calls.of_rank(rank)
         table, family = self.program.family.table[row], self.program.family
         alike = family.stage == family.stage[slot]
-        if self.all_meet and np.isfinite(beside_us):
+        if np.isfinite(beside_us):
             # Sends wait beside other calls, so that numbers are in the order of time between two ranks alone.
             other = np.where(self.partner >= 0, family.stage[self.partner], -1)
             alike &= (family.kind == family.kind[slot]) & (other == other[slot])
@@ -213,8 +220,8 @@ class _Slots:
             begun = self.calls.start_us[first + 1 : last]
             before = first + int(np.searchsorted(begun, beside_us))
         before = min(max(before, first), last - 1)
-        begin = float(self.calls.end_us[before]) if before >= own.start else -np.inf
         until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
+        begin = self._ended_us(slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), until)
         if not np.isfinite(begin):
             begin = until - float(
                 np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
@@ -222,6 +229,38 @@ class _Slots:
         if not np.isfinite(until):
             until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
         return begin, max(begin, until)
+
+    def _ended_us(self, slot: int, inside: range, until_us: float) -> float:
+        """When a rank ended the call that the replicas had ended last before a slot, of those inside.
+
+        Where it lacks that one too, when it ended its last one. Those that are still under way when the next
+        call begins are on another stream.
+        """
+        ends = self.calls.end_us[inside.start : inside.stop]
+        ends = np.where(ends <= until_us + ROUNDED_US, ends, -np.inf)
+        found = self._of_replicas(self.earlier[:, slot], self.same[inside.start : inside.stop], ends)
+        return found if np.isfinite(found) else float(ends.max(initial=-np.inf))
+
+    def _begun_us(self, slot: int, rank: int, since_us: float) -> float:
+        """When a rank began the call that replicas begin first when a slot's is over; -inf: it lacks that."""
+        own = self.calls.of_rank(rank)
+        starts = self.calls.start_us[own]
+        starts = np.where(starts >= since_us, -starts, -np.inf)
+        found = -self._of_replicas(self.later[:, slot], self.same[own], starts)
+        return found if np.isfinite(found) else -np.inf
+
+    def _of_replicas(self, asked: IntArray, same: IntArray, times_us: FloatArray) -> float:
+        """The latest time of a rank's calls (N,) that are the same as a replica's; -inf where it has none.
+
+        Args:
+            asked: calls of replicas, -1 for none.
+            same: which calls the rank's are.
+            times_us: their times, -inf for those that are not meant.
+        """
+        asked = asked[(asked >= 0) & ~self.calls.is_point_to_point[asked]][:N_ASKED]
+        found = [times_us[same == one].max(initial=-np.inf) for one in self.same[asked]]
+        known = [one for one in found if np.isfinite(one)]
+        return float(np.median(known)) if known else -np.inf
 
     def _call_before(self, slot: int, first: int, last: int) -> int:
         """The last of a rank's calls between two that comes before a slot in the replicas' order."""
@@ -243,9 +282,31 @@ def _of_group(row: IntArray, source: int) -> int:
     return int(present[0]) if len(present) else source
 
 
+def _ended_before(calls: Calls, table: IntArray) -> IntArray:
+    """The call of the same rank that had ended last when each one of a table began; -1 for none."""
+    latest, found = np.full(table.shape, -np.inf), np.full(table.shape, -1)
+    for back in range(1, MOST_OVERLAPPED + 1):
+        one = np.maximum(table - back, 0)
+        end = calls.end_us[one]
+        had_ended = (table >= back) & (calls.rank[one] == calls.rank[table])
+        had_ended &= (end <= calls.start_us[table] + ROUNDED_US) & (end > latest)
+        latest, found = np.where(had_ended, end, latest), np.where(had_ended, one, found)
+    return found
+
+
+def _begun_after(calls: Calls, table: IntArray) -> IntArray:
+    """The call of the same rank that began first when each one of a table had ended; -1 for none."""
+    n, found = len(calls), np.full(table.shape, -1)
+    for ahead in range(MOST_OVERLAPPED, 0, -1):
+        one = np.minimum(table + ahead, n - 1)
+        begins = (table >= 0) & (table + ahead < n) & (calls.rank[one] == calls.rank[table])
+        begins &= calls.start_us[one] >= calls.end_us[table] - ROUNDED_US
+        found = np.where(begins, one, found)
+    return found
+
+
 def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
     """How long each rank works before its messages compared with its replicas, (groups, slots)."""
-    before_us = np.maximum(before_us, 0.0)
     usual = median(before_us, 0)
     pace = np.ones(before_us.shape)
     for one in np.unique(stage):

@@ -6,13 +6,16 @@ agree; counted from elsewhere they scatter as the waiting does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, combined, searchsorted_within
+from cluster_analysis.numeric.sorting import begins, combined, distinct, searchsorted_within
+from cluster_analysis.numeric.stats import medians_by
 from cluster_analysis.thresholds.streams import (
+    ALIKE_SCATTER_FACTOR,
     ENOUGH_PEERS,
     FEW_SHARE,
     QUEUE_US,
@@ -92,7 +95,7 @@ def _join_waits(calls: Calls, main: IntArray, side: IntArray, join: IntArray, en
 def keep_likely_joins(
     calls: Calls, is_side: BoolArray, links: tuple[IntArray, IntArray, IntArray], stage: IntArray
 ) -> BoolArray:
-    """Drop joins that are a coincidence: computing went on while the side call ended.
+    """Say which side call each place of the main stream waits for: the same one on all peers, or none.
 
     Peers compute for the same time at the same place. Counted from where the computing really began,
     the gaps of peers agree; counted from elsewhere they scatter as the waiting does. Where most of them begin
@@ -106,45 +109,92 @@ def keep_likely_joins(
     """
     after, join, ended = links
     waits_last = np.zeros(len(calls), bool)
-    main = np.flatnonzero(~is_side)
-    count = np.bincount(calls.rank[main], minlength=len(calls.ranks))
-    begin = np.r_[0, np.cumsum(count)[:-1]]
+    main, side = np.flatnonzero(~is_side), np.flatnonzero(is_side & ~calls.is_send)
     awaited = begins_with(calls, ended)
     at = np.flatnonzero(awaited)
     awaited[at] = calls.end_us[ended[at]] > np.where(after[at] >= 0, calls.end_us[after[at]], -np.inf)
-    if not awaited.any() and not (join[main] >= 0).any():
+    has, number = np.zeros(len(calls), bool), np.zeros(len(calls), np.intp)
+    has[main], number[side] = join[main] >= 0, np.arange(len(side))
+    join[main] = -1
+    if not awaited.any() and not has.any():
         return waits_last
-    lonely = []
-    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
-        ranks = np.flatnonzero((stage == one) & (count == places))
-        if not places:
-            continue
-        instances = main[begin[ranks][:, None] + np.arange(places)]
-        if len(ranks) < ENOUGH_PEERS:
-            lonely.append(instances.ravel())
-            continue
+    is_sum = moves_gradients(calls)
+    lonely = np.zeros(len(calls), bool)
+    lonely[main] = True
+    for instances, sides in _peers(calls, main, side, stage):
+        lonely[instances] = False
         for place in np.flatnonzero(awaited[instances].mean(axis=0) >= FEW_SHARE):
             here = instances[:, place]
             join[here] = ended[here]
             waits_last[here] = ended[here] >= 0
-        has = (join[instances] >= 0) & ~waits_last[instances]
-        used = np.flatnonzero(has.mean(axis=0) >= FEW_SHARE)
-        for place in np.flatnonzero(has.any(axis=0)):
+        # How many side calls of its rank had ended when each one began.
+        n_ended = np.where(ended[instances] >= 0, 1 + number[ended[instances]] - number[sides[:, :1]], 0)
+        reduces = is_sum[sides[0]]
+        for place in np.flatnonzero(has[instances].any(axis=0)):
             here = instances[:, place]
-            keep = False
-            if place in used:
-                begun = np.where(after[here] >= 0, calls.end_us[after[here]], 0.0)
-                joined = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
-                from_main = calls.start_us[here] - begun
-                from_both = calls.start_us[here] - np.maximum(begun, joined)
-                keep = scatter(from_both) < scatter(from_main)
-            if not keep:
-                join[here] = -1
-    if lonely:
-        here = np.concatenate(lonely)
+            if place and not waits_last[here].any():
+                candidates = np.arange(n_ended[:, place - 1].min(), n_ended[:, place].max())
+                fetches = candidates[~reduces[candidates]]
+                # What is fetched first is needed first; sums of gradients are needed together, behind that.
+                candidates = fetches if len(fetches) else candidates[::-1]
+                join[here] = _awaited(calls, after[here], here, sides[:, candidates])
+    if lonely.any():
+        here = np.flatnonzero(lonely)
         waits_last[here] = _others_wait(calls, main, awaited)[here] & (ended[here] >= 0)
         join[here] = np.where(waits_last[here], ended[here], -1)
     return waits_last
+
+
+def _peers(
+    calls: Calls, main: IntArray, side: IntArray, stage: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Calls of ranks that run one program, side by side (ranks, places): of the main and a second stream."""
+    n_main, n_side = (np.bincount(calls.rank[one], minlength=len(calls.ranks)) for one in (main, side))
+    begin, side_begin = (np.r_[0, np.cumsum(one)[:-1]] for one in (n_main, n_side))
+    for one, places, n in sorted(set(zip(stage.tolist(), n_main.tolist(), n_side.tolist(), strict=True))):
+        ranks = np.flatnonzero((stage == one) & (n_main == places) & (n_side == n))
+        if places and n and len(ranks) >= ENOUGH_PEERS:
+            yield (
+                main[begin[ranks][:, None] + np.arange(places)],
+                side[side_begin[ranks][:, None] + np.arange(n)],
+            )
+
+
+def _awaited(calls: Calls, before: IntArray, here: IntArray, sides: IntArray) -> IntArray:
+    """Which of some side calls (ranks, candidates) peers wait for `here` (ranks,): all for one; -1 for none.
+
+    Of those that explain the gaps alike it is the first candidate.
+    """
+    start, begun = calls.start_us[here], np.where(before >= 0, calls.end_us[before], 0.0)
+    together = distinct(calls.group[here])[1]
+    from_main, found = _unlikeness(start - begun, together), []
+    for number in range(sides.shape[1]):
+        ended = calls.end_us[sides[:, number]]
+        shown = float(((ended > begun) & (ended <= start + TOLERANCE_US)).mean())
+        own = _unlikeness(start - np.maximum(begun, ended), together)
+        # Those few that show it have waited for long, or it is chance.
+        if own < (from_main if shown >= FEW_SHARE else WAIT_SCATTER * from_main):
+            found.append((own, number))
+    if not found:
+        return np.full(len(here), -1)
+    least = min(found)[0]
+    chosen = sides[:, next(number for one, number in found if one <= ALIKE_SCATTER_FACTOR * least)]
+    # Who lacks records may seem to begin before.
+    return np.where(calls.end_us[chosen] <= start + TOLERANCE_US, chosen, -1)
+
+
+def _unlikeness(gap_us: FloatArray, together: IntArray) -> float:
+    """How far gaps (ranks,) scatter, over all ranks and among those that are `together`: the geometric mean.
+
+    Who meets in the call has the same samples; over all ranks unequal ones hide how waits differ.
+    """
+    of_all, inside = scatter(gap_us), gap_us - medians_by(gap_us, together)[together]
+    return float(np.sqrt(of_all * np.mean(np.abs(inside)))) if inside.any() else of_all
+
+
+def moves_gradients(calls: Calls) -> BoolArray:
+    """Calls that add up what the ranks have computed (V,): none of them has anything to send before."""
+    return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
 
 
 def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:

@@ -27,6 +27,7 @@ from cluster_analysis.trace.streams.joins import (
     begins_with,
     count_from_wait,
     keep_likely_joins,
+    moves_gradients,
     running_maxima,
     scatter,
     split,
@@ -184,11 +185,6 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
         ):
             awaited[here] = True
     return awaited
-
-
-def moves_gradients(calls: Calls) -> BoolArray:
-    """Calls that add up what the ranks have computed: none of them has anything to send before."""
-    return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
 
 
 def _overlap_others(calls: Calls, sends: BoolArray) -> bool:

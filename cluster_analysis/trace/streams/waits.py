@@ -12,8 +12,8 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.streams.joins import begins_with, running_maxima
-from cluster_analysis.trace.streams.streams import Sequence, moves_gradients
+from cluster_analysis.trace.streams.joins import begins_with, moves_gradients, running_maxima
+from cluster_analysis.trace.streams.streams import Sequence
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 

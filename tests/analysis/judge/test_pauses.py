@@ -93,3 +93,23 @@ def test_a_rank_that_pauses_on_a_host_that_is_always_idle_is_named_as_well() -> 
     computing = peers_agree(N_RANKS, 10, share=0.5)
     found = detect(evidence_of_idle(computing, free, preparing, WHERE), WHERE)
     assert {(one.kind, one.ranks) for one in found.findings} >= {("periodic_pause", (3,))}
+
+
+@pytest.mark.parametrize(
+    ("collecting", "late_us", "paused_us"),
+    [
+        pytest.param([], 15e3, 0.0, id="no pauses"),
+        pytest.param([1, 3], 15e3, -20e3, id="not longer than others in the steps in which all pause"),
+        pytest.param([1, 3], 60e3, 0.0, id="longer in these too, but so are others by chance"),
+    ],
+)
+def test_a_rank_that_launches_late_is_told_where_all_pause_for_unlike_times_in_some_steps(
+    collecting: list[int], late_us: float, paused_us: float
+) -> None:
+    """A step in which peers scatter by more than it loses says nothing of it: it is late in all others."""
+    free, preparing = idle(5), idle(5, usual_us=2e3)
+    free[RANK] += late_us
+    free[:, collecting] += np.random.default_rng(7).uniform(20e3, 80e3, (N_RANKS, len(collecting)))
+    free[RANK, collecting] += paused_us
+    (alarm,) = alarms_of(free, preparing)
+    assert (alarm.kind, alarm.ranks, alarm.pattern) == ("slow_rank", (RANK,), "persistent")
