@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -12,6 +13,19 @@ import pytest
 
 from cluster_run.errors import InterruptedRunError
 from cluster_run.interruption import interruptible
+
+
+def test_a_signal_is_no_failure_of_what_it_meets() -> None:
+    reached = []
+
+    def met() -> None:
+        with contextlib.suppress(Exception):
+            signal.raise_signal(signal.SIGTERM)
+        reached.append("what comes next")
+
+    with pytest.raises(InterruptedRunError, match="interrupted by SIGTERM"), interruptible():
+        met()
+    assert not reached
 
 
 class _Signals:
