@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
-from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.interruption import interruptible
 from cluster_run.standard_streams import write_result
 
@@ -20,6 +21,9 @@ def main(argv: Sequence[str]) -> int:
             return _run(argv, arguments)
     except ClusterError as error:
         return _fail(arguments, error)
+    except OSError as error:  # a full disk, or a file that was taken away meanwhile
+        what = f"{os.fsdecode(error.filename) if error.filename else 'a file'}: {error.strerror or error}"
+        return _fail(arguments, InputError(what))
 
 
 def _run(argv: Sequence[str], arguments: Arguments) -> int:

@@ -15,6 +15,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_S = 0.01
 
 
+class _Signalled(KeyboardInterrupt):
+    """What a signal raises: neither our code nor a library's takes it for a failure of what it met."""
+
+
 def is_ignored(number: signal.Signals) -> bool:
     """Whether our caller wants us to live through this signal, as nohup does with SIGHUP."""
     return signal.getsignal(number) is signal.SIG_IGN
@@ -22,7 +26,7 @@ def is_ignored(number: signal.Signals) -> bool:
 
 @contextmanager
 def interruptible(what_is_left: str = "") -> Iterator[None]:
-    """Make signals raise InterruptedRunError, so that what was begun is cleaned up.
+    """Have signals end what is within, so that what was begun is cleaned up.
 
     Args:
         what_is_left: what the message says about the state that the interruption leaves behind.
@@ -35,12 +39,11 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
     def interrupt(number: int, _: object) -> None:
         if number != signal.SIGALRM:
             came.append(signal.Signals(number))
-        text = f"interrupted by {came[-1].name}"
-        raise InterruptedRunError(f"{text}; {what_is_left}" if what_is_left else text)
+        raise _Signalled
 
     def ignored(unraisable: sys.UnraisableHookArgs) -> None:
         # Python ignores what is raised in callbacks of weak references, and imports are full of them.
-        if isinstance(unraisable.exc_value, InterruptedRunError):
+        if isinstance(unraisable.exc_value, _Signalled):
             before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         else:
@@ -55,6 +58,9 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
         signal.signal(number, interrupt)
     try:
         yield
+    except _Signalled:
+        text = f"interrupted by {came[-1].name}"
+        raise InterruptedRunError(f"{text}; {what_is_left}" if what_is_left else text) from None
     finally:
         sys.unraisablehook = hook_before
         if signal.SIGALRM in before:  # one that comes after this would kill the process

@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ClusterError as error:
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
         return int(error.exit_code)
+    except OSError as error:
+        print(f"{_PROGRAM}: {error.filename or arguments.out}: {error.strerror or error}", file=sys.stderr)
+        return int(ExitCode.FAILED)
 
 
 def _simulate(arguments: argparse.Namespace) -> ExitCode:

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cluster_collect.faults import RunLockedError, UnwritableError
@@ -32,7 +32,8 @@ def locked(run: Path) -> Iterator[None]:
     try:
         os.truncate(descriptor, 0)
         owner = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        os.pwrite(descriptor, owner.encode(), 0)
+        with suppress(OSError):  # on a full disk; what others are told of us is all that is lost
+            os.pwrite(descriptor, owner.encode(), 0)
         yield
     finally:
         path.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
 from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, refused, write_all
+from cluster_collect.wording import format_bytes
 
 PART_PREFIX = ".part-"
 #: A temporary name of `written_whole`, and how deep below the run directory our own files lie.
@@ -55,6 +56,12 @@ class RunWriter:
         taken_bytes = self._promised_bytes + self._min_free_bytes
         return max(0, shutil.disk_usage(self.run).free - taken_bytes)
 
+    @property
+    def kept_free(self) -> str:
+        """What is to be said of the room that stays free, behind how much there is."""
+        kept = format_bytes(self._min_free_bytes)
+        return f" ({kept} stay free: --min-free)" if self._min_free_bytes else ""
+
     def promise(self, n_bytes: int) -> None:
         """Announce that `n_bytes` will be written.
 
@@ -64,7 +71,8 @@ class RunWriter:
         room_bytes = self.room_bytes()
         if n_bytes > room_bytes:
             raise NoRoomError(
-                f"{n_bytes >> 20} MiB do not fit: {self.run} has room for {room_bytes >> 20} MiB more",
+                f"{format_bytes(n_bytes)} do not fit: {self.run} has room for {format_bytes(room_bytes)} more"
+                f"{self.kept_free}",
                 "choose another --output, collect less with --what, or make room; a second call goes on",
             )
         self._promised_bytes += n_bytes

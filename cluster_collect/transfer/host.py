@@ -29,6 +29,7 @@ from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until
+from cluster_collect.wording import format_bytes
 from cluster_run.files import write_bytes_whole
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
@@ -247,11 +248,15 @@ class HostCollection:
         """
         room_bytes = self._shared.writer.room_bytes()
         fitting = [placed for placed in missing if placed.most_bytes <= room_bytes]
+        if not fitting:
+            return list(missing)  # it is the disk that is full, which is told of the host
         for placed in missing:
             size_bytes = placed.most_bytes
             if size_bytes > room_bytes:
-                reason = f"its {size_bytes >> 20} MiB do not fit: there is room for {room_bytes >> 20} MiB"
-                self._intake.refuse(placed, reason)
+                sizes = (
+                    f"its {format_bytes(size_bytes)} do not fit: there is room for {format_bytes(room_bytes)}"
+                )
+                self._intake.refuse(placed, sizes + self._shared.writer.kept_free)
         return fitting
 
     def _divided(self, selection: Selection) -> tuple[dict[bytes, CollectedFile], list[PlacedFile]]:

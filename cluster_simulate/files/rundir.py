@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from cluster_run import layout
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
+from cluster_run.interruption import SIGNALS, is_ignored
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, Manifest, manifest_to_json
 from cluster_run.version import VERSION
 from cluster_simulate.files import capture_text, communication_text
@@ -95,7 +97,9 @@ def _write_hosts(captured: CapturedJob, out: Path, form: Form, n_processes: int)
     results = context.SimpleQueue()
     shares = [range(first, n_hosts, n_processes) for first in range(n_processes)]
     writers = [
-        context.Process(target=_write_share, args=(captured, out, form, share, results)) for share in shares
+        # Daemons end with this process; others it would wait for, and they for it, once it is interrupted.
+        context.Process(target=_write_share, args=(captured, out, form, share, results), daemon=True)
+        for share in shares
     ]
     for writer in writers:
         writer.start()
@@ -122,6 +126,9 @@ def _write_share(
     results: multiprocessing.SimpleQueue[list[HostOutcome] | ClusterError],
 ) -> None:
     """Write some hosts in a process of their own; an error is handed back as a value."""
+    for number in SIGNALS:
+        if not is_ignored(number):
+            signal.signal(number, signal.SIG_DFL)
     try:
         results.put([_write_host(captured, out, host, form) for host in hosts])
     except ClusterError as error:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from cluster_run.errors import InterruptedRunError
 from cluster_run.interruption import interruptible
+
+
+def test_a_signal_is_no_failure_of_what_it_meets() -> None:
+    reached = []
+
+    def met() -> None:
+        with contextlib.suppress(Exception):
+            signal.raise_signal(signal.SIGTERM)
+        reached.append("what comes next")
+
+    with pytest.raises(InterruptedRunError, match="interrupted by SIGTERM"), interruptible():
+        met()
+    assert not reached
 
 
 class _Signals:
@@ -44,3 +60,14 @@ def test_a_signal_that_would_come_again_when_all_is_done_kills_nobody() -> None:
         dropped()
 
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_writers_of_a_large_simulation_end_with_it(tmp_path: Path) -> None:
+    sizes = ["--tp", "4", "--pp", "4", "--dp", "16"]
+    command = [sys.executable, "-m", "cluster_simulate", str(tmp_path / "run"), *sizes]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        while not list(tmp_path.rglob("*_ascend_pt")):
+            time.sleep(0.01)
+        started.send_signal(signal.SIGTERM)
+        _, said = started.communicate(timeout=20)
+    assert (started.returncode, said) == (130, "cluster-simulate: interrupted by SIGTERM\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from cluster_analysis.engine.local import InProcessEngine, ProcessEngine, Thread
 from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine, EngineError, Graph, Outcome
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.tables.model import RankSource
-from cluster_run.errors import UsageError
+from cluster_run.errors import InterruptedRunError, UsageError
 from cluster_run.ids import Rank
+from cluster_run.interruption import interruptible
 from tests.analysis.engine import tasks
 
 
@@ -50,6 +52,13 @@ def test_tasks_take_the_values_of_others_alone_and_in_lists(engine: Engine) -> N
     }
     (outcome,) = engine.run(graph, [("sum",)])
     assert outcome.value == 13
+
+
+def test_a_signal_is_no_failed_attempt_at_a_task() -> None:
+    engine = InProcessEngine()
+    calls = [(signal.SIGTERM,), (signal.SIGTERM,)]
+    with pytest.raises(InterruptedRunError, match="SIGTERM"), interruptible():
+        run(engine, signal.raise_signal, calls)
 
 
 def test_a_task_carries_those_that_it_needs() -> None:

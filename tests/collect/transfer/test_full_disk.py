@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -55,10 +56,20 @@ def test_a_host_that_does_not_fit_is_named_and_the_others_are_collected(
     ]
     large, small = collected(specs, small_disk / "run", FULL).hosts
     assert (large.state, large.failure) == ("failed", "no-room")
-    assert "15 MiB do not fit" in large.reason
+    assert "16.1 MB do not fit" in large.reason
     assert small.state == "complete"
     assert host_tree(small_disk / "run", 1) == {}
     assert host_tree(small_disk / "run", 2) == tree(tmp_path / "small")
+
+
+def test_a_disk_that_keeps_no_room_is_told_of_the_host_and_with_what_stays_free(
+    lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
+) -> None:
+    make_capture(tmp_path / "host")
+    options = replace(FULL, min_free_bytes=1 << 30)
+    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", options))
+    assert (outcome.state, outcome.failure) == ("failed", "no-room")
+    assert outcome.reason.endswith("has room for 0 B more (1.1 GB stay free: --min-free)")
 
 
 def test_a_file_larger_than_the_disk_costs_only_itself(
@@ -70,7 +81,7 @@ def test_a_file_larger_than_the_disk_costs_only_itself(
         stream.truncate(5 << 40)
     outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", FULL))
     assert (outcome.state, outcome.failure) == ("partial", "files-missing")
-    assert "5242880 MiB do not fit" in file_of(outcome, "huge.bin").reason
+    assert "5.5 TB do not fit" in file_of(outcome, "huge.bin").reason
     assert {file.state for file in outcome.files if not file.source.endswith("huge.bin")} == {"stored"}
 
 
