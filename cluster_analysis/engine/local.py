@@ -240,8 +240,9 @@ def _begin_worker() -> None:
 
     import pyarrow as pa  # noqa: PLC0415
 
-    # Ctrl-C reaches the whole group; the parent alone decides what it means.
+    # Ctrl-C, and a terminal that closes, reach the whole group; the parent alone decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()
     pa.set_cpu_count(1)

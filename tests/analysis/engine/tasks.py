@@ -79,3 +79,9 @@ class Gone:
 
 def lost_on_the_way() -> Gone:
     return Gone()
+
+
+def hang_up() -> str:
+    """Be sent what a terminal that closes sends to all processes of its command."""
+    os.kill(os.getpid(), signal.SIGHUP)
+    return "goes on"

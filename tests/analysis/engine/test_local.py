@@ -210,3 +210,11 @@ def test_the_scheduler_is_chosen_by_bytes(
 def test_an_unknown_scheduler_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown scheduler 'spark'"):
         open_engine(AnalyseOptions(tmp_path, scheduler="spark"), [], tmp_path)
+
+
+def test_a_terminal_that_closes_does_not_stop_a_worker_at_any_line(tmp_path: Path) -> None:
+    engine = ProcessEngine(2, tmp_path)
+    with interruptible():
+        (outcome,) = run(engine, tasks.hang_up, [()])
+        engine.close()
+    assert outcome.value == "goes on"
