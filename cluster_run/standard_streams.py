@@ -11,7 +11,8 @@ import io
 import os
 import sys
 import unicodedata
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from cluster_run.errors import ClusterError
@@ -58,6 +59,10 @@ _PLAIN = {
 }
 
 
+class UnwritableStdoutError(ClusterError):
+    """stdout cannot be written, as on a full disk."""
+
+
 class _Messages(io.TextIOWrapper):
     """stderr; what cannot be written there is dropped, for a message must not cost the result."""
 
@@ -101,7 +106,7 @@ def write_result(text: str) -> None:
     """Write `text` to stdout at once. A reader that has seen enough, as `head`, is no error.
 
     Raises:
-        ClusterError: stdout cannot be written, as on a full disk.
+        UnwritableStdoutError: stdout cannot be written, as on a full disk.
     """
     try:
         sys.stdout.write(text)
@@ -110,7 +115,18 @@ def write_result(text: str) -> None:
         _write_no_more()
     except OSError as error:
         _write_no_more()
-        raise ClusterError(f"the result could not be written to stdout: {error.strerror or error}") from None
+        raise UnwritableStdoutError(
+            f"the result could not be written to stdout: {error.strerror or error}"
+        ) from None
+
+
+@contextmanager
+def as_log() -> Iterator[None]:
+    """Have what `write_result` writes within be a log: where it cannot be written, that is told, no error."""
+    try:
+        yield
+    except UnwritableStdoutError as error:
+        print(error, file=sys.stderr)
 
 
 def _write_no_more() -> None:

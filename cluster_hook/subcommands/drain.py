@@ -27,7 +27,7 @@ from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.tell import tell
 from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, InputError
-from cluster_run.standard_streams import write_result
+from cluster_run.standard_streams import as_log, write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -109,11 +109,13 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
     )
 
     def told(drained: Drained) -> None:
-        if arguments.json:
-            outcome = outcome_document(drained.outcome) if drained.outcome else None
-            print_json("request", key=drained.key, state=drained.state, text=drained.text, outcome=outcome)
-        else:
-            write_result(f"{drained.key} {drained.state}: {drained.text}\n")
+        with as_log():
+            if arguments.json:
+                outcome = outcome_document(drained.outcome) if drained.outcome else None
+                values = {"key": drained.key, "state": drained.state, "text": drained.text}
+                print_json("request", **values, outcome=outcome)
+            else:
+                write_result(f"{drained.key} {drained.state}: {drained.text}\n")
         if drained.outcome is not None:
             for trouble in tell(drained.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)

@@ -14,7 +14,7 @@ from cluster_hook.options import seconds
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_run.command_line import named_path
 from cluster_run.errors import ExitCode, UsageError
-from cluster_run.standard_streams import write_result
+from cluster_run.standard_streams import as_log, write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -82,10 +82,11 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
     )
 
     def told(job: str, reason: str) -> None:
-        if arguments.json:
-            print_json("node-collected", job=job, node=arguments.node, reason=reason)
-        else:
-            write_result(f"{job}: {reason or 'collected'}\n")
+        with as_log():
+            if arguments.json:
+                print_json("node-collected", job=job, node=arguments.node, reason=reason)
+            else:
+                write_result(f"{job}: {reason or 'collected'}\n")
 
     while True:
         try:

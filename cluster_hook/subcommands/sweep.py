@@ -25,7 +25,7 @@ from cluster_hook.telling.tell import tell
 from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
-from cluster_run.standard_streams import write_result
+from cluster_run.standard_streams import as_log, write_result
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -136,11 +136,12 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
     )
 
     def told(swept: Swept) -> None:
-        if arguments.json:
-            outcome = outcome_document(swept.outcome) if swept.outcome else None
-            print_json("swept", job=swept.job, state=swept.state, text=swept.text, outcome=outcome)
-        else:
-            write_result(f"{swept.job} {swept.state}: {swept.text}\n")
+        with as_log():
+            if arguments.json:
+                outcome = outcome_document(swept.outcome) if swept.outcome else None
+                print_json("swept", job=swept.job, state=swept.state, text=swept.text, outcome=outcome)
+            else:
+                write_result(f"{swept.job} {swept.state}: {swept.text}\n")
         if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
             for trouble in tell(swept.outcome, telling):
                 print(f"cluster-hook: {trouble}", file=sys.stderr)

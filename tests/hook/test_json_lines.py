@@ -53,15 +53,33 @@ def test_json_of_a_check_is_one_line_an_answer_with_its_schema(
     assert [bool(one["advice"]) for one in answers] == [False, True, True, True]
 
 
-def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -> None:
+def _waiting(tmp_path: Path) -> Spool:
+    """A spool with a job that never started, so that there is nothing to do, and something else."""
     spool = Spool(tmp_path / "spool")
     spool.root.mkdir(mode=0o700)
     spool.prepare()
-    # A job that never started: there is nothing to do.
     job = ("job=1", "name=train", "user=ada", f"uid={os.geteuid()}", "nodes=", f"work_dir={tmp_path}")
     fields = (*job, "comment=profile_dir=p", "end=")
     spool.path("pending", "1-0", ".job").write_bytes("".join(one + "\0" for one in fields).encode())
     spool.path("pending", "2-0", ".job").write_bytes(b"no request")
+    return spool
+
+
+@pytest.mark.parametrize("output", [["--json"], []])
+def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
+    tmp_path: Path, output: list[str]
+) -> None:
+    spool = _waiting(tmp_path)
+    command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", *output]
+    with Path("/dev/full").open("w") as log:
+        ended = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, timeout=50, check=False)
+
+    assert list(spool.keys("pending")) == []
+    assert ended.returncode == 3, ended.stderr
+
+
+def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -> None:
+    spool = _waiting(tmp_path)
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     requests = _read(ended.stdout, "cluster-hook-request/1", "key", "state", "text", "outcome")
