@@ -18,6 +18,7 @@ from cluster_run.findings import FaultKind
 Part = Literal["link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"]
 Pair = tuple[int, int]
 
+_UNKNOWN = -1
 #: From the smallest to the largest.
 _SIZES: tuple[Part, ...] = ("link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink")
 KIND_OF_PART: Mapping[Part, FaultKind] = {
@@ -50,7 +51,7 @@ def cover(
     Args:
         slow: (src, dst) that are slow.
         seen: all (src, dst) that were observed, slow ones included, and their transports.
-        host_of: host number of each rank.
+        host_of: host number of each rank whose host is known.
         is_remote: whether the links leave hosts.
     """
     left = set(slow)
@@ -103,10 +104,11 @@ def _claims(
             yield "nic_tx", (rank,), (), {pair for pair in carried if pair[0] == rank}
             yield "nic_rx", (rank,), (), {pair for pair in carried if pair[1] == rank}
     if is_remote:
+        # Ranks whose hosts are not known may be of several: what they have in common is no host.
         pairs = sorted({_hosts(pair, host_of) for pair in left})
-        for both in pairs:
+        for both in (pair for pair in pairs if _UNKNOWN not in pair):
             yield "host_pair", (), both, {pair for pair in seen if _hosts(pair, host_of) == both}
-        for host in sorted({host for both in pairs for host in both}):
+        for host in sorted({host for both in pairs for host in both} - {_UNKNOWN}):
             yield "uplink", (), (host,), {pair for pair in seen if host in _hosts(pair, host_of)}
 
 
@@ -119,7 +121,7 @@ def _carried(rank: int, seen: Mapping[Pair, str]) -> list[set[Pair]]:
 
 
 def _hosts(pair: Pair, host_of: Mapping[int, int]) -> tuple[int, int]:
-    one, other = sorted((host_of.get(pair[0], -1), host_of.get(pair[1], -1)))
+    one, other = sorted((host_of.get(pair[0], _UNKNOWN), host_of.get(pair[1], _UNKNOWN)))
     return one, other
 
 

@@ -54,6 +54,15 @@ def test_all_links_of_a_host_are_its_uplink() -> None:
     ]
 
 
+@pytest.mark.parametrize("others", [{0, 1, 3}, {1}], ids=["uplink", "pair of hosts"])
+def test_ranks_whose_host_is_not_known_have_no_host_in_common(others: set[int]) -> None:
+    slow = frozenset(pair for pair in ALL if {HOSTS[rank] for rank in pair} in [{2, host} for host in others])
+    known = {rank: host for rank, host in HOSTS.items() if host != 2}
+    found = cover(slow, dict.fromkeys(ALL, "RDMA"), known, is_remote=True)
+    assert {pair for one in found for pair in one.links} == slow
+    assert not [one.hosts for one in found if one.hosts]
+
+
 def test_one_healthy_link_acquits_the_nic() -> None:
     slow = frozenset(pair for pair in ALL if 3 in pair) - both_ways((3, 0))
     assert ("nic", (3,)) not in explained(slow)
