@@ -156,16 +156,18 @@ def ranks_of(fault: Fault) -> set[int]:
 
 
 def true_saving_share(finding: Finding, job: SimulatedJob) -> float:
-    """What making a device as fast as its peers truly saves, as share of the step; 0 for all other findings.
+    """What making a device or host as its peers truly saves, as share of the step; 0 for all other findings.
 
-    Devices differ by nature, one in a hundred by a few percent: some of them cost as much as a fault.
+    They differ by nature: one device in a hundred computes a few percent longer, and one host of a few idles
+    half as long again as the others. Some of them cost as much as a fault.
     """
-    if (finding.kind, finding.cause) != ("slow_rank", "compute"):
+    if finding.kind not in ("slow_rank", "slow_host") or finding.cause not in ("compute", "dispatch"):
         return 0.0
-    row = finding.evidence[0]
-    as_peers = Fault(
-        "slow_rank", row.peers_median / row.value, ranks=tuple(map(int, finding.ranks)), cause="compute"
-    )
+    row, ranks = finding.evidence[0], tuple(map(int, finding.ranks))
+    severity = row.peers_median / row.value
+    if finding.cause == "dispatch":  # idle time is added as a share of the step
+        severity = 1.0 - (row.value - row.peers_median) / (job.spec.nominal_step_ms * 1e3)
+    as_peers = Fault("slow_rank", severity, ranks=ranks, cause=finding.cause)
     return 1.0 - simulate(job.spec, [*job.faults, as_peers], seed=job.seed).step_ms / job.step_ms
 
 

@@ -67,7 +67,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int, run: int) -> list[Step
         steps.append(
             StepWork(
                 speeds[step] * effects.compute_factor[step],
-                free + effects.dispatch_us[step] / n_idle_spans,
+                np.maximum(free + effects.dispatch_us[step] / n_idle_spans, 0.0),
                 preparing + effects.input_us[step],
                 data,
                 expert * expert_now,

@@ -20,6 +20,14 @@ def test_making_a_device_as_fast_as_its_peers_saves_in_truth_what_its_fault_cost
     assert saved_ms == pytest.approx(case.true_cost_ms, rel=0.05)
 
 
+def test_making_a_host_launch_like_its_peers_saves_in_truth_what_its_fault_costs() -> None:
+    case = judged(replace(DATA_PARALLEL, tp=4, dp=8), "slow_host:1.2@2")
+    (finding,) = case.alarms
+    assert finding.cause == "dispatch"
+    saved_ms = true_saving_share(finding, case.job) * case.job.step_ms
+    assert saved_ms == pytest.approx(case.true_cost_ms, rel=0.05)
+
+
 def test_what_is_no_device_saves_nothing_by_being_made_one_of_its_peers() -> None:
     case = judged(DATA_PARALLEL, "slow_rank:1.2@5,cause=input")
     (finding,) = case.alarms
