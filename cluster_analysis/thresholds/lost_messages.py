@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from cluster_analysis.thresholds.common import HALFWAY
+
 # Messages.
 #: A rank that lacks more of its messages than this did something else than its stage.
-MAX_MISSING_SHARE = 0.3
+MAX_MISSING_SHARE = HALFWAY
 #: Two ends leave together that do so in this share of the replicas.
 MOSTLY_SHARE = 0.9
 #: A call that lasts so many times as long as the shortest of its slot has waited.

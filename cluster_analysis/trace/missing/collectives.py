@@ -75,11 +75,12 @@ def missing_collectives(
         if name in topology.groups
     }
     n_members = np.array([len(members.get(code, ())) for code in range(len(calls.groups))])
-    holed = _holed(calls, operator, offset_us, n_members)
+    purpose = _purposes(calls, topology)
+    holed = _holed(calls, operator, offset_us, n_members, purpose)
     if not holed:
         return []
     stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
-    gaps = UsualGaps.of(calls, operator, stage, _purposes(calls, topology))
+    gaps = UsualGaps.of(calls, operator, stage, purpose)
     found: list[MissingCall] = []
     until_us: dict[tuple[int, bool], float] = {}
     for one in sorted(holed, key=lambda one: one.ended_us):
@@ -128,18 +129,29 @@ def _issued(calls: Calls, rank: int, streams: Sequence | None) -> IntArray:
     return inside if streams is None else inside[~streams.is_queued[own]]
 
 
-def _holed(calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray) -> list[_Holed]:
-    """Operators that half of their members have, and not all."""
+def _holed(
+    calls: Calls, operator: IntArray, offset_us: FloatArray, n_members: IntArray, purpose: IntArray
+) -> list[_Holed]:
+    """Operators that half of their members have, and not all; or half of those of groups of one purpose."""
     usable = np.flatnonzero(~calls.is_point_to_point)
     n_calls = np.bincount(operator[usable])
     n_wanted = np.zeros(len(n_calls), np.int64)
     n_wanted[operator[usable]] = n_members[calls.group[usable]]
-    if not ((n_calls < n_wanted) & (2 * n_calls >= n_wanted)).any():  # most steps: nothing needs an order
+    if not (n_calls < n_wanted).any():  # most steps: nothing needs an order
         return []
     order = usable[stable_order(operator[usable])]
     begin = np.flatnonzero(begins(operator[order]))
-    size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[order[begin]]]
-    chosen = np.flatnonzero((size < wanted) & (2 * size >= wanted))
+    lead = order[begin]
+    size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[lead]]
+    first = np.full(len(calls.groups), len(calls))
+    np.minimum.at(first, calls.group[lead], operator[lead])
+    _, alike = combined(
+        calls.kind[lead], operator[lead] - first[calls.group[lead]], purpose[calls.group[lead]]
+    )
+    is_made = 2 * np.bincount(alike, size) >= np.bincount(alike, wanted)
+    chosen = np.flatnonzero((size < wanted) & ((2 * size >= wanted) | is_made[alike]))
+    if not len(chosen):
+        return []
     shortest = np.minimum.reduceat(calls.elapse_us[order], begin)
     complete = np.where(size < wanted, np.nan, shortest)
     usual = _usual_transfer(calls, order[begin], wanted, complete)

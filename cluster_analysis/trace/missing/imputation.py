@@ -51,12 +51,19 @@ def with_missing_calls(
     messages = missing_messages(calls, operator, offset_us, programs)
     # A lost collective lies among all of its rank's calls, with the messages that are filled in.
     among, order = _filled_in(calls, messages)
-    source = np.array([one.source for one in messages], np.int64)
+    source = _sources(messages)
     together = missing_collectives(
         among, np.concatenate([operator, operator[source]])[order], offset_us, topology,
         local if local is None or not messages else among_others(local, source, order),
     )  # fmt: skip
-    found = [*messages, *(replace(one, source=int(order[one.source])) for one in together)]
+    together = [replace(one, source=int(order[one.source])) for one in together]
+    if messages and together:
+        # And a lost message behind the lost collective that its replicas had ended before.
+        among, order = _filled_in(calls, together)
+        operators = np.concatenate([operator, operator[_sources(together)]])[order]
+        messages = missing_messages(among, operators, offset_us, moved_to(programs, order, ()))
+        messages = [replace(one, source=int(order[one.source])) for one in messages]
+    found = [*messages, *together]
     if not found:
         return calls, programs
     if exposed is not None and local is not None:
@@ -65,11 +72,15 @@ def with_missing_calls(
     return whole, moved_to(programs, order, found)
 
 
+def _sources(found: Sequence[MissingCall]) -> IntArray:
+    return np.array([one.source for one in found], np.int64)
+
+
 def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntArray]:
     """Return the calls with some more, and of each which it was: its place before, or behind those (V,)."""
     if not found:
         return calls, np.arange(len(calls))
-    source = np.array([one.source for one in found])
+    source = _sources(found)
     rank = np.concatenate([calls.rank, [one.rank for one in found]])
     start = np.concatenate([calls.start_us, [one.start_us for one in found]])
     end = np.concatenate([calls.end_us, [one.end_us for one in found]])
