@@ -52,6 +52,37 @@ def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArra
     return after, join, latest
 
 
+def issue_as_peers(calls: Calls, is_side: BoolArray, after: IntArray, stage: IntArray) -> None:
+    """Let side calls that were filled in, or lie beside such calls, count from where peers issue them.
+
+    When a call that was filled in began and ended is known to some µs or ms only. So what was issued at its
+    end may seem to have been issued before, and all that the rank waited in it to be work.
+    """
+    side = np.flatnonzero(is_side & ~calls.is_send)
+    main = np.flatnonzero(~is_side)
+    is_filled = calls.rows < 0
+    if not is_filled.any():
+        return
+    place = np.full(len(calls) + 1, -1)  # of a main call among its rank's
+    for instances, sides in _peers(calls, main, side, stage):
+        n_places = instances.shape[1]
+        place[instances] = np.arange(n_places)
+        before = np.where(after[sides] >= 0, place[after[sides]], -1)
+        unsure = np.pad(
+            is_filled[instances], ((0, 0), (1, 1))
+        )  # nothing before the first one and behind the last
+        rows = np.arange(len(before))[:, None]
+        unsure = is_filled[sides] | unsure[rows, before + 1] | unsure[rows, before + 2]
+        for number in np.flatnonzero(unsure.any(axis=0)).tolist():
+            known, lost = before[~unsure[:, number], number], unsure[:, number]
+            if len(known) < ENOUGH_PEERS:
+                continue
+            usual, count = np.unique(known, return_counts=True)
+            if count.max() > FEW_SHARE * len(known):
+                at = int(usual[np.argmax(count)])
+                after[sides[lost, number]] = instances[lost, at] if at >= 0 else -1
+
+
 def _chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
     """Say of the calls of a queue (sorted) which one of their rank stands before them in it."""
     same = ~begins(calls.rank[queue])[1:]

@@ -26,6 +26,7 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import (
     begins_with,
     count_from_wait,
+    issue_as_peers,
     keep_likely_joins,
     moves_gradients,
     running_maxima,
@@ -109,6 +110,7 @@ def sequence(
     if is_side.any():
         is_side &= ~_awaited_at_begin(calls, is_side, stage)
         after, join, ended = split(calls, is_side)
+        issue_as_peers(calls, is_side, after, stage)
         waits_last = is_side | keep_likely_joins(calls, is_side, (after, join, ended), stage)
         count_from_wait(calls, is_side, after, join, stage)
     begun = calls.end_us[after]
