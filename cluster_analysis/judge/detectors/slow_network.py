@@ -96,7 +96,9 @@ def _suspect(
         separable=not doubt,
         links=links,
         p_value=min(1.0, len(table.src) * float(np.prod(table.chance[rows]))),
-        link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
+        link_factor=_factors(evidence, view, view.graph, part, table, pairs)
+        if view.graph is not None
+        else None,
     )
 
 
@@ -133,6 +135,7 @@ def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[FindingF
 
 def _factors(
     evidence: JobEvidence,
+    view: JobView,
     graph: Graph,
     part: Cover,
     table: LinkTable,
@@ -149,6 +152,7 @@ def _factors(
         factor[(source == src) & (target == dst)] = ratio
     links = evidence.links
     src_rank, dst_rank = links["src_rank"].to_numpy(), links["dst_rank"].to_numpy()
+    step = np.searchsorted(view.steps, links["step"].to_numpy())
     names, group = codes(links["group"])
     kinds, kind = codes(links["op_type"])
     _, transport = codes(links["transport"])
@@ -163,13 +167,25 @@ def _factors(
         if names[group_code] not in graph.groups or kinds[kind_code] not in graph.types:
             continue
         rows = np.flatnonzero((group == group_code) & (kind == kind_code))
-        operators = (
+        operators = np.flatnonzero(
             is_collective
             & (graph.operator_group == graph.groups.index(names[group_code]))
             & (graph.operator_type == graph.types.index(kinds[kind_code]))
         )
-        entries = (src_rank[rows], dst_rank[rows], transport[rows], time[rows])
-        factor[operators] = remaining_share(entries, healthy, float(median(graph.transfer_us[operators])))
+        if not len(operators):
+            continue
+
+        def remaining(rows: IntArray, operators: IntArray) -> float:
+            entries = (src_rank[rows], dst_rank[rows], transport[rows], time[rows])
+            return remaining_share(entries, healthy, float(median(graph.transfer_us[operators])))
+
+        factor[operators] = remaining(rows, operators)
+        # A step's only one of its kind has entries of its own, which say what held up other links then.
+        n_operators = np.bincount(graph.operator_step[operators], minlength=graph.n_steps)
+        for own in operators[n_operators[graph.operator_step[operators]] == 1].tolist():
+            of_step = rows[step[rows] == graph.operator_step[own]]
+            if touched[of_step].any():
+                factor[own] = remaining(of_step, np.array([own]))
     return factor
 
 
