@@ -20,6 +20,7 @@ from cluster_analysis.numeric.sorting import ranges
 from cluster_analysis.replay.order import ReplayOrder
 from cluster_analysis.replay.passes import Entries, arrivals, ends_of, entries_of
 from cluster_analysis.thresholds.replay import SETTLED_US
+from cluster_analysis.trace.streams.points import POINT
 
 #: Rounds in which ranks' leads are carried from step to step. A collective of all ranks in each step
 #: makes the second round exact.
@@ -91,8 +92,14 @@ class Graph:
 
     @cached_property
     def main_gaps_us(self) -> FloatArray:
-        """What each rank does outside of operators of its main stream, by step (R, S)."""
-        return self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us))
+        """What each rank does outside of operators of its main stream, by step (R, S).
+
+        Where computing was told apart from calls, gaps of these are what others leave the last call later.
+        """
+        is_own = ~self.is_side
+        if POINT in self.types:
+            is_own &= (self.operator_type == self.types.index(POINT))[self.operator]
+        return self.sum_by_cell(np.where(is_own, self.gap_us, 0.0))
 
     def sum_by_cell(self, values: FloatArray | BoolArray) -> FloatArray:
         """Return the sum of instances' values (V,), or how many are true, by rank and step (R, S)."""

@@ -36,8 +36,10 @@ WAIT_SCATTER = 0.5
 COVERED_SHARE = 0.01
 LEAST_COVERED_US = 200.0
 #: What is found to be covered may exceed what totals say by this share of it.
-COVERED_TOLERANCE = 0.05
+COVERED_TOLERANCE = 0.1
 #: Computing beside calls holds idle time, at most this share of it.
 MOST_IDLE_SHARE = 0.05
+#: Gradients take so many times as long to compute as what is computed forward.
+BACKWARD_FACTOR = 2.0
 #: The share to which places are filled is found by halving so often: to a millionth.
 SHARE_HALVINGS = 20

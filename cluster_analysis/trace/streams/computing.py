@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.streams import (
     COVERED_SHARE,
     COVERED_TOLERANCE,
@@ -23,6 +23,8 @@ from cluster_analysis.thresholds.streams import (
     LEAST_COVERED_US,
     MOST_IDLE_SHARE,
     QUEUE_US,
+    ROUNDED_US,
+    TOLERANCE_US,
 )
 from cluster_analysis.trace.streams.hidden import Hidden, Weights
 from cluster_analysis.trace.streams.joins import scatter
@@ -114,6 +116,7 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
     runs_on = np.zeros(n, bool)
     hidden = Hidden(pace)
     weights = Weights(laid.gathers)
+    held = _held_back(laid) if not weights.are_all else runs_on.copy()
     issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
     left = laid.chain_us
     tolerance = COVERED_TOLERANCE * float(np.median(left))
@@ -124,14 +127,10 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         knows = laid.is_recorded[:, place] & laid.is_recorded[:, place - 1]
         shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
         has_weights = weights.are_there(place)
-        if not shows.any():  # issued in one go, as far as anybody can tell
-            runs_on[place] = True
-            # Weights are computed with, and gradients were computed before they go.
-            if not weights.are_all and laid.reduces[place]:
-                hidden.add_alike(place, room, knows)
-            elif (laid.gathers[place - 1] or laid.reduces[place]) and has_weights:
-                hidden.add_possible(place, room, np.zeros(n_rows), knows)
-                weights.use(place)
+        if held[place] or not shows.any():
+            _hide(laid, (hidden, weights), held, place, (room, knows))
+            runs_on[place] = not held[place]
+            issued = start.copy() if held[place] else issued
             continue
         few_show = shows.sum() < HALFWAY * knows.sum()
         usual = _usual_us(laid, (start - issued) / pace, shows)
@@ -143,8 +142,9 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         has_room = float(np.median(left - covered)) >= -tolerance
         if not (has_weights and has_room and _runs_on(laid, start - before, start - issued, shows, knows)):
             # Behind the last gradients nothing is computed before they are there.
-            if has_weights and not hidden.is_behind_alike(place):
-                hidden.add_possible(place, room, np.where(shows, start - before, 0.0), knows)
+            if has_weights and not (held[place - 1] or hidden.is_behind_alike(place)):
+                behind = np.where(shows, start - before, 0.0)
+                hidden.add_possible(place, room, behind, knows, is_sum=bool(laid.reduces[place]))
                 weights.use(place)
             if not few_show:
                 weights.use(place + 1)
@@ -159,6 +159,43 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         issued = now
     beyond = hidden.fill(worked, left)
     return Beside(runs_on, worked, beyond), left
+
+
+def _hide(
+    laid: Laid, found: tuple[Hidden, Weights], held: BoolArray, place: int, rows: tuple[FloatArray, BoolArray]
+) -> None:
+    """Note what may be computed before a call behind the one before it: issued in one go, as far as is known.
+
+    Weights are computed with, and gradients were computed before they go. Before the first of those that are
+    held back all was computed.
+    """
+    (hidden, weights), (room, knows), is_sum = found, rows, bool(laid.reduces[place])
+    if held[place]:
+        if not held[place - 1]:
+            hidden.add_held_back(place, room, knows, int(np.argmin(np.r_[held[place:], False])))
+    elif not weights.are_all and is_sum:
+        hidden.add_alike(place, room, knows)
+    elif (laid.gathers[place - 1] or is_sum) and weights.are_there(place):
+        hidden.add_possible(place, room, np.zeros(len(room)), knows, is_sum=is_sum)
+        weights.use(place)
+
+
+def _held_back(laid: Laid) -> BoolArray:
+    """Sums of gradients (places,) that were issued when the call before them had ended: behind all computing.
+
+    What was queued begins just then. Where some did, others that all begin a little later were not queued.
+    """
+    gap = np.full(laid.start_us.shape, np.inf)
+    gap[:, 1:] = laid.start_us[:, 1:] - laid.end_us[:, :-1]
+    knows = laid.is_recorded.copy()
+    knows[:, 1:] &= laid.is_recorded[:, :-1]
+
+    def mostly(found: BoolArray) -> BoolArray:
+        return np.asarray((found & knows).sum(axis=0) >= np.maximum(MOSTLY * knows.sum(axis=0), 1))
+
+    queued = mostly(gap <= ROUNDED_US)
+    later = mostly((gap > TOLERANCE_US) & (gap <= QUEUE_US))
+    return later & laid.reduces & bool((queued & laid.reduces).any())
 
 
 def _runs_on(

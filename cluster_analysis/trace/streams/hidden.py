@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.streams import LEAST_COVERED_US, SHARE_HALVINGS
+from cluster_analysis.thresholds.streams import BACKWARD_FACTOR, LEAST_COVERED_US, SHARE_HALVINGS
 
 
 class Weights:
@@ -34,12 +34,20 @@ class Weights:
 
 @dataclass(frozen=True)
 class _Place:
-    """Before which call something is hidden: its room, and what may lie beyond it (rows,); the most it is."""
+    """Before which call something is hidden: its room, and what may lie beyond it (rows,); the most it is.
+
+    `weight` is how much is computed there compared with the other places, by what the call is for.
+    """
 
     place: int
     room_us: FloatArray
     beyond_us: FloatArray
     most_us: FloatArray
+    weight: float = 1.0
+
+    def filled_us(self, level_us: FloatArray) -> FloatArray:
+        """What is computed here (rows,), where places of weight 1 have so much if they have room for it."""
+        return np.minimum(np.minimum(level_us * self.weight, self.most_us), self.room_us + self.beyond_us)
 
 
 class Hidden:
@@ -56,7 +64,9 @@ class Hidden:
         nothing = np.zeros(len(room_us))
         self._shown.append(_Place(place, room_us, nothing, usual_us * self._pace))
 
-    def add_possible(self, place: int, room_us: FloatArray, behind_us: FloatArray, knows: BoolArray) -> None:
+    def add_possible(
+        self, place: int, room_us: FloatArray, behind_us: FloatArray, knows: BoolArray, *, is_sum: bool
+    ) -> None:
         """Note that something may be hidden beside calls, of which only their length is known.
 
         Who has little room and shows more `behind` the calls than is usual did that beside those of others.
@@ -67,14 +77,20 @@ class Hidden:
         usual = float(np.median((behind_us / self._pace)[knows]))
         more = np.maximum(behind_us - usual * self._pace, 0.0)
         most = float(((room_us + more) / self._pace)[knows].min())
-        self._possible.append(_Place(place, room_us, more, most * self._pace))
+        weight = BACKWARD_FACTOR if is_sum else 1.0
+        self._possible.append(_Place(place, room_us, more, most * self._pace, weight))
 
     def add_alike(self, place: int, room_us: FloatArray, knows: BoolArray) -> None:
         """Note that as much may be hidden as at others of these places: the gradients of alike layers."""
         if knows.any():
             nothing = np.zeros(len(room_us))
             most = float((room_us / self._pace)[knows].min())
-            self._alike.append(_Place(place, room_us, nothing, most * self._pace))
+            self._alike.append(_Place(place, room_us, nothing, most * self._pace, BACKWARD_FACTOR))
+
+    def add_held_back(self, place: int, room_us: FloatArray, knows: BoolArray, n_held: int) -> None:
+        """Note that all was computed before a place from which on so many gradients go."""
+        for _ in range(n_held):
+            self.add_alike(place, room_us / n_held, knows)
 
     def is_behind_alike(self, place: int) -> bool:
         """Return whether the last place before this one is one of those alike."""
@@ -83,7 +99,8 @@ class Hidden:
     def fill(self, worked_us: FloatArray, left_us: FloatArray) -> FloatArray:
         """Fill in what is hidden in `worked_us` (rows, places), and return how much of it was not covered.
 
-        All places are as full as the middle row's total says, first those of which something is shown.
+        First those of which something is shown, all as full as the middle row's total says; then the others,
+        with as much in each as it has room for, twice as much before gradients as beside weights.
 
         Args:
             worked_us: what was computed since the call before was issued.
@@ -92,25 +109,29 @@ class Hidden:
         beyond = np.zeros(worked_us.shape)
         least = min((one.most_us for one in self._alike), key=np.median, default=np.zeros(0))
         alike = [replace(one, most_us=least) for one in self._alike]
-        for places in (self._shown, [*self._possible, *alike]):
-            share = _share(places, left_us) if places else 0.0
-            for one in places:
-                found = np.minimum(share * one.most_us, one.room_us + one.beyond_us)
+        # What a place is said to show is its own measure.
+        shown = [(one, one.most_us) for one in self._shown]
+        others = [*self._possible, *alike]
+        most = max((float(np.median(one.most_us / self._pace)) / one.weight for one in others), default=0.0)
+        for places in (shown, [(one, most * self._pace) for one in others]):
+            share = _share(places, left_us)
+            for one, level_us in places:
+                found = one.filled_us(share * level_us)
                 inside = np.minimum(found, one.room_us)
                 left_us = left_us - inside
                 worked_us[:, one.place] += found
-                beyond[:, one.place] = found - inside
+                beyond[:, one.place] += found - inside
         return beyond
 
 
-def _share(places: Sequence[_Place], left_us: FloatArray) -> float:
-    """How full places are, so that the middle row has nothing left."""
-    if float(np.median(left_us)) <= LEAST_COVERED_US:
+def _share(places: Sequence[tuple[_Place, FloatArray]], left_us: FloatArray) -> float:
+    """How full places are, of the most that each may have, so that the middle row has nothing left."""
+    if not places or float(np.median(left_us)) <= LEAST_COVERED_US:
         return 0.0
-    room, most = (np.stack([getattr(one, name) for one in places]) for name in ("room_us", "most_us"))
 
     def is_too_much(share: float) -> bool:
-        return float(np.median(np.minimum(share * most, room).sum(axis=0) - left_us)) > 0
+        found = [np.minimum(one.filled_us(share * level_us), one.room_us) for one, level_us in places]
+        return float(np.median(np.sum(found, axis=0) - left_us)) > 0
 
     if not is_too_much(1.0):
         return 1.0

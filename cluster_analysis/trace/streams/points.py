@@ -15,9 +15,10 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_analysis.thresholds.streams import ENOUGH_PEERS
+from cluster_analysis.thresholds.streams import ENOUGH_PEERS, QUEUE_US
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Beside, Laid, beside
+from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 #: What points are called among groups and types.
 POINT = "computing"
@@ -65,7 +66,7 @@ def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
         begin = 0
         for number, at in rows:
             some = slice(begin, begin + len(at))
-            _weave(woven[number], at, laid.gathers, told.of(some))
+            _weave(woven[number], at, laid.gathers, told.of(some), _leaving_us(steps[number], at))
             begin += len(at)
     return [
         _put_in(step, woven[number]) if number in woven and woven[number].before else step
@@ -119,7 +120,24 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
     )  # fmt: skip
 
 
-def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside) -> None:
+def _leaving_us(step: StepOperators, at: IntArray) -> FloatArray:
+    """How much later the last of its members begins each call than most leave the one before (ranks, places).
+
+    Members leave a call one after the other, and the next one that queues waits for the last of them. So it
+    lasts longer for all of them than its transfer, which is the shortest.
+    """
+    assert step.queue is not None
+    start, elapse = step.queue.start_us[at], step.instance_elapse_us[at]
+    operator, recorded = step.instance_operator[at], step.queue.is_recorded[at]
+    queued = np.zeros(at.shape, bool)
+    queued[:, 1:] = start[:, 1:] <= start[:, :-1] + elapse[:, :-1] + QUEUE_US
+    everywhere = (queued | ~recorded).all(axis=0) & (recorded.sum(axis=0) >= ENOUGH_PEERS)
+    lasts = medians_of_known(operator.ravel(), np.where(recorded, elapse, np.nan).ravel()).reshape(at.shape)
+    late = np.nan_to_num(lasts - step.operator_transfer_us[operator])
+    return np.where(everywhere, np.maximum(late, 0.0), 0.0)
+
+
+def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside, leaving_us: FloatArray) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
     At the first one computing has gone as far as it does beside the call before; the second is where the rank
@@ -144,7 +162,7 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside) -> Non
         else:
             first = woven.add(call, woven.after[call], worked, none, waits_last=False)
         chain = woven.add(call, first, own, none, waits_last=False)
-        woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, 0.0
+        woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, leaving_us[:, place]
 
 
 def _put_in(operators: StepOperators, woven: _Woven) -> StepOperators:
@@ -183,7 +201,7 @@ def _put_in(operators: StepOperators, woven: _Woven) -> StepOperators:
         "instance_elapse_us": column(operators.instance_elapse_us, 0.0),
         "instance_sender": positions(operators.instance_sender, -1),
         "instance_receiver": positions(operators.instance_receiver, -1),
-        "instance_waits_last": column(operators.instance_waits_last | (woven.join >= 0), waits_last),
+        "instance_waits_last": column(operators.instance_waits_last, waits_last),
         **{
             f"instance_is_{what}": column(getattr(operators, f"instance_is_{what}"), False)
             for what in ("send", "receive", "p2p", "side")
