@@ -150,11 +150,18 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 
 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
-    """One finding a name: late in two ways, it is listed with the costlier and the evidence of both."""
+    """One finding a name: late in two ways, it is listed with the costlier and the evidence of both.
+
+    Where one of them is sure enough for an alarm, so is what both say.
+    """
     best: dict[str, Finding] = {}
     for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
         first = best.get(one.id)
-        best[one.id] = one if first is None else replace(first, evidence=(*first.evidence, *one.evidence))
+        if first is None:
+            best[one.id] = one
+        else:
+            severity = first.severity if first.is_alarm else one.severity
+            best[one.id] = replace(first, severity=severity, evidence=(*first.evidence, *one.evidence))
     return list(best.values())
 
 

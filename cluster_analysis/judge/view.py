@@ -115,6 +115,13 @@ class JobView:
         same[position] = False
         return np.flatnonzero(same)
 
+    @property
+    def sample(self) -> IntArray:
+        """A number for what each rank works on: the same for TP/CP peers, its own where these are unknown."""
+        unknown = self.tp_cp_peers < 0
+        own = self.tp_cp_peers.max(initial=-1) + 1 + np.arange(len(self.ranks))
+        return np.where(unknown, own, self.tp_cp_peers)
+
     def role_name(self, role: int) -> tuple[str | int, ...]:
         """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
         if not self.has_roles:

@@ -47,6 +47,13 @@ class RoleGaps:
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
         return lost
 
+    def of_peers(self, suspects: IntArray, peers: IntArray, code: IntArray) -> tuple[FloatArray, IntArray]:
+        """Gaps of peers that make as many calls as the suspects (steps, peers, places), and their codes."""
+        alike = self._like(suspects, peers)
+        others = self.instances_of(alike)
+        assert others is not None  # as many calls as each other
+        return self._gap_us[others], code[alike]
+
     def longest_beyond_usual(self, suspects: IntArray, peers: IntArray, is_paused: BoolArray) -> IntArray:
         """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.
 

@@ -14,10 +14,10 @@ import numpy as np
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import median
+from cluster_analysis.numeric.sorting import distinct, rows_at
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.common import TWICE
+from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
@@ -109,32 +109,47 @@ def _taken_beside(
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
     """What each rank of a suspect loses in each step (R, S); `level_us` is what it loses usually.
 
-    Who launches late is idle beside calls too. A host does so by chance more or less, and before the first
-    operator too. Its ranks wait for the latest of them, so that the usual does not tell what they lose
-    together. One gap that loses so much more than usual as the host does in a usual step is a pause, and not
-    its launching; where all ranks pause, who launches late has nothing launched ahead that would hide it.
+    Who launches late is idle beside calls too. A host does so by chance more or less, before the first
+    operator as behind it. Its ranks wait for the latest of them, so that the usual does not tell what they
+    lose together. One gap that loses so much more than usual as the host does in a usual step is a pause, and not
+    its launching; where all ranks pause, who launches late has nothing launched ahead that would hide it, and
+    what one of its ranks loses so much more than its middle one is a pause of its own.
     """
-    if view.gaps is None or (suspect.cause, suspect.where) != ("dispatch", "spread"):
+    is_host = suspect.kind == "slow_host"
+    is_head = is_host and (suspect.cause, suspect.where) == ("input", "head")
+    is_spread = (suspect.cause, suspect.where) == ("dispatch", "spread")
+    if view.gaps is None or not (is_head or is_spread):
         return level_us
     preparing = np.nan_to_num(view.preparing_us)
     likely = view.likely_idle_us
     beside = np.nan_to_num(likely - view.idled_us)
-    idle = np.nan_to_num(likely) + preparing
+    idle = preparing if is_head else np.nan_to_num(likely) + preparing
     is_hit = np.asarray((level_us > 0).any(axis=1))
     excess = level_us.copy()
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
-        excess[own] += np.where(level_us[own] > 0, more, 0.0)
-        lost = view.gaps.lost_us(own, peers)
-        if lost is None or suspect.kind != "slow_host":
+        if is_spread:
+            more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
+            excess[own] += np.where(level_us[own] > 0, more, 0.0)
+        if not is_host:
             continue
         usual = median(idle[peers], 0)
-        pauses = excess[own] < (lost - median(lost, 0)).max(axis=2).T
-        pauses &= usual <= TWICE * median(usual)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
-        excess[own] = np.where(pauses, excess[own], measured)
+        level = np.maximum(excess[own], median(measured, 1)[:, None])
+        middle = float(median(measured.ravel()))
+        real = _real(sigma((measured - middle).ravel()), sigma((idle[peers] - usual).ravel()))
+        measured = np.maximum(middle + real * (measured - middle), 0.0)
+        lost = view.gaps.lost_us(own, peers)
+        more = measured.T[..., None] if lost is None else lost
+        longest = (more - median(more, 0)).max(axis=2).T
+        longest = np.minimum(longest, measured - median(measured, 1)[:, None])
+        all_pause = usual > TWICE * median(usual)
+        far = float(median(longest.ravel()) + FAR_SIGMAS * sigma(longest.ravel()))
+        pauses = ~all_pause & (longest > np.minimum(level, far))
+        excess[own] = np.where(pauses, np.maximum(measured - longest, 0.0), measured)
+        of_host = np.broadcast_to(median(measured, 0), measured.shape)
+        excess[own] = np.where(all_pause & (measured - of_host > level), of_host, excess[own])
     return excess
 
 
@@ -164,6 +179,10 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
         if suspect.cause == "compute":
             gap, is_active = graph.gap_us[at], is_late.any(axis=0)
             lost = _rates(lost[is_active], gap[is_active]) * gap
+        elif suspect.kind == "slow_host":
+            lost = _beyond_samples(
+                lost, view.sample[suspects], *view.gaps.of_peers(suspects, peers, view.sample)
+            )
         weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
     return weight
 
@@ -181,6 +200,59 @@ def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tu
             tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
             others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
         yield suspects, others
+
+
+def _beyond_samples(
+    lost: FloatArray, sample: IntArray, peers_us: FloatArray, of_peers: IntArray
+) -> FloatArray:
+    """What is lost at each place and step (steps, suspects, places), as far as it varies by itself.
+
+    Samples make gaps of single steps longer, the suspects' as the peers'. So what ranks with one sample lose
+    together in a step counts between what the place loses on the whole and what it lost then, as the scatter
+    of the peers' samples allows (empirical Bayes); and how such ranks differ, as their peers' differences
+    allow. Pauses lie elsewhere.
+
+    Args:
+        lost: how much longer each gap is than the peers'.
+        sample: a number for the sample of each suspect.
+        peers_us: the gaps of peers (steps, peers, places).
+        of_peers: a number for the sample of each peer.
+    """
+    if (of_peers == sample[:, None]).all():
+        return lost
+    lost, peers_us = _without_pauses(lost), _without_pauses(peers_us)
+    usual = _profile(lost)
+    together, own = _by_sample(lost, sample)
+    together_of_peers, own_of_peers = _by_sample(peers_us, of_peers)
+    n = together_of_peers.shape[1]
+    if n < 2:
+        return np.broadcast_to(usual, lost.shape)
+    rest, code = together - usual, distinct(sample)[1]
+    # Of few samples the scatter is known roughly.
+    chance = np.sqrt(TWICE * (1.0 + 1.0 / n) * together_of_peers.var(axis=1, ddof=1))
+    found: FloatArray = usual + _real(rest, chance) * rest[:, code]
+    return found + _real(own, own_of_peers) * own
+
+
+def _without_pauses(gap_us: FloatArray) -> FloatArray:
+    """Gaps, or what is lost in them, by (steps, ranks, places): with a pause as they are in other steps."""
+    typical = median(gap_us, 0)
+    beyond = gap_us - typical
+    scale = np.maximum(sigma(beyond.reshape(-1, beyond.shape[2]), 0), sigma(beyond))
+    return np.where(beyond > FAR_SIGMAS * scale, typical, gap_us)
+
+
+def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Means of ranks with one sample (steps, samples, places), and how far each rank is from its own."""
+    _, code = distinct(sample)
+    means = np.stack([values[:, code == one].mean(axis=1) for one in range(int(code.max()) + 1)], axis=1)
+    return means, values - means[:, code]
+
+
+def _real(values: FloatArray, chance: FloatArray) -> float:
+    """Which part of values' variance is not chance, by the root mean squares of both."""
+    seen = float(np.mean(np.square(values)))
+    return max(0.0, 1.0 - float(np.mean(np.square(chance))) / seen) if seen > 0 else 0.0
 
 
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
