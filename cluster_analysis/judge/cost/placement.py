@@ -111,9 +111,9 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
 
     Who launches late is idle beside calls too. A host does so by chance more or less, before the first
     operator as behind it. Its ranks wait for the latest of them, so that the usual does not tell what they
-    lose together. One gap that loses so much more than usual as the host does in a usual step is a pause, and not
-    its launching; where all ranks pause, who launches late has nothing launched ahead that would hide it, and
-    what one of its ranks loses so much more than its middle one is a pause of its own.
+    lose together. One gap that loses far more than usual is a pause, and not its launching; where all ranks
+    pause, who launches late has nothing launched ahead that would hide it, and what one of its ranks loses so
+    much more than its middle one as the host does in a usual step is a pause of its own.
     """
     is_host = suspect.kind == "slow_host"
     is_head = is_host and (suspect.cause, suspect.where) == ("input", "head")

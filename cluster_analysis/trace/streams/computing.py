@@ -15,7 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
+from cluster_analysis.numeric.sorting import distinct
+from cluster_analysis.numeric.stats import medians_by
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.streams import (
     COVERED_SHARE,
     COVERED_TOLERANCE,
@@ -54,9 +56,12 @@ class Laid:
     def pace(self) -> FloatArray:
         """How long each row takes for what the middle one does (rows,).
 
-        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell.
+        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell. They also
+        tell what it idles all along: a step in which it idles for far longer holds a pause.
         """
-        local = self.computing_us + self.idle_us
+        _, rank = distinct(self.rank)
+        usual = medians_by(self.idle_us, rank)[rank]
+        local = self.computing_us + np.minimum(self.idle_us, TWICE * usual)
         is_whole = np.asarray(self.is_recorded.all(axis=1))
         if not is_whole.any():
             return np.ones(len(local))
