@@ -56,8 +56,8 @@ class Laid:
     def pace(self) -> FloatArray:
         """How long each row takes for what the middle one does (rows,).
 
-        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell. They also
-        tell what it idles all along: a step in which it idles for far longer holds a pause.
+        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell. They
+        also tell what it idles all along: a step in which it idles for far longer holds a pause.
         """
         _, rank = distinct(self.rank)
         usual = medians_by(self.idle_us, rank)[rank]
