@@ -209,8 +209,8 @@ def _beyond_samples(
 
     Samples make gaps of single steps longer, the suspects' as the peers'. So what ranks with one sample lose
     together in a step counts between what the place loses on the whole and what it lost then, as the scatter
-    of the peers' samples allows (empirical Bayes); and how such ranks differ, as their peers' differences
-    allow. Pauses lie elsewhere.
+    of the peers' samples allows; and how such ranks differ, as their peers' differences allow. Pauses lie
+    elsewhere.
 
     Args:
         lost: how much longer each gap is than the peers'.
@@ -250,9 +250,13 @@ def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatA
 
 
 def _real(values: FloatArray, chance: FloatArray) -> float:
-    """Which part of values' variance is not chance, by the root mean squares of both."""
+    """Which part of values goes away, so that the rest scatters as chance does (root mean squares).
+
+    Ranks wait for the latest of them: were all their scatter to go, or only what is surely no chance, too much
+    or too little would be saved.
+    """
     seen = float(np.mean(np.square(values)))
-    return max(0.0, 1.0 - float(np.mean(np.square(chance))) / seen) if seen > 0 else 0.0
+    return max(0.0, 1.0 - float(np.sqrt(np.mean(np.square(chance)) / seen))) if seen > 0 else 0.0
 
 
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
