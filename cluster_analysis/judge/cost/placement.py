@@ -250,7 +250,7 @@ def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatA
 
 
 def _real(values: FloatArray, chance: FloatArray) -> float:
-    """Which part of values goes away, so that the rest scatters as chance does (root mean squares).
+    """Which part of values goes away, so that the rest scatters as chance does: by mean squares.
 
     Ranks wait for the latest of them: were all their scatter to go, or only what is surely no chance, too much
     or too little would be saved.

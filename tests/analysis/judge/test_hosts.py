@@ -75,3 +75,10 @@ def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_a
     )
     found = detect(evidence, replace(where, stages=stages))
     assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_host_that_launches_late_costs_what_its_latest_rank_loses_in_each_step(seed: int) -> None:
+    result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host:1.15", seed=seed)
+    (finding,) = result.alarms
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.02)

@@ -142,6 +142,13 @@ def test_links_to_itself_and_of_no_size_are_left_out() -> None:
     assert (seen.size_bytes > 0).all()
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves(seed: int) -> None:
+    result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host_pair:3", seed=seed)
+    (finding,) = result.alarms
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.002)
+
+
 @pytest.mark.parametrize(
     ("transfer_us", "left"),
     [

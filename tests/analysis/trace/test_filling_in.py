@@ -50,6 +50,26 @@ def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
     assert (np.diff(filled.start_us[own]) > 0).all()
 
 
+@pytest.mark.parametrize("other_has_it", [True, False])
+def test_a_collective_that_most_members_lack_was_made_if_other_groups_of_its_purpose_have_it(
+    other_has_it: bool,
+) -> None:
+    groups = {"a": (0, 1, 2, 3), "b": (4, 5, 6, 7)}
+    calls = [
+        Call(rank, "allreduce", 1000.0 * number + 10.0 * rank, 100.0 - 10.0 * rank, group, number)
+        for group, ranks in groups.items()
+        for number in range(4)
+        for rank in ranks
+        if not (number == 3 and ((group == "b" and not other_has_it) or rank in (0, 1, 3)))
+    ]
+    found = calls_of(collectives_table(calls))
+    operator, _ = match_calls(found)
+    where = small_topology(groups, {"a": "tp", "b": "tp"}, stages=dict.fromkeys(range(8), 0))
+    filled, _ = with_missing_calls(found, operator, clock_offsets(found, operator), where)
+    n_calls = np.bincount(filled.rank)
+    assert n_calls[[0, 1, 3]].tolist() == ([4, 4, 4] if other_has_it else [3, 3, 3])
+
+
 def test_complete_calls_are_left_as_they_are() -> None:
     calls = calls_of(collectives_table(three_rounds(set())))
     operator, _ = match_calls(calls)

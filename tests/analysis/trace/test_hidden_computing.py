@@ -113,14 +113,46 @@ def test_gradients_are_computed_before_they_go_though_slow_calls_hide_it() -> No
     start = end - SLOW_US
     last = end[:, -1:] + QUICK_US
     start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
-    covered = np.full(rows, 4 * BLOCK_US)
+    covered = np.full(rows, 3 * BLOCK_US)
     laid = Laid(
         np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, reduces,
         covered, covered + QUICK_US, np.zeros(rows),
     )  # fmt: skip
     worked = told(laid).worked_us
-    assert worked[:, 2:6] == pytest.approx(BLOCK_US, abs=1.0)  # behind each of the weights
+    assert worked[:, 2:4] == pytest.approx(BLOCK_US / 2, abs=1.0)  # behind each of the weights
+    assert worked[:, 4:6] == pytest.approx(BLOCK_US, abs=1.0)  # twice as much before gradients
     assert worked[:, 6] == pytest.approx(0.0)  # and nothing beside the last sum
+
+
+@pytest.mark.parametrize(
+    ("later_us", "worked_us"),
+    [
+        pytest.param(
+            20.0, [0.0, 4_000.0, 8_000.0, 0.0], id="the last two begin a little after the one before"
+        ),
+        pytest.param(0.0, [0.0, 4_000.0, 4_000.0, 4_000.0], id="all queue"),
+    ],
+)
+def test_before_gradients_that_were_held_back_all_was_computed(
+    later_us: float, worked_us: list[float]
+) -> None:
+    """Four sums of gradients, of which the last two may be held back until all is computed."""
+    rows = N_RANKS * N_STEPS
+    start = np.tile(SLOW_US * np.arange(4) + later_us * np.array([0, 0, 1, 2]), (rows, 1))
+    laid = Laid(
+        np.tile(np.arange(N_RANKS), N_STEPS), start, start + SLOW_US, np.ones(start.shape, bool),
+        np.zeros(4, bool), np.ones(4, bool), np.full(rows, 12_000.0), np.full(rows, 30_000.0), np.zeros(rows),
+    )  # fmt: skip
+    found = told(laid)
+    assert found.worked_us.mean(axis=0) == pytest.approx(worked_us, abs=1.0)
+    assert found.runs_on.tolist() == [False, True, later_us == 0.0, later_us == 0.0]
+
+
+def test_a_pause_in_one_step_is_no_slower_pace() -> None:
+    laid = sums_beside(by_step([True, True, True, True]))
+    idle = np.full(len(laid.idle_us), 500.0)
+    idle[:N_RANKS] = 400_000.0
+    assert replace(laid, idle_us=idle).pace == pytest.approx(1.0, abs=0.05)
 
 
 def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_compute() -> None:

@@ -53,6 +53,13 @@ def test_all_peers_wait_for_the_weights_that_were_asked_for_first(slow: float) -
     assert found.gap_us[block] == pytest.approx(WORK_US + 20.0 * np.arange(N_RANKS))
 
 
+def test_what_is_lost_around_weights_hides_no_cost() -> None:
+    lost = replace(SHARDED, healthy=Healthy(missing_records=0.05))
+    result = judged(lost, "slow_nic:4,dir=rx", seed=3)
+    (finding,) = result.alarms
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.02)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 4])
 @pytest.mark.parametrize("spec", [SHARDED, replace(SHARDED, tp=8)])
 def test_what_a_slow_card_costs_is_told_where_blocks_wait_for_their_weights(spec: JobSpec, seed: int) -> None:
