@@ -252,8 +252,8 @@ def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatA
 def _real(values: FloatArray, chance: FloatArray) -> float:
     """Which part of values goes away, so that the rest scatters as chance does: by mean squares.
 
-    Ranks wait for the latest of them: were all their scatter to go, or only what is surely no chance, too much
-    or too little would be saved.
+    Ranks wait for the latest of them: were all their scatter to go, or only what is surely no chance, too
+    much or too little would be saved.
     """
     seen = float(np.mean(np.square(values)))
     return max(0.0, 1.0 - float(np.sqrt(np.mean(np.square(chance)) / seen))) if seen > 0 else 0.0
