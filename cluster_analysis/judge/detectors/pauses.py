@@ -112,6 +112,8 @@ def _suspect(
     excess = np.zeros(series.shape)
     excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
     length = float(median(excess[rank][events]))
+    if metric.where != "head":
+        excess[rank] += _before_the_step_us(view, rank, ~events, length)
     if is_regular:
         every_n_steps = int(np.diff(np.flatnonzero(events))[0])
         said = fact("rank_pauses_regularly", length_us=length, every_n_steps=every_n_steps)
@@ -134,6 +136,16 @@ def _suspect(
         where="head" if metric.where == "head" else "pauses",
         p_value=_chance(series, rank, events, is_regular=is_regular),
     )
+
+
+def _before_the_step_us(view: JobView, rank: int, others: BoolArray, length_us: float) -> FloatArray:
+    """What a rank pauses before its first operator in some other steps (S,), for as long as it pauses.
+
+    Where all ranks pause there, as for a checkpoint, its own comes on top.
+    """
+    longer = np.nan_to_num(view.preparing_us[rank] - median(view.preparing_us[view.peers_of(rank)], 0))
+    is_alike = np.abs(longer - length_us) <= ALIKE_SHARE * length_us
+    return np.where(others & is_alike, longer, 0.0)
 
 
 def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> Iterator[Suspect]:
