@@ -83,6 +83,24 @@ def issue_as_peers(calls: Calls, is_side: BoolArray, after: IntArray, stage: Int
                 after[sides[lost, number]] = instances[lost, at] if at >= 0 else -1
 
 
+def queue_as_peers(
+    calls: Calls, is_side: BoolArray, join: IntArray, queued: BoolArray, stage: IntArray
+) -> None:
+    """Take side calls that were filled in, or come behind one, for `queued` (V,) where most peers' are.
+
+    It is not known exactly when they begin, or when the one before had ended.
+    """
+    side, main = np.flatnonzero(is_side & ~calls.is_send), np.flatnonzero(~is_side)
+    is_filled = calls.rows < 0
+    if not is_filled.any():
+        return
+    unsure = is_filled | ((join >= 0) & is_filled[join])
+    for _, sides in _peers(calls, main, side, stage):
+        known = ~unsure[sides]
+        mostly = (queued[sides] & known).sum(axis=0) > FEW_SHARE * known.sum(axis=0)
+        queued[sides] |= unsure[sides] & mostly & (known.sum(axis=0) >= ENOUGH_PEERS)
+
+
 def _chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
     """Say of the calls of a queue (sorted) which one of their rank stands before them in it."""
     same = ~begins(calls.rank[queue])[1:]

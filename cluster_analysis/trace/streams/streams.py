@@ -29,6 +29,7 @@ from cluster_analysis.trace.streams.joins import (
     issue_as_peers,
     keep_likely_joins,
     moves_gradients,
+    queue_as_peers,
     running_maxima,
     scatter,
     split,
@@ -120,6 +121,8 @@ def sequence(
     gap[after < 0] = 0.0
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
     queued = is_side & begins_with(calls, join)
+    if is_side.any():
+        queue_as_peers(calls, is_side, join, queued, stage)
     gap[queued] = 0.0
     return Sequence(after, join, gap, is_side, waits_last, queued)
 
