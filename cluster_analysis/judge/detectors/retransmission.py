@@ -25,9 +25,6 @@ from cluster_run.facts import fact
 from cluster_run.findings import Evidence, Link
 from cluster_run.ids import Rank
 
-#: A transfer of no time has no logarithm.
-_LEAST_US = 1e-3
-
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give operators that lasted far too long; groups that stood still in the same steps are one event.
@@ -37,8 +34,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     graph = case.view.graph
     if graph is None:
         return
-    usual = _usual_us(graph, case.limits)
-    hit = _events(graph, usual, case.limits)
+    usual_us = _usual_us(graph, case.limits)
+    hit = _is_event(graph.transfer_us, usual_us, case.limits)
     by_steps: dict[tuple[int, ...], list[tuple[IntArray, tuple[Link, ...]]]] = {}
     for group in np.unique(graph.operator_group[hit]):
         operators = np.flatnonzero(hit & (graph.operator_group == group))
@@ -49,7 +46,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if is_shown or not links or not graph.is_message[operators].all():
             by_steps.setdefault(steps, []).append((operators, links))
     for steps, groups in by_steps.items():
-        yield _suspect(case.view, graph, groups, steps, usual)
+        yield _suspect(case.view, graph, groups, steps, usual_us)
 
 
 def _is_event(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresholds) -> BoolArray:
@@ -63,17 +60,12 @@ def _usual_us(graph: Graph, limits: Thresholds) -> FloatArray:
 
     A group of which all operators last long has slow links and no event. NaN where nobody knows.
     """
-    took = np.log(np.maximum(graph.transfer_us, _LEAST_US))
+    took = np.log(np.maximum(graph.transfer_us, 1e-3))  # one of no time has no logarithm
     like = (graph.operator_type, half_octaves(graph.operator_bytes), graph.operator_n_ranks)
     each = np.arange(len(took))
-    of_all = beyond_class(each, like, took, limits.group_effect)
-    of_group = beyond_class(each, (*like, graph.operator_group), took, limits.group_effect)
-    return np.asarray(np.exp(took - np.where(np.isnan(of_all), np.nan, np.fmin(of_all, of_group))))
-
-
-def _events(graph: Graph, usual_us: FloatArray, limits: Thresholds) -> BoolArray:
-    """Which operators (O,) lasted far longer than usual."""
-    return _is_event(graph.transfer_us, usual_us, limits)
+    of_all = beyond_class(each, like, took, limits.link_effect)
+    of_group = beyond_class(each, (*like, graph.operator_group), took, limits.link_effect)
+    return np.asarray(np.exp(took - np.fmin(of_all, of_group)))
 
 
 def _suspect(
@@ -89,9 +81,7 @@ def _suspect(
     ranks_of = [graph.ranks[np.unique(graph.rank[np.isin(graph.operator, own)])] for own, _ in groups]
     ids = tuple(Rank(rank) for rank in np.unique(np.concatenate(ranks_of)).tolist())
     factor = np.ones(len(graph.transfer_us))
-    factor[operators] = np.minimum(
-        usual_us[operators] / np.maximum(graph.transfer_us[operators], _LEAST_US), 1.0
-    )
+    factor[operators] = usual_us[operators] / graph.transfer_us[operators]
     worst = int(operators[np.argmax(graph.transfer_us[operators])])
     alike = graph.operator_type == graph.operator_type[worst]
     took, usual = float(graph.transfer_us[worst]), float(usual_us[worst])
@@ -126,20 +116,16 @@ def _suspect(
 def _links_of(
     seen: Observations | None, group: str, steps: Sequence[int], limits: Thresholds
 ) -> tuple[tuple[Link, ...], bool]:
-    """The slowest link of a group where its entry shows the event; else all of them, RDMA before others.
-
-    And whether an entry shows it.
-    """
+    """The slowest link of a group where its entry shows the event, else all of them; and whether one does."""
     if seen is None:
         return (), False
     at = np.flatnonzero((np.array(seen.groups) == group)[seen.group] & np.isin(seen.step, steps))
-    ends = zip(seen.src[at].tolist(), seen.dst[at].tolist(), seen.transport[at].tolist(), strict=True)
-    links = [Link(Rank(src), Rank(dst), seen.transports[code]) for src, dst, code in ends]
-    time_us = seen.time_us[at]
-    if _is_event(time_us, median(time_us), limits).any():
-        return (links[int(np.argmax(time_us))],), True
-    remote = [one for one in links if one.transport.upper() == "RDMA"]
-    return tuple(sorted(set(remote or links), key=lambda one: (one.src, one.dst, one.transport))), False
+    is_shown = bool(_is_event(seen.time_us[at], median(seen.time_us[at]), limits).any())
+    if is_shown:
+        at = at[[np.argmax(seen.time_us[at])]]
+    found = zip(seen.src[at].tolist(), seen.dst[at].tolist(), seen.transport[at].tolist(), strict=True)
+    links = (Link(Rank(src), Rank(dst), seen.transports[code]) for src, dst, code in sorted(set(found)))
+    return tuple(links), is_shown
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.cover import KIND_OF_PART, Broken, Part, PartName, cover
+from cluster_analysis.judge.measures.cover import KIND_OF_PART, Part, PartName, cover
 from cluster_analysis.judge.measures.links import Observations, judge_links
 from cluster_analysis.judge.measures.operators import judge_operators, teams_of
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import median, sigma
@@ -49,13 +49,13 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         return
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    for broken in cover(units, host_of):
-        yield _suspect(case, units, broken)
+    for part in cover(units, host_of):
+        yield _suspect(case, units, part)
 
 
-def _suspect(case: Case, units: Units, broken: Broken) -> Suspect:
+def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     """The suspect of a part that explains slow units."""
-    view, part, slow = case.view, broken.part, broken.units
+    view, slow = case.view, list(part.explained)
     transport, kind = units.transport[slow[0]], KIND_OF_PART[part.name]
     others = np.isfinite(units.level) & ~units.slow & (np.array(units.transport) == transport)
     n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
@@ -64,7 +64,7 @@ def _suspect(case: Case, units: Units, broken: Broken) -> Suspect:
     ends |= {(units.members[at][::-1], units.transport[at]) for at in slow if units.is_group[at]}
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends) if len(pair) == 2)
     hosts = tuple(view.hosts[host] for host in part.hosts)
-    doubt = _doubt(broken, transport)
+    doubt = _doubt(part, transport)
     by_link, by_operators = _SAID[part.name]
     is_one_way = part.name == "link" and len(links) == 1
     if case.links is not None:
@@ -98,13 +98,13 @@ def _name(part: Part, links: Sequence[Link], hosts: Sequence[HostId], transport:
     return f"{part.ranks[0]}-{transport.lower()}" if "port" in part.name else f"{part.ranks[0]}"
 
 
-def _doubt(broken: Broken, transport: str) -> tuple[Fact, ...]:
+def _doubt(part: Part, transport: str) -> tuple[Fact, ...]:
     """What the job's traffic cannot tell apart; nothing where it can."""
-    if broken.may_be_of:
+    if part.may_be_of:
         kind: FindingFact = "may_be_nic" if transport.upper() == "RDMA" else "may_be_port"
-        return (fact(kind, ranks=broken.may_be_of),)
-    is_part_of_links = broken.part.name not in ("link", "group")
-    return (fact("only_two_links"),) if is_part_of_links and len(broken.part.claimed) < FEWEST_PEERS else ()
+        return (fact(kind, ranks=part.may_be_of),)
+    is_one_unit = part.name in ("link", "group")
+    return () if is_one_unit or len(part.claimed) >= FEWEST_PEERS else (fact("only_two_links"),)
 
 
 def _factors(graph: Graph, seen: Observations | None, units: Units, slow: list[int]) -> FloatArray:
@@ -123,20 +123,15 @@ def _factors(graph: Graph, seen: Observations | None, units: Units, slow: list[i
     link = combined(seen.transport, seen.pair)[1]
     hit = np.isin(link, slow)
     for group, kind in sorted(set(zip(seen.group[hit].tolist(), seen.kind[hit].tolist(), strict=True))):
-        operators = _collectives(graph, seen.groups[group], seen.kinds[kind])
+        is_of_group = np.array([name == seen.groups[group] for name in graph.groups])[graph.operator_group]
+        is_of_kind = np.array([name == seen.kinds[kind] for name in graph.types])[graph.operator_type]
+        operators = is_of_group & is_of_kind & ~graph.is_message
         if operators.any():
             at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
-            took = float(median(graph.transfer_us[operators]))
             entries = (link[at], seen.transport[at], seen.time_us[at])
+            took = float(median(graph.transfer_us[operators]))
             factor[operators] = remaining_share(entries, left, took)
     return factor
-
-
-def _collectives(graph: Graph, group: str, kind: str) -> BoolArray:
-    """Which operators (O,) are of a group and kind, and no messages."""
-    is_of_group = np.array([name == group for name in graph.groups], bool)[graph.operator_group]
-    is_of_kind = np.array([name == kind for name in graph.types], bool)[graph.operator_type]
-    return np.asarray(is_of_group & is_of_kind & ~graph.is_message)
 
 
 def remaining_share(

@@ -10,7 +10,7 @@ touches, and acquits none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -45,22 +45,19 @@ _CARDS: tuple[tuple[PartName, PartName, PartName], ...] = (
 
 @dataclass(frozen=True)
 class Part:
-    """What may be broken: units (positions) that are slow then, and others that may be."""
+    """What may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
+
+    `explained` are the slow ones that nothing larger explains. This may as well be the card or the port of
+    the ranks `may_be_of`, whose traffic is no other.
+    """
 
     name: PartName
     ranks: tuple[int, ...]
     hosts: tuple[int, ...]
     claimed: frozenset[int]
     perhaps: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A part, the slow units that it explains, and ranks whose card or port this may as well be."""
-
-    part: Part
-    units: list[int]
-    may_be_of: tuple[int, ...]
+    explained: tuple[int, ...] = ()
+    may_be_of: tuple[int, ...] = ()
 
 
 class _Seen:
@@ -89,24 +86,24 @@ class _Seen:
         return bool(self.is_group[at]) and self.is_remote(at) and self.hosts[at].count(own) > 1
 
 
-def cover(units: Units, host_of: Mapping[int, int]) -> list[Broken]:
+def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     """Explain the slow units by as few parts as possible.
 
     Args:
         units: all that were observed.
         host_of: host number of each rank whose host is known.
     """
-    found: list[Broken] = []
+    found: list[Part] = []
     seen = _Seen(units, host_of)
     left = set(seen.slow)
     while left:
         worth = {part: _worth(part, left, seen) for part in _parts(left, seen)}
         best = max(worth, key=lambda one: (worth[one], -_SIZES.index(one.name), one.ranks, one.hosts))
         explained = (best.claimed | best.perhaps) & left
+        alike = {one.ranks[0] for one in worth if one.claimed <= best.claimed and len(one.ranks) == 1}
+        may_be_of = tuple(sorted(alike)) if best.name == "link" else ()
+        found.append(replace(best, explained=tuple(sorted(explained)), may_be_of=may_be_of))
         left -= explained
-        alike = {one.ranks for one in worth if one.claimed <= best.claimed and len(one.ranks) == 1}
-        may_be_of = tuple(rank for (rank,) in sorted(alike)) if best.name == "link" else ()
-        found.append(Broken(best, sorted(explained), may_be_of))
     return found
 
 
@@ -114,14 +111,11 @@ def _worth(part: Part, left: set[int], seen: _Seen) -> float:
     """What a part explains beyond its units by themselves, or beyond a smaller part."""
     if part.name in ("link", "group"):
         return 0.0
-    members = seen.members
     covered, n_healthy = (part.claimed | part.perhaps) & left, len(part.claimed - seen.slow)
-    n_ends = len({frozenset(members[at]) for at in part.claimed | covered})
-    may_be = len(covered) > 1 and n_ends > 1 and bool(part.claimed & left)
-    if part.name in ("host_pair", "uplink"):
-        may_be &= len({rank for at in covered for rank in members[at]}) > 2
-        may_be &= part.name == "host_pair" or len({frozenset(seen.hosts[at]) for at in part.claimed}) > 1
-    else:
+    may_be = bool(part.claimed & left) and len({frozenset(seen.members[at]) for at in covered}) > 1
+    if part.name == "uplink":
+        may_be &= len({frozenset(seen.hosts[at]) for at in part.claimed}) > 1
+    elif part.name != "host_pair":
         may_be &= n_healthy == 0
     return len(covered) - 1.0 - 2.0 * n_healthy if may_be else -np.inf
 

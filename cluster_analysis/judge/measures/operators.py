@@ -62,7 +62,7 @@ def judge_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresh
     team, size = teams.of_operator[known], graph.operator_bytes[known]
     n_ranks, kind = graph.operator_n_ranks[known], graph.operator_type[known]
     alike = (kind, half_octaves(size), n_ranks, crosses[team].astype(np.int64))
-    excess = beyond_class(team, alike, np.log(graph.transfer_us[known] / size), limits.group_effect)
+    excess = beyond_class(team, alike, np.log(graph.transfer_us[known] / size), limits.link_effect)
     is_group = np.arange(len(teams.members)) < teams.n_groups
     transport = tuple(np.where(crosses, "RDMA", "HCCS").tolist())
-    return judge_units(team, excess, teams.members, is_group, transport, limits.group_effect)
+    return judge_units(team, excess, teams.members, is_group, transport, limits.link_effect)

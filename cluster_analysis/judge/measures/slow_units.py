@@ -24,7 +24,7 @@ class Units:
 
     `members`: sender and receiver, or all ranks of a group in order. `level` is the median excess of `n`
     observations, NaN where they compare nothing. `slow` says which are, and `chance` how probable so many
-    slow observations are on a healthy unit, some of whose are.
+    slow observations are on a healthy unit, some of whose are; 1 of those that are not.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -74,7 +74,7 @@ def judge_units(
     transport: tuple[str, ...],
     effect: float,
 ) -> Units:
-    """Find the slow units: slower by the effect in the middle, and rarely so by chance.
+    """Find the slow units, those that are slower by the effect in the middle, and by what chance each is.
 
     Contention slows some transfers of any link for a moment: chance is how probable so many slow ones are on
     a healthy unit, some of whose are, as often as those of the others show.
@@ -100,4 +100,4 @@ def judge_units(
     for at in np.flatnonzero(slow).tolist():
         n_as_slow = len(largest) - int(np.searchsorted(largest, HALFWAY * level[at], side="right"))
         chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), (n_as_slow + 0.5) / (len(healthy) + 1))
-    return Units(members, is_group, transport, level, n, slow & (chance * n_units <= 1.0), chance)
+    return Units(members, is_group, transport, level, n, slow, chance)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.detectors.slow_network import remaining_share
-from cluster_analysis.judge.measures.cover import Broken, cover
+from cluster_analysis.judge.measures.cover import Part, cover
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.thresholds.limits import Thresholds
@@ -27,7 +27,7 @@ ALL = frozenset((one, other) for one in range(8) for other in range(8) if HOSTS[
 
 def broken(
     slow: Pairs, carried: Mapping[tuple[int, int], str], host_of: Mapping[int, int] = HOSTS
-) -> list[Broken]:
+) -> list[Part]:
     """Explain which links are slow of all that carry something, over these transports."""
     members = tuple(sorted(carried))
     is_slow, n = np.array([pair in slow for pair in members]), len(members)
@@ -40,13 +40,13 @@ def broken(
 
 def explained(slow: Pairs, seen: Pairs = ALL) -> list[tuple[str, tuple[int, ...]]]:
     found = broken(slow, dict.fromkeys(seen, "RDMA"))
-    return [(one.part.name, one.part.ranks or one.part.hosts) for one in found]
+    return [(one.name, one.ranks or one.hosts) for one in found]
 
 
 def test_one_slow_link_is_a_link_in_both_directions_or_one() -> None:
     assert explained(both_ways((0, 2))) == [("link", (0, 2))]
     (found,) = broken(frozenset({(0, 2)}), dict.fromkeys(ALL, "RDMA"))
-    assert [sorted(ALL)[at] for at in found.units] == [(0, 2)]
+    assert [sorted(ALL)[at] for at in found.explained] == [(0, 2)]
 
 
 def test_all_remote_links_of_a_rank_are_its_nic() -> None:
@@ -74,8 +74,8 @@ def test_ranks_whose_host_is_not_known_have_no_host_in_common(others: set[int]) 
     slow = frozenset(pair for pair in ALL if {HOSTS[rank] for rank in pair} in [{2, host} for host in others])
     known = {rank: host for rank, host in HOSTS.items() if host != 2}
     found = broken(slow, dict.fromkeys(ALL, "RDMA"), known)
-    assert {sorted(ALL)[at] for one in found for at in one.units} == slow
-    assert not [one.part.hosts for one in found if one.part.hosts]
+    assert {sorted(ALL)[at] for one in found for at in one.explained} == slow
+    assert not [one.hosts for one in found if one.hosts]
 
 
 def test_one_healthy_link_acquits_the_nic() -> None:
@@ -93,7 +93,7 @@ def test_all_links_of_a_rank_inside_its_host_are_its_port() -> None:
     one_host = dict.fromkeys(range(4), 0)
     slow = frozenset(pair for pair in inside if 1 in pair)
     found = broken(slow, dict.fromkeys(inside, "HCCS"), one_host)
-    assert [(one.part.name, one.part.ranks) for one in found] == [("port", (1,))]
+    assert [(one.name, one.ranks) for one in found] == [("port", (1,))]
 
 
 def test_a_healthy_link_of_another_transport_does_not_acquit_a_rank_s_port() -> None:
@@ -101,7 +101,7 @@ def test_a_healthy_link_of_another_transport_does_not_acquit_a_rank_s_port() -> 
     carried = dict.fromkeys(inside, "HCCS") | dict.fromkeys(both_ways((0, 1), (2, 3)), "SIO")
     slow = frozenset(pair for pair in inside if 1 in pair and carried[pair] == "HCCS")
     found = broken(slow, carried, dict.fromkeys(range(4), 0))
-    assert [(one.part.name, one.part.ranks) for one in found] == [("port", (1,))]
+    assert [(one.name, one.ranks) for one in found] == [("port", (1,))]
 
 
 def alarms(result: Judged) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
