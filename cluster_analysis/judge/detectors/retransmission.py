@@ -58,14 +58,19 @@ def _is_event(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresho
 def _usual_us(graph: Graph, limits: Thresholds) -> FloatArray:
     """What operators of the same kind, size and number of ranks usually take (O,), and those of its group.
 
-    A group of which all operators last long has slow links and no event. NaN where nobody knows.
+    A group of which all operators last long has slow links and no event. NaN where nobody knows, and of
+    messages whose other end is not known: all that they took may be waiting.
     """
     took = np.log(np.maximum(graph.transfer_us, 1e-3))  # one of no time has no logarithm
     like = (graph.operator_type, half_octaves(graph.operator_bytes), graph.operator_n_ranks)
     each = np.arange(len(took))
     of_all = beyond_class(each, like, took, limits.link_effect)
     of_group = beyond_class(each, (*like, graph.operator_group), took, limits.link_effect)
-    return np.asarray(np.exp(took - np.fmin(of_all, of_group)))
+    usual_us = np.exp(took - np.fmin(of_all, of_group))
+    usual_us[graph.operator[graph.is_p2p & (np.minimum(graph.sender, graph.receiver) == len(graph.rank))]] = (
+        np.nan
+    )
+    return np.asarray(usual_us)
 
 
 def _suspect(
