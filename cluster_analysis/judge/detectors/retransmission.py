@@ -32,7 +32,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     Fixed one by one they save nothing, as each waits for the other.
     """
     graph = case.view.graph
-    if graph is None:
+    if graph is None or not (graph.transfer_us > case.limits.retransmission_us).any():
         return
     usual_us = _usual_us(graph, case.limits)
     hit = _is_event(graph.transfer_us, usual_us, case.limits)

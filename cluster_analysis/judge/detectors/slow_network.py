@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.cover import KIND_OF_PART, Part, PartName, cover
+from cluster_analysis.judge.measures.cover import Part, PartName, cover
 from cluster_analysis.judge.measures.links import Observations, judge_links
 from cluster_analysis.judge.measures.operators import judge_operators, teams_of
 from cluster_analysis.judge.measures.slow_units import Units
@@ -20,21 +20,21 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_analysis.thresholds.network import IN_TURN_SHARE
 from cluster_run.facts import Fact, FindingFact, fact
-from cluster_run.findings import Evidence, Link
+from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
 
-#: What is said of a part: where links were observed, and where only operators were.
-_SAID: Mapping[PartName, tuple[FindingFact, FindingFact]] = {
-    "link": ("link_both_ways", "operators_between_two"),
-    "group": ("operators_of_group", "operators_of_group"),
-    "port": ("port", "operators_of_rank"),
-    "port_tx": ("port_sending", "operators_of_rank"),
-    "port_rx": ("port_receiving", "operators_of_rank"),
-    "nic": ("nic", "operators_of_rank"),
-    "nic_tx": ("nic_sending", "operators_of_rank"),
-    "nic_rx": ("nic_receiving", "operators_of_rank"),
-    "host_pair": ("host_pair", "operators_between_hosts"),
-    "uplink": ("uplink", "operators_across_host"),
+#: What a part is called, and what is said of it: where links were observed, and where only operators were.
+_SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
+    "link": ("slow_link", "link_both_ways", "operators_between_two"),
+    "group": ("slow_link", "operators_of_group", "operators_of_group"),
+    "port": ("slow_nic", "port", "operators_of_rank"),
+    "port_tx": ("slow_nic", "port_sending", "operators_of_rank"),
+    "port_rx": ("slow_nic", "port_receiving", "operators_of_rank"),
+    "nic": ("slow_nic", "nic", "operators_of_rank"),
+    "nic_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
+    "nic_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
+    "host_pair": ("slow_host_pair", "host_pair", "operators_between_hosts"),
+    "uplink": ("slow_uplink", "uplink", "operators_across_host"),
 }
 
 
@@ -56,7 +56,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     """The suspect of a part that explains slow units."""
     view, slow = case.view, list(part.explained)
-    transport, kind = units.transport[slow[0]], KIND_OF_PART[part.name]
+    transport = units.transport[min(part.claimed.intersection(slow))]
+    kind, by_link, by_operators = _SAID[part.name]
     others = np.isfinite(units.level) & ~units.slow & (np.array(units.transport) == transport)
     n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
     ratio = float(np.exp(median(units.level[slow])))
@@ -65,7 +66,6 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends) if len(pair) == 2)
     hosts = tuple(view.hosts[host] for host in part.hosts)
     doubt = _doubt(part, transport)
-    by_link, by_operators = _SAID[part.name]
     is_one_way = part.name == "link" and len(links) == 1
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"

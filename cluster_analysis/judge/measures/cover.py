@@ -11,32 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from cluster_analysis.judge.measures.slow_units import Units
-from cluster_run.findings import FaultKind
 
+#: From the smallest to the largest.
 PartName = Literal[
     "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"
 ]
 
 _UNKNOWN = -1
-#: From the smallest to the largest.
-KIND_OF_PART: Mapping[PartName, FaultKind] = {
-    "link": "slow_link",
-    "group": "slow_link",
-    "port": "slow_nic",
-    "port_tx": "slow_nic",
-    "port_rx": "slow_nic",
-    "nic": "slow_nic",
-    "nic_tx": "slow_nic",
-    "nic_rx": "slow_nic",
-    "host_pair": "slow_host_pair",
-    "uplink": "slow_uplink",
-}
-_SIZES = tuple(KIND_OF_PART)
+_SIZES: tuple[PartName, ...] = get_args(PartName)
 _CARDS: tuple[tuple[PartName, PartName, PartName], ...] = (
     ("port", "port_tx", "port_rx"),
     ("nic", "nic_tx", "nic_rx"),
@@ -108,15 +95,15 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
 
 
 def _worth(part: Part, left: set[int], seen: _Seen) -> float:
-    """What a part explains beyond its units by themselves, or beyond a smaller part."""
-    if part.name in ("link", "group"):
-        return 0.0
+    """What a part explains beyond its units by themselves; both directions of a link are one."""
     covered, n_healthy = (part.claimed | part.perhaps) & left, len(part.claimed - seen.slow)
     may_be = bool(part.claimed & left) and len({frozenset(seen.members[at]) for at in covered}) > 1
     if part.name == "uplink":
         may_be &= len({frozenset(seen.hosts[at]) for at in part.claimed}) > 1
     elif part.name != "host_pair":
         may_be &= n_healthy == 0
+    if part.name in ("link", "group") and not may_be:
+        return 0.0
     return len(covered) - 1.0 - 2.0 * n_healthy if may_be else -np.inf
 
 

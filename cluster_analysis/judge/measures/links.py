@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.judge.measures.slow_units import Units, beyond_class, judge_units
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of, order_by
+from cluster_analysis.numeric.sorting import begins, combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
@@ -47,31 +47,42 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     table = evidence.links
     if not table.num_rows:
         return None
-    is_usual = is_representative(table["variant"])
-    if is_usual.any():
-        table = table.filter(pa.array(is_usual))
     (transports, transport), (kinds, kind), (groups, group) = (
         codes(table[name]) for name in ("transport", "op_type", "group")
     )
     src, dst = (np.asarray(table[name].to_numpy(), np.int32) for name in ("src_rank", "dst_rank"))
     step = np.asarray(table["step"].to_numpy(), np.int64)
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
-    keep = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
+    is_usual = is_representative(table["variant"])
+    moves = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
+    keep = moves & is_usual if is_usual.any() else moves
     # Small messages are all latency: they say nothing on bandwidth, and a slow link looks healthy in them.
     large = keep & (size >= SMALL_BYTES)
     rows = np.flatnonzero(large if large.any() else keep)
-    # The fastest, the middle and the slowest operator of a kind are one where a step has a single one: no two
-    # operators last as long to the last digit.
-    length = np.unique(time[rows], return_inverse=True)[1]
-    rows = rows[np.sort(first_positions(combined(step[rows], kind[rows], src[rows], dst[rows], length)[1]))]
+    pair = combined(src[rows], dst[rows])[1]
+    first = _is_first((step[rows], kind[rows], pair), time[rows])
+    rows, pair = rows[first], pair[first]
     src, dst, step = src[rows], dst[rows], step[rows]
     transport, kind, group, size, time = transport[rows], kind[rows], group[rows], size[rows], time[rows]
-    pair = combined(src, dst)[1]
     alike = (transport, kind, half_octaves(size), _reach(src, dst, topology))
     excess = beyond_class(pair, alike, np.log(time / size), limits.link_effect)
     return Observations(
         src, dst, pair, step, transport, kind, group, size, time, excess, transports, kinds, groups
     )
+
+
+def _is_first(names: tuple[IntArray, ...], time_us: FloatArray) -> BoolArray:
+    """Which rows are the first of their names and time; no two operators last as long to the last digit.
+
+    The fastest, the middle and the slowest operator of a kind are one where a step has a single one.
+    """
+    code = combined(*names)[1]
+    order = order_by(time_us, code)
+    is_new = begins(code[order])
+    is_new[1:] |= np.diff(time_us[order]) != 0
+    first = np.zeros(len(order), bool)
+    first[np.minimum.reduceat(order, np.flatnonzero(is_new))] = True
+    return first
 
 
 def _reach(src: IntArray, dst: IntArray, topology: Topology) -> IntArray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cluster_analysis.judge.measures.slow_units import Units, beyond_class, judge_units
 from cluster_analysis.numeric.arrays import IntArray
-from cluster_analysis.numeric.sorting import half_octaves
+from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import SMALL_BYTES
@@ -41,12 +41,15 @@ def teams_of(graph: Graph) -> Teams:
         ends[graph.operator[known], own_end] = graph.ranks[graph.rank[known]]
         ends[graph.operator[known], 1 - own_end] = graph.ranks[graph.rank[other[known]]]
     is_known = ends[:, 0] >= 0
-    pairs, pair = np.unique(ends[is_known], axis=0, return_inverse=True)
+    pair = combined(ends[is_known, 0], ends[is_known, 1])[1]
+    pairs = ends[is_known][first_positions(pair)].tolist()
     of_operator = np.where(graph.is_message, -1, graph.operator_group.astype(np.int64))
-    of_operator[is_known] = n_groups + np.ravel(pair)
-    taking_part = np.unique(np.c_[graph.operator_group[graph.operator], graph.ranks[graph.rank]], axis=0)
-    groups = [tuple(taking_part[taking_part[:, 0] == at, 1].tolist()) for at in range(n_groups)]
-    return Teams((*groups, *map(tuple, pairs.tolist())), n_groups, of_operator)
+    of_operator[is_known] = n_groups + pair
+    taking_part, n_ranks = graph.operator_group[graph.operator].astype(np.int64), len(graph.ranks)
+    group, at = np.divmod(distinct(taking_part * n_ranks + graph.rank)[0], n_ranks)
+    of_group = np.split(graph.ranks[at], np.searchsorted(group, np.arange(1, n_groups)))
+    groups = [tuple(members.tolist()) for members in of_group[:n_groups]]
+    return Teams((*groups, *map(tuple, pairs)), n_groups, of_operator)
 
 
 def judge_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresholds) -> Units:

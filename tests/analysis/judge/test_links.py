@@ -83,6 +83,34 @@ def test_one_healthy_link_acquits_the_nic() -> None:
     assert ("nic", (3,)) not in explained(slow)
 
 
+def of_teams(slow: tuple[int, ...], *members: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
+    """Explain which groups are slow (positions); those of several hosts send by cards, two ranks a host."""
+    n, is_slow = len(members), np.isin(np.arange(len(members)), slow)
+    transport = tuple("RDMA" if len({HOSTS[rank] for rank in one}) > 1 else "HCCS" for one in members)
+    units = Units(
+        members, np.ones(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n)
+    )
+    return [(one.name, one.ranks or one.hosts) for one in cover(units, HOSTS)]
+
+
+def test_a_slow_group_that_holds_both_ends_of_a_slow_link_is_slow_because_of_it() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (0, 2), (1, 3, 5), (1, 3)) == [("link", (0, 2))]
+
+
+def test_slow_groups_that_share_one_rank_are_its_card_or_its_port() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (0, 6), (1, 3, 5), (2, 4)) == [("nic", (0,))]
+    assert of_teams((0, 1), (0, 1), (0, 1, 2, 3), (2, 3), (4, 5)) == [("link", (0, 1))]
+
+
+def test_a_healthy_group_whose_traffic_may_leave_by_a_neighbour_acquits_no_card() -> None:
+    assert of_teams((0, 1), (0, 2), (0, 6), (0, 1, 4, 5)) == [("nic", (0,))]
+    assert ("nic", (0,)) not in of_teams((0, 1), (0, 2), (0, 6), (0, 3, 4))
+
+
+def test_slow_groups_with_nothing_in_common_are_named_one_by_one() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (1, 3, 7), (1, 2, 7)) == [("group", (1, 3, 7)), ("group", (0, 2, 4))]
+
+
 def test_two_broken_parts_are_two_findings() -> None:
     slow = frozenset(pair for pair in ALL if 7 in pair) | both_ways((0, 2))
     assert sorted(explained(slow)) == [("link", (0, 2)), ("nic", (7,))]
