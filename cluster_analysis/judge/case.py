@@ -12,11 +12,7 @@ import numpy as np
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
-from cluster_analysis.judge.measures.steady import (
-    common_to_all_kernels,
-    lost_by_kernels_us,
-    steady_kernels,
-)
+from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -48,23 +44,28 @@ class Case:
     @cached_property
     def steady(self) -> Metric | None:
         """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        return self._told_by(self._by_steady_kernels)
+        return self._told_by(self._by_device)
 
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self._by_steady_kernels is None:
+        if self._kernels is None or self._by_device is None:
             return None
-        return lost_by_kernels_us(self.evidence.operators, self.view, self._by_steady_kernels)
+        return self._kernels.lost_us(self.view, self._by_device)
 
     @cached_property
-    def _by_steady_kernels(self) -> FloatArray | None:
-        return steady_kernels(self.evidence.operators, self.view)
+    def _kernels(self) -> Kernels | None:
+        return kernels_of(self.evidence.operators, self.view, self.view.role)
+
+    @cached_property
+    def _by_device(self) -> FloatArray | None:
+        return None if self._kernels is None else self._kernels.of_device(self.view)
 
     @cached_property
     def common(self) -> Metric | None:
         """Computing by what all types of kernels have in common, whatever the stage; None where not known."""
-        return self._told_by(common_to_all_kernels(self.evidence.operators, self.view))
+        of_all = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
+        return None if of_all is None else self._told_by(of_all.in_common())
 
     @cached_property
     def _measured(self) -> tuple[Metric, ...]:

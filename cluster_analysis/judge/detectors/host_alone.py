@@ -5,29 +5,26 @@ Whether it is the host or the stage cannot be told. That it happens, where, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_run.facts import Fact, fact
-from cluster_run.findings import Evidence, WorkloadKind
+from cluster_run.facts import FindingFact, fact
+from cluster_run.findings import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
-    view = case.view
-    for host in _without_peers(view):
-        inside = view.host == host
-        if inside.all():
-            continue
-        for metric in case.metrics:
+    for host in _without_peers(case.view):
+        inside = case.view.host == host
+        for metric in () if inside.all() else case.metrics:
             yield from _slow(case, metric, inside) if metric.is_log else _idle(case, metric, inside)
 
 
@@ -44,57 +41,38 @@ def _slow(case: Case, metric: Metric, inside: BoolArray) -> Iterator[Suspect]:
     if case.common is None:
         return
     slower = case.common.values[:, 0]
-    level = float(median(slower[inside]))
-    if not level >= np.log1p(metric.effect):
-        return
-    host = case.view.hosts_of(np.flatnonzero(inside))[0]
-    peers_us = float(median(metric.time_us[inside]) * np.exp(-level))
-    scatter_us = float(np.nan_to_num(sigma(slower[~inside]))) * peers_us
-    excess_us = metric.removable(np.full(metric.time_us.shape, level), np.nan_to_num(metric.time_us))
-    said = fact("host_alone_slow", host=host, slower_share=float(np.expm1(level)))
-    one = _alone(case.view, metric, inside, "stage_imbalance", said, peers_us, scatter_us, excess_us)
-    yield replace(one, is_alarm=False)  # uneven stages are no fault
+    level = median(slower[inside])
+    if level >= np.log1p(metric.effect):
+        scatter = float(np.nan_to_num(sigma(slower[~inside])))
+        said = {"slower_share": float(np.expm1(level))}
+        one = _alone(case, metric, inside, "stage_imbalance", "host_alone_slow", said, level, scatter)
+        yield replace(one, is_alarm=False)  # uneven stages are no fault
 
 
 def _idle(case: Case, metric: Metric, inside: BoolArray) -> Iterator[Suspect]:
     """Give the host, if it idles a multiple of all others, and that is costly."""
-    limits = case.limits
-    others_us, own_us = float(median(metric.time_us[~inside])), float(median(metric.time_us[inside]))
+    limits, time_us = case.limits, metric.time_us
+    others_us, own_us = float(median(time_us[~inside])), float(median(time_us[inside]))
     # A moment on one rank lifts no median of the host.
-    lasting = median(median(metric.time_us[inside], 0))
+    lasting = median(median(time_us[inside], 0))
     is_multiple = lasting >= limits.single_step_idle_factor * max(others_us, metric.floor)
-    if not is_multiple or not own_us - others_us >= limits.sure_cost_share * case.view.mean_step_us:
-        return
-    host = case.view.hosts_of(np.flatnonzero(inside))[0]
-    is_head = metric.where == "head"
-    said = fact(
-        "host_alone_late" if is_head else "host_alone_idle", host=host, own_us=own_us, others_us=others_us
-    )
-    scatter_us = float(np.nan_to_num(sigma(median(metric.time_us[~inside], 1))))
-    excess_us = np.maximum(np.nan_to_num(metric.time_us) - others_us, 0.0)
-    kind: WorkloadKind = "input_bound" if is_head else "host_bound"
-    yield _alone(case.view, metric, inside, kind, said, others_us, scatter_us, excess_us)
+    if is_multiple and own_us - others_us >= limits.sure_cost_share * case.view.mean_step_us:
+        is_head = metric.where == "head"
+        kind: WorkloadKind = "input_bound" if is_head else "host_bound"
+        told: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
+        scatter_us = float(np.nan_to_num(sigma(median(time_us[~inside], 1))))
+        course = np.nan_to_num(time_us[inside] - others_us)
+        said = {"own_us": own_us, "others_us": others_us}
+        yield _alone(case, metric, inside, kind, told, said, course, scatter_us)
 
 
 def _alone(
-    view: JobView, metric: Metric, inside: BoolArray, kind: WorkloadKind, said: Fact,
-    peers_us: float, scatter_us: float, excess_us: FloatArray,
+    case: Case, metric: Metric, inside: BoolArray, kind: WorkloadKind, told: FindingFact,
+    said: Mapping[str, float], course: FloatArray, scale: float,
 ) -> Suspect:  # fmt: skip
-    """The suspect of a host (R,) that has more than others: `peers_us` is what it would have."""
+    """The suspect of a host (R,) that has more than others by the `course` (S,), or by its ranks (N, S)."""
     own = np.flatnonzero(inside)
-    own_us = float(median(metric.time_us[inside]))
-    row = Evidence(f"{metric.name}_us", own_us, peers_us, scatter_us, int((~inside).sum()))
-    return Suspect(
-        key=f"{kind}-host-{view.hosts_of(own)[0]}",
-        kind=kind,
-        metric=metric.name,
-        ranks=view.rank_ids(own),
-        hosts=view.hosts_of(own),
-        cause=metric.cause,
-        evidence=(row,),
-        facts=(said,),
-        confidence="low",
-        excess_us=np.where(inside[:, None], excess_us, 0.0),
-        where=metric.where,
-        separable=False,
-    )
+    one = late(case.view, metric, own, course, scale=scale, n_others=int((~inside).sum()))
+    host = case.view.hosts_of(own)[0]
+    key, facts = f"{kind}-host-{host}", (fact(told, host=host, **said),)
+    return replace(one, key=key, kind=kind, facts=facts, confidence="low", separable=False)
