@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -74,14 +74,26 @@ class Case:
     def _told_by(self, longer: FloatArray | None) -> Metric | None:
         return None if self.computing is None or longer is None else by_kernels(self.computing, longer)
 
-    def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
-        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
+    @cached_property
+    def without_roles(self) -> JobView:
+        """The job as if all of its ranks did the same work, for what knows no stage."""
+        view = self.view
+        return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
+
+    def deviation(
+        self, metric: Metric, excluded: BoolArray | None = None, *, of_all: bool = False
+    ) -> Deviation:
+        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once.
+
+        `of_all`: all ranks of the job are peers, whatever their role.
+        """
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
-        key = (f"{metric.name} {id(metric.values)}", left_out.tobytes())
+        key = (f"{metric.name} {id(metric.values)} {of_all}", left_out.tobytes())
         if key not in self._compared:
             values = np.where(left_out[:, None], np.nan, metric.values)
+            view, use_replicas = (self.without_roles, False) if of_all else (self.view, metric.follows_work)
             self._compared[key] = deviations(
-                values, self.view, metric.floor, self.limits, use_replicas=metric.follows_work
+                values, view, metric.floor, self.limits, use_replicas=use_replicas
             )
         return self._compared[key]
 

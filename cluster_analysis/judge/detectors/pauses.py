@@ -14,8 +14,9 @@ from math import comb
 import numpy as np
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.slow_rank import suspect_of
 from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many
-from cluster_analysis.judge.measures.metrics import Metric, late
+from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -58,7 +59,7 @@ def paused_ranks(
         else:
             is_pause = (is_alike_rhythm or mine.sum() >= limits.min_pauses) and _is_pause(view, rank, mine)
         if is_pause:
-            yield _suspect(view, metric, deviation.series, rank, events=mine, is_regular=is_regular)
+            yield _suspect(view, metric, deviation, rank, events=mine, is_regular=is_regular)
 
 
 def _chance(series: FloatArray, rank: int, mine: BoolArray, *, is_regular: bool) -> float:
@@ -107,26 +108,22 @@ def _is_regular(steps: IntArray, n_steps: int) -> bool:
 
 
 def _suspect(
-    view: JobView, metric: Metric, series: FloatArray, rank: int, *, events: BoolArray, is_regular: bool
+    view: JobView, metric: Metric, deviation: Deviation, rank: int, *, events: BoolArray, is_regular: bool
 ) -> Suspect:
-    course = np.where(events, series[rank], 0.0)
-    n_peers = len(view.peers_of(rank))
-    one = late(view, metric, np.array([rank]), course, scale=metric.floor, n_others=n_peers, inside=events)
-    length = float(median(course[events]))
-    said = fact("rank_pauses", length_us=length, n_steps=len(events))
+    one = suspect_of(view, metric, deviation, rank, events)
+    length_us = float(median(deviation.series[rank][events]))
+    said = fact("rank_pauses", length_us=length_us, n_steps=len(events))
     if is_regular:
         every_n_steps = int(np.diff(np.flatnonzero(events))[0])
-        said = fact("rank_pauses_regularly", length_us=length, every_n_steps=every_n_steps)
+        said = fact("rank_pauses_regularly", length_us=length_us, every_n_steps=every_n_steps)
     return replace(
         one,
         key=f"periodic_pause-{view.ranks[rank]}",
         kind="periodic_pause",
         cause="dispatch",
-        pattern="intermittent",
-        step_positions=tuple(np.flatnonzero(events).tolist()),
         facts=(said,),
         where="head" if metric.where == "head" else "pauses",
-        p_value=_chance(series, rank, events, is_regular=is_regular),
+        p_value=_chance(deviation.series, rank, events, is_regular=is_regular),
     )
 
 

@@ -96,7 +96,7 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
         view,
         metric,
         own,
-        np.full(len(view.steps), level[worst]),
+        np.full(len(view.steps), float(median(of_rank[own]))),
         scale=float(judged.scale[worst]),
         n_others=len(peers[worst]),
         ranks=view.rank_ids(own),

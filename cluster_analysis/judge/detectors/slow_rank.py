@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, deviations
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
@@ -29,69 +29,49 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         deviation = case.deviation(metric, of_hosts)
         ranks = rank_suspects(view, metric, deviation, limits, excluded)
         if metric.is_log:
-            ranks = only_own(view, deviation, ranks)
+            ranks = [one for one in ranks if _is_own(view, deviation, one)]
             if case.steady is not None:
-                by_steady = case.deviation(case.steady, of_hosts)
-                ranks += _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
-            ranks += _beside_all(case, metric, deviation.n_peers < limits.min_peers, of_hosts, excluded)
+                slow = rank_suspects(
+                    view, case.steady, case.deviation(case.steady, of_hosts), limits, excluded
+                )
+                ranks += [_in_steps(view, metric, deviation, one) for one in slow]
+            # Any rank of the job is a peer in what all types of kernels have in common.
+            lonely = deviation.n_peers < limits.min_peers
+            if lonely.any() and case.common is not None:
+                by_all = case.deviation(case.common, of_hosts, of_all=True)
+                slow = rank_suspects(case.without_roles, case.common, by_all, limits, excluded | ~lonely)
+                by_time = case.deviation(metric, of_hosts, of_all=True)
+                ranks += [_in_steps(case.without_roles, metric, by_time, one) for one in slow]
             ranks = surest(ranks)
         yield from (confirmed(view, one, limits) for one in ranks)
 
 
-def _by_kernels(
-    view: JobView, metric: Metric, deviation: Deviation, computing: Deviation, limits: Thresholds,
-    excluded: BoolArray,
-) -> Iterator[Suspect]:  # fmt: skip
-    """Give ranks that are slow by what their kernels say, in the steps in which they compute longest.
+def _in_steps(view: JobView, computing: Metric, deviation: Deviation, one: Suspect) -> Suspect:
+    """The suspect in the steps in which it computes longest: kernels are known for all steps together."""
+    rank = view.position_of(one.ranks[0])
+    row, series = one.evidence[0], deviation.series[rank]
+    level = float(np.log(row.value / row.peers_median))
+    shifted = series - np.nan_to_num(series).mean() + level
+    course = np.maximum(_course(shifted, level, rank, deviation, view.peers_of(rank)), 0.0)
+    excess = np.zeros(deviation.series.shape)
+    excess[rank] = computing.removable(course, np.nan_to_num(computing.time_us[rank]))
+    steps = np.flatnonzero(course >= HALFWAY * level)
+    return replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
 
-    Kernels are known for all steps together: `computing` has the course over the steps.
+
+def _is_own(view: JobView, deviation: Deviation, suspect: Suspect) -> bool:
+    """Whether it is the device: if TP/CP peers deviate with a rank it got more work, as may experts' holders.
+
+    In the steps in which it is slow.
     """
-    for one in rank_suspects(view, metric, deviation, limits, excluded):
-        rank = view.position_of(one.ranks[0])
-        level = float(deviation.level[rank])
-        series = computing.series[rank]
-        shifted = series - np.nan_to_num(series).mean() + level
-        course = np.maximum(_course(shifted, level, rank, computing, view.peers_of(rank)), 0.0)
-        steps = np.flatnonzero(course >= HALFWAY * level)
-        excess = np.zeros(computing.series.shape)
-        excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
-        yield replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
-
-
-def only_own(view: JobView, deviation: Deviation, suspects: list[Suspect]) -> list[Suspect]:
-    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as may a holder of experts."""
-    own = []
-    for suspect in suspects:
-        rank = view.position_of(suspect.ranks[0])
-        tp_cp_peers = np.flatnonzero(view.tp_cp_peers == view.tp_cp_peers[rank])
-        tp_cp_peers = tp_cp_peers[(tp_cp_peers != rank) & (view.tp_cp_peers[rank] >= 0)]
-        level = deviation.level
-        if suspect.pattern != "persistent":  # in the steps in which it is slow
-            level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
-        alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
-        if alone >= HALFWAY * level[rank] if len(tp_cp_peers) else view.knows_work:
-            own.append(suspect)
-    return own
-
-
-def _beside_all(
-    case: Case, computing: Metric, lonely: BoolArray, of_hosts: BoolArray, excluded: BoolArray
-) -> Iterator[Suspect]:
-    """Give those of the `lonely` ranks (R,), which have too few peers, all of whose kernels are slow.
-
-    What all types have in common knows no stage: any rank of the job is a peer in it.
-    """
-    metric = case.common if lonely.any() else None
-    if metric is None:
-        return
-    view = replace(case.view, role=np.zeros_like(case.view.role), has_roles=False)
-    by_all, by_time = (
-        deviations(
-            np.where(of_hosts[:, None], np.nan, one.values), view, one.floor, case.limits, use_replicas=False
-        )
-        for one in (metric, computing)
-    )
-    yield from _by_kernels(view, metric, by_all, by_time, case.limits, excluded | ~lonely)
+    rank = view.position_of(suspect.ranks[0])
+    tp_cp_peers = np.flatnonzero((view.tp_cp_peers == view.tp_cp_peers[rank]) & (view.tp_cp_peers >= 0))
+    tp_cp_peers = tp_cp_peers[tp_cp_peers != rank]
+    level = deviation.level
+    if suspect.pattern != "persistent":
+        level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
+    alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
+    return bool(alone >= HALFWAY * level[rank] if len(tp_cp_peers) else view.knows_work)
 
 
 def rank_suspects(
@@ -114,12 +94,13 @@ def rank_suspects(
     farthest = _farthest_of_others(view.role, series, slow | excluded)
     beyond = events.any(axis=1) & (size >= TWICE * farthest)
     once = ~slow & beyond & (size >= limits.natural_effect) & (deviation.n_peers >= limits.min_peers)
-    once &= (events.sum(axis=1) == 1) & (metric.is_log and len(view.steps) >= limits.min_steps_confident)
+    once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
+    once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
     usual = _farthest_of_others(view.role, deviation.level[:, None], slow | once | excluded)
     rising = _is_rising(metric, deviation, limits)
     found = []
     for rank in np.flatnonzero((slow | once) & ~excluded).tolist():
-        one = _suspect(view, metric, deviation, rank, None if lasts[rank] else events[rank])
+        one = suspect_of(view, metric, deviation, rank, None if lasts[rank] else events[rank])
         if lasts[rank]:
             p = max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
             if level[rank] < TWICE * usual[rank] and not rising[rank]:
@@ -217,10 +198,10 @@ def _course(series: FloatArray, level: float, rank: int, deviation: Deviation, p
     return np.asarray(level + own * (known - level))
 
 
-def _suspect(
+def suspect_of(
     view: JobView, metric: Metric, deviation: Deviation, rank: int, events: BoolArray | None
 ) -> Suspect:
-    """The suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
+    """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
     peers, series = view.peers_of(rank), deviation.series[rank]
     if events is None:
         level = float(deviation.level[rank])

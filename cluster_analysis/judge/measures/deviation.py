@@ -138,7 +138,7 @@ def tested(
 
 def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
     """Standard error of the middle of so many steps."""
-    return MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
+    return np.asarray(MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps))
 
 
 def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArray:
