@@ -23,7 +23,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.role_gaps import concentration
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
-from cluster_analysis.thresholds.devices import ALIKE_SHARE
+from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
@@ -52,7 +52,7 @@ def paused_ranks(
     for rank in np.flatnonzero((events.sum(axis=1) >= 2) & ~is_late).tolist():
         mine = events[rank]
         is_regular = _is_rhythm(np.flatnonzero(mine), len(mine))
-        is_alike_rhythm = is_regular and _unlikeness(deviation.series[rank][mine]) <= ALIKE_SHARE
+        is_alike_rhythm = is_regular and _unlikeness(deviation.series[rank][mine]) <= IDLE_SIGMA
         # Late starts come from slow input too; only their rhythm makes them pauses.
         if metric.where == "head":
             is_pause = is_alike_rhythm
@@ -76,7 +76,7 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, is_regular: bool)
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         chance *= n_regular / comb(n_steps, n_mine)
     unlike = _unlikeness(series[rank][mine])
-    return float(min(1.0, chance * (unlike if unlike <= ALIKE_SHARE else 1.0)))
+    return float(min(1.0, chance * (unlike if unlike <= IDLE_SIGMA else 1.0)))
 
 
 def _unlikeness(lengths_us: FloatArray) -> float:

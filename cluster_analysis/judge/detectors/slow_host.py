@@ -27,7 +27,7 @@ from cluster_analysis.numeric.stats import (
     sigma,
 )
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
-from cluster_analysis.thresholds.devices import CALM_QUANTILE, HOST_IDLE_SIGMA
+from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 
 
@@ -106,15 +106,18 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
 
 
 def _idle_sigma_us(view: JobView, metric: Metric, more_us: float, peers: IntArray, others: IntArray) -> float:
-    """What idle time of healthy hosts differs by: a factor, not a sum, of what is usual in a calm step."""
+    """What idle time of healthy hosts differs by: a factor, not a sum, of what is usual in a calm step.
+
+    All ranks may pause in half of the steps (garbage collection, checkpoints): a quarter of them is calm.
+    """
 
     def usual_us(ranks: IntArray) -> float:
-        return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), CALM_QUANTILE))
+        return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
 
     typical_us = max(usual_us(peers), 1e-9)
     if len(np.unique(view.host[peers])) < FEWEST_PEERS:  # one of few may be a quiet one
         typical_us = max(typical_us, usual_us(others))
-    return float(HOST_IDLE_SIGMA * more_us / np.log1p(more_us / typical_us))
+    return float(IDLE_SIGMA * more_us / np.log1p(more_us / typical_us))
 
 
 def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: float) -> bool:

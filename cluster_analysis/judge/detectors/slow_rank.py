@@ -135,7 +135,7 @@ def _is_often(
     if events.shape[1] < limits.min_steps_intermittent:
         return np.zeros(len(events), bool)
     p = np.where(deviation.n_peers >= limits.min_peers, p_events, np.nan)
-    enough = events.sum(axis=1) >= (limits.min_events if metric.is_log else limits.min_pauses)
+    enough = events.sum(axis=1) >= (2 if metric.is_log else limits.min_pauses)
     return np.asarray(enough & benjamini_hochberg(p, limits.false_discovery_rate))
 
 
