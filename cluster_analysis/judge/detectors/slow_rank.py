@@ -90,10 +90,13 @@ def rank_suspects(
     for rank in np.flatnonzero(events.any(axis=1)).tolist():
         n_events = int(events[rank].sum())
         p_events[rank] = chance_of_as_many(n_events, series, rank, float(size[rank]))
-    slow = lasts | _is_often(metric, deviation, events, p_events, limits)
+    has_peers = deviation.n_peers >= limits.min_peers
+    often = benjamini_hochberg(np.where(has_peers, p_events, np.nan), limits.false_discovery_rate)
+    often &= events.sum(axis=1) >= (2 if metric.is_log else limits.min_pauses)
+    slow = lasts | (often & (len(view.steps) >= limits.min_steps_intermittent))
     farthest = _farthest_of_others(view.role, series, slow | excluded)
     beyond = events.any(axis=1) & (size >= TWICE * farthest)
-    once = ~slow & beyond & (size >= limits.natural_effect) & (deviation.n_peers >= limits.min_peers)
+    once = ~slow & beyond & (size >= limits.natural_effect) & has_peers
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
     usual = _farthest_of_others(view.role, deviation.level[:, None], slow | once | excluded)
@@ -126,17 +129,6 @@ def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> Boo
         is_mostly[:] = True
     significant = benjamini_hochberg(deviation.tail, limits.false_discovery_rate)
     return np.asarray(significant & (np.nan_to_num(level) >= metric.effect) & is_mostly)
-
-
-def _is_often(
-    metric: Metric, deviation: Deviation, events: BoolArray, p_events: FloatArray, limits: Thresholds
-) -> BoolArray:
-    """Ranks (R,) with more `events` (R, S) than chance, as improbable as `p_events` (R,), makes."""
-    if events.shape[1] < limits.min_steps_intermittent:
-        return np.zeros(len(events), bool)
-    p = np.where(deviation.n_peers >= limits.min_peers, p_events, np.nan)
-    enough = events.sum(axis=1) >= (2 if metric.is_log else limits.min_pauses)
-    return np.asarray(enough & benjamini_hochberg(p, limits.false_discovery_rate))
 
 
 def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:

@@ -57,10 +57,12 @@ class Kernels:
     def in_common(self) -> FloatArray:
         """Return how much longer all kernels of a rank take, as logarithms (R,): the least of all types.
 
-        What few types have in common may be their shapes: NaN where they are not half of the time.
+        Nothing, where one of them is quicker. What few types have in common may be their shapes: NaN where
+        they are not half of the time.
         """
         is_most = np.isfinite(self.longer) @ self.total_us >= HALFWAY * self.total_us.sum()
-        return np.asarray(np.where(is_most, np.fmin.reduce(self.longer, axis=1, initial=np.inf), np.nan))
+        least = np.maximum(np.fmin.reduce(self.longer, axis=1, initial=np.inf), 0.0)
+        return np.asarray(np.where(is_most, least, np.nan))
 
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
