@@ -221,7 +221,7 @@ class _Slots:
             before = first + int(np.searchsorted(begun, beside_us))
         before = min(max(before, first), last - 1)
         until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
-        begin = self._ended_us(slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), until)
+        begin = self._ended_us(row, slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), until)
         if not np.isfinite(begin):
             begin = until - float(
                 np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
@@ -230,7 +230,7 @@ class _Slots:
             until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
         return begin, max(begin, until)
 
-    def _ended_us(self, slot: int, inside: range, until_us: float) -> float:
+    def _ended_us(self, row: int, slot: int, inside: range, until_us: float) -> float:
         """When a rank ended the call that the replicas had ended last before a slot, of those inside.
 
         Where it lacks that one too, when it ended its last one. Those that are still under way when the next
@@ -238,8 +238,19 @@ class _Slots:
         """
         ends = self.calls.end_us[inside.start : inside.stop]
         ends = np.where(ends <= until_us + ROUNDED_US, ends, -np.inf)
-        found = self._of_replicas(self.earlier[:, slot], self.same[inside.start : inside.stop], ends)
+        asked = self.earlier[:, slot]
+        found = self._of_replicas(asked, self.same[inside.start : inside.stop], ends)
+        if not np.isfinite(found):  # a message: the rank's own of that slot
+            own = self.program.family.table[row, self._slots_of(asked)]
+            here = own[(own >= inside.start) & (own < inside.stop)] - inside.start
+            found = float(np.median(ends[here])) if len(here) else -np.inf
         return found if np.isfinite(found) else float(ends.max(initial=-np.inf))
+
+    def _slots_of(self, calls: IntArray) -> IntArray:
+        """The slots of those of some replicas' calls that are messages of the program."""
+        table = self.program.family.table
+        rows, slots = np.nonzero(np.isin(table, calls[calls >= 0]))
+        return np.asarray(slots[np.lexsort((slots, rows))][:N_ASKED])
 
     def _begun_us(self, slot: int, rank: int, since_us: float) -> float:
         """When a rank began the call that replicas begin first when a slot's is over; -inf: it lacks that."""
