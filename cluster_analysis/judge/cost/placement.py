@@ -140,10 +140,11 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         middle = float(median(measured.ravel()))
         real = _real(sigma((measured - middle).ravel()), sigma((idle[peers] - usual).ravel()))
         measured = np.maximum(middle + real * (measured - middle), 0.0)
-        lost = view.gaps.lost_us(own, peers)
-        more = measured.T[..., None] if lost is None else lost
-        longest = (more - median(more, 0)).max(axis=2).T
-        longest = np.minimum(longest, measured - median(measured, 1)[:, None])
+        # Where records are lost no gap tells: there all that is longer than usual counts.
+        longest = measured - median(measured, 1)[:, None]
+        lost, _ = view.gaps.laid_beside(own, peers)
+        if lost is not None:
+            longest = np.fmin(longest, (lost - median(lost, 0)).max(axis=2).T)
         all_pause = usual > TWICE * median(usual)
         far = float(median(longest.ravel()) + FAR_SIGMAS * sigma(longest.ravel()))
         pauses = ~all_pause & (longest > np.minimum(level, far))
@@ -173,17 +174,20 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
             in_paused_steps = np.isin(graph.cell[instances], graph.cell[longest])
             weight[in_paused_steps] = np.isin(instances[in_paused_steps], longest)
             continue
-        lost, at = view.gaps.lost_us(suspects, peers), view.gaps.instances_of(suspects)
+        lost, at = view.gaps.laid_beside(suspects, peers)
         if lost is None or at is None:
             continue
+        is_told = np.asarray(np.isfinite(lost).all(axis=2))
         if suspect.cause == "compute":
-            gap, is_active = graph.gap_us[at], is_late.any(axis=0)
-            lost = _rates(lost[is_active], gap[is_active]) * gap
+            gap, tells = graph.gap_us[at], is_late.any(axis=0) & np.asarray(is_told.all(axis=1))
+            if not tells.any():
+                continue
+            lost = _rates(lost[tells], gap[tells]) * gap
         elif suspect.kind == "slow_host":
             lost = _beyond_samples(
-                lost, view.sample[suspects], *view.gaps.of_peers(suspects, peers, view.sample)
+                lost, view.sample[suspects], view.gaps.of_peers(suspects, peers), view.sample[peers]
             )
-        weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
+        weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
     return weight
 
 
@@ -235,11 +239,12 @@ def _beyond_samples(
 
 
 def _without_pauses(gap_us: FloatArray) -> FloatArray:
-    """Gaps, or what is lost in them, by (steps, ranks, places): with a pause as they are in other steps."""
+    """Gaps, or what is lost in them (steps, ranks, places): with a pause, or unknown, as in other steps."""
     typical = median(gap_us, 0)
+    typical = np.where(np.isfinite(typical), typical, median(typical, 0))
     beyond = gap_us - typical
     scale = np.maximum(sigma(beyond.reshape(-1, beyond.shape[2]), 0), sigma(beyond))
-    return np.where(beyond > FAR_SIGMAS * scale, typical, gap_us)
+    return np.where(beyond <= FAR_SIGMAS * scale, gap_us, typical)
 
 
 def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatArray]:
