@@ -133,7 +133,8 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
         has_weights = weights.are_there(place)
         if held[place] or not shows.any():
-            _hide(laid, (hidden, weights), held, place, (room, knows))
+            behind = np.where(shows, start - before, 0.0)
+            _hide(laid, (hidden, weights), held, place, (room, behind, knows))
             runs_on[place] = not held[place]
             issued = start.copy() if held[place] else issued
             continue
@@ -167,17 +168,21 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
 
 
 def _hide(
-    laid: Laid, found: tuple[Hidden, Weights], held: BoolArray, place: int, rows: tuple[FloatArray, BoolArray]
+    laid: Laid,
+    found: tuple[Hidden, Weights],
+    held: BoolArray,
+    place: int,
+    rows: tuple[FloatArray, FloatArray, BoolArray],
 ) -> None:
     """Note what may be computed before a call behind the one before it: issued in one go, as far as is known.
 
     Weights are computed with, and gradients were computed before they go. Before the first of those that are
     held back all was computed.
     """
-    (hidden, weights), (room, knows), is_sum = found, rows, bool(laid.reduces[place])
+    (hidden, weights), (room, behind, knows), is_sum = found, rows, bool(laid.reduces[place])
     if held[place]:
         if not held[place - 1]:
-            hidden.add_held_back(place, room, knows, int(np.argmin(np.r_[held[place:], False])))
+            hidden.add_held_back(place, room, behind, knows, int(np.argmin(np.r_[held[place:], False])))
     elif not weights.are_all and is_sum:
         hidden.add_alike(place, room, knows)
     elif (laid.gathers[place - 1] or is_sum) and weights.are_there(place):

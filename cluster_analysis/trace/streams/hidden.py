@@ -72,13 +72,20 @@ class Hidden:
         Who has little room and shows more `behind` the calls than is usual did that beside those of others.
         Only rows that know (`knows`) tell.
         """
-        if not knows.any():
-            return
+        if knows.any():
+            weight = BACKWARD_FACTOR if is_sum else 1.0
+            self._possible.append(self._with_more(place, (room_us, behind_us, knows), weight))
+
+    def _with_more(
+        self, place: int, rows: tuple[FloatArray, FloatArray, BoolArray], weight: float, n_parts: int = 1
+    ) -> _Place:
+        """One of so many parts of a place: its room, and what rows show behind it beyond the usual."""
+        room_us, behind_us, knows = rows
         usual = float(np.median((behind_us / self._pace)[knows]))
-        more = np.maximum(behind_us - usual * self._pace, 0.0)
-        most = float(((room_us + more) / self._pace)[knows].min())
-        weight = BACKWARD_FACTOR if is_sum else 1.0
-        self._possible.append(_Place(place, room_us, more, most * self._pace, weight))
+        more = np.maximum(behind_us - usual * self._pace, 0.0) / n_parts
+        room = room_us / n_parts
+        most = float(((room + more) / self._pace)[knows].min())
+        return _Place(place, room, more, most * self._pace, weight)
 
     def add_alike(self, place: int, room_us: FloatArray, knows: BoolArray) -> None:
         """Note that as much may be hidden as at others of these places: the gradients of alike layers."""
@@ -87,10 +94,13 @@ class Hidden:
             most = float((room_us / self._pace)[knows].min())
             self._alike.append(_Place(place, room_us, nothing, most * self._pace, BACKWARD_FACTOR))
 
-    def add_held_back(self, place: int, room_us: FloatArray, knows: BoolArray, n_held: int) -> None:
-        """Note that all was computed before a place from which on so many gradients go."""
-        for _ in range(n_held):
-            self.add_alike(place, room_us / n_held, knows)
+    def add_held_back(
+        self, place: int, room_us: FloatArray, behind_us: FloatArray, knows: BoolArray, n_held: int
+    ) -> None:
+        """Note that all was computed before a place from which on so many gradients go, as `add_possible`."""
+        if knows.any():
+            one = self._with_more(place, (room_us, behind_us, knows), BACKWARD_FACTOR, n_held)
+            self._alike += [one] * n_held
 
     def is_behind_alike(self, place: int) -> bool:
         """Return whether the last place before this one is one of those alike."""
