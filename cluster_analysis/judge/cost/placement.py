@@ -135,23 +135,33 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         if not is_host:
             continue
         usual = median(idle[peers], 0)
+        all_pause = _all_pause(view, peers)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
         level = np.maximum(excess[own], median(measured, 1)[:, None])
-        middle = float(median(measured.ravel()))
-        real = _real(sigma((measured - middle).ravel()), sigma((idle[peers] - usual).ravel()))
-        measured = np.maximum(middle + real * (measured - middle), 0.0)
+        middle, calm = float(median(measured.ravel())), ~all_pause
+        real = _real(
+            sigma((measured - middle)[:, calm].ravel()), sigma((idle[peers] - usual)[:, calm].ravel())
+        )
+        measured = np.where(calm, np.maximum(middle + real * (measured - middle), 0.0), measured)
         # Where records are lost no gap tells: there all that is longer than usual counts.
         longest = measured - median(measured, 1)[:, None]
         lost, _ = view.gaps.laid_beside(own, peers)
         if lost is not None:
             longest = np.fmin(longest, (lost - median(lost, 0)).max(axis=2).T)
-        all_pause = usual > TWICE * median(usual)
         far = float(median(longest.ravel()) + FAR_SIGMAS * sigma(longest.ravel()))
         pauses = ~all_pause & (longest > np.minimum(level, far))
         excess[own] = np.where(pauses, np.maximum(measured - longest, 0.0), measured)
         of_host = np.broadcast_to(median(measured, 0), measured.shape)
-        excess[own] = np.where(all_pause & (measured - of_host > level), of_host, excess[own])
+        own_pause = measured - of_host > np.maximum(level, FAR_SIGMAS * sigma(idle[peers], 0))
+        excess[own] = np.where(all_pause & own_pause, of_host, excess[own])
     return excess
+
+
+def _all_pause(view: JobView, peers: IntArray) -> BoolArray:
+    """Steps (S,) in which peers idle far longer than usual: a checkpoint, or garbage that is collected."""
+    idle = np.nan_to_num(view.likely_idle_us[peers]) + np.nan_to_num(view.preparing_us[peers])
+    usual = median(idle, 0)
+    return np.asarray(usual > TWICE * median(usual))
 
 
 def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray) -> FloatArray:
@@ -184,9 +194,10 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
                 continue
             lost = _rates(lost[tells], gap[tells]) * gap
         elif suspect.kind == "slow_host":
-            lost = _beyond_samples(
-                lost, view.sample[suspects], view.gaps.of_peers(suspects, peers), view.sample[peers]
-            )
+            calm = ~_all_pause(view, peers)
+            gaps = view.gaps.of_peers(suspects, peers)[calm], view.sample[peers]
+            if calm.any():
+                lost[calm] = _beyond_samples(lost[calm], view.sample[suspects], *gaps)
         weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
     return weight
 
@@ -255,13 +266,9 @@ def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatA
 
 
 def _real(values: FloatArray, chance: FloatArray) -> float:
-    """Which part of values goes away, so that the rest scatters as chance does: by mean squares.
-
-    Ranks wait for the latest of them: were all their scatter to go, or only what is surely no chance, too
-    much or too little would be saved.
-    """
+    """Which part of values' variance is no chance, by the mean squares of both."""
     seen = float(np.mean(np.square(values)))
-    return max(0.0, 1.0 - float(np.sqrt(np.mean(np.square(chance)) / seen))) if seen > 0 else 0.0
+    return max(0.0, 1.0 - float(np.mean(np.square(chance)) / seen)) if seen > 0 else 0.0
 
 
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
