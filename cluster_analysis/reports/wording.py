@@ -24,6 +24,14 @@ KIND_SUBJECTS = {
 
 #: A smaller share of the step would be written as 0.0 %.
 _NOTHING_SHARE = 0.0005
+#: Notes on time that may have been lost to a fault; no others follow them.
+_OPEN_QUESTIONS = {
+    "costly_unexplained",
+    "unread_communication",
+    "waits_for_absent",
+    "long_step",
+    "long_pause",
+}
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -240,6 +248,11 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     damaged = {problem.rank for problem in document.problems if problem.rank is not None}
     if damaged:
         return say("damaged", n=len(damaged))
+    noted = {note.kind for note in document.notes}
+    if "replay_far_off" in noted:
+        return say("does_not_replay")
+    if noted & _OPEN_QUESTIONS:
+        return say("may_be_lost")
     return say("too_little", n=run.ranks, steps=len(run.steps))
 
 

@@ -70,6 +70,14 @@ HEADINGS: Mapping[str, Template] = {
         "{n} {n:rank|ranks} and {steps} {steps:step|steps} are too little to judge by",
         "{n} 张卡、{steps} 步，不足以判断",
     ),
+    "does_not_replay": (
+        "the replay of the steps does not give the measured ones, so that it does not show what was lost",
+        "重放得不到实测的步时间，因此看不出损失了什么",
+    ),
+    "may_be_lost": (
+        "time was lost that may be a fault's; the last note says where",
+        "有时间损失，可能是故障所致；见最后一条说明",
+    ),
     "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
 }
 

@@ -9,6 +9,7 @@ import pytest
 from cluster_analysis.reports import wording, words
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.terms import KINDS
+from cluster_run.facts import Fact
 from cluster_run.findings import (
     Cause,
     Confidence,
@@ -154,6 +155,23 @@ def test_a_healthy_job_that_could_save_time_says_so():
     assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
     assert "the job itself could save 12.3 ms of it" in words.headline(document, DICTIONARY).en
     assert "could save" not in wording.verdict_sentence(result.document)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (
+            ("replay_off", "replay_far_off"),
+            "Could not tell: the replay of the steps does not give the",
+        ),
+        (("long_pause",), "Could not tell: time was lost that may be a fault's; the last note says where."),
+        ((), "steps are too little to judge by."),
+    ],
+)
+def test_what_could_not_be_told_has_its_own_reason(kinds, text):
+    result = builder.healthy()
+    document = replace(result.document, verdict="unknown", notes=tuple(Fact(kind, ()) for kind in kinds))
+    assert text in wording.verdict_sentence(document)
 
 
 def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
