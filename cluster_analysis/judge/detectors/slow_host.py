@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
+from cluster_analysis.judge.measures.deviation import middle_of_hosts
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
@@ -49,20 +49,22 @@ class _Judged:
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        hosts = host_suspects(case.view, metric, case.deviation(metric), case.limits)
+        hosts = host_suspects(case, metric)
         if metric.is_log and case.steady is not None:
-            hosts += host_suspects(case.view, case.steady, case.deviation(case.steady), case.limits)
+            hosts += host_suspects(case, case.steady)
         yield from surest(hosts)
 
 
-def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
     """Return hosts that are slow in one metric, the worst first.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
-    Whether it is improbable over all hosts its p-value tells.
+    Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
+    samples of its replica, by which hosts of other stages are compared.
     """
+    view, limits = case.view, case.limits
     hosts = np.unique(view.host[view.host >= 0])
-    values = deviation.host_series
+    values = case.deviation(metric).host_series
     found: list[Suspect] = []
     out = np.zeros(len(view.ranks), bool)
     while len(found) < len(hosts) - 1:
@@ -85,6 +87,7 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
             one = _doubted(one, metric, limits)
         found.append(one)
         out |= view.host == worst.host
+        values = case.deviation(metric, out).host_series
     return found
 
 
