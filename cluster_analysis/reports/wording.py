@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.terms import KINDS
@@ -24,14 +24,6 @@ KIND_SUBJECTS = {
 
 #: A smaller share of the step would be written as 0.0 %.
 _NOTHING_SHARE = 0.0005
-#: Notes on time that may have been lost to a fault; no others follow them.
-_OPEN_QUESTIONS = {
-    "costly_unexplained",
-    "unread_communication",
-    "waits_for_absent",
-    "long_step",
-    "long_pause",
-}
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -239,8 +231,11 @@ def run_line(document: FindingsDocument) -> str:
 
 
 def unknown_reason(document: FindingsDocument) -> Phrase:
-    """Return why nothing could be told."""
+    """Return why nothing could be told: the question that is open, else what there is too little of."""
     run = document.run
+    question = open_question(document.notes)
+    if question is not None:
+        return question
     if run.ranks < run.expected_ranks:
         return say("too_few", n=run.ranks, expected=run.expected_ranks)
     if not run.steps:
@@ -248,11 +243,6 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     damaged = {problem.rank for problem in document.problems if problem.rank is not None}
     if damaged:
         return say("damaged", n=len(damaged))
-    noted = {note.kind for note in document.notes}
-    if "replay_far_off" in noted:
-        return say("does_not_replay")
-    if noted & _OPEN_QUESTIONS:
-        return say("may_be_lost")
     return say("too_little", n=run.ranks, steps=len(run.steps))
 
 

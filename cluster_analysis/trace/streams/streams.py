@@ -252,6 +252,8 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
+    exchanges = np.zeros(len(calls.groups), bool)
+    exchanges[calls.group[np.array(["alltoall" in name for name in calls.types], bool)[calls.kind]]] = True
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (
@@ -260,7 +262,9 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
             before -= 1
         if calls.group[before] != calls.group[here]:
             groups = {int(calls.group[call]): call for call in (before, here)}
-            hit[groups[min(groups, key=lambda group: (not is_data[group], per_rank[group], group))]] = True
+            # What experts exchange is computed with at once.
+            first = min(groups, key=lambda one: (not is_data[one], exchanges[one], per_rank[one], one))
+            hit[groups[first]] = True
     # A kind of call is on another stream when it is there regularly, not when one record overlaps.
     # Data-parallel calls are of one stream, whatever they move.
     unit = np.where(is_data[calls.group], 0, 1 + calls.group * len(calls.types) + calls.kind)

@@ -94,6 +94,24 @@ def test_a_send_waits_for_no_send_that_still_goes_on_when_it_begins() -> None:
     assert found.join[sends[:, 2]].tolist() == sends[:, 0].tolist()
 
 
+def test_sums_that_go_on_beside_what_experts_exchange_are_on_the_second_stream() -> None:
+    """Though there are more of them; what tokens are exchanged for is computed at once."""
+
+    def of_rank(rank: int) -> list[Call]:
+        return [
+            Call(rank, "alltoallv", 0.0, 500.0, "e", 1),
+            Call(rank, "allreduce", 5_500.0, 9_000.0, "w", 2),
+            Call(rank, "alltoallv", 10_500.0, 500.0, "e", 3),
+            Call(rank, "allreduce", 16_000.0, 1_000.0, "w", 4),
+            Call(rank, "allreduce", 17_100.0, 50.0, "w", 5),
+        ]
+
+    calls, found = in_order([call for rank in range(N_RANKS) for call in of_rank(rank)])
+    is_exchange = np.array(calls.types)[calls.kind] == "alltoallv"
+    assert not found.is_side[is_exchange].any()
+    assert found.is_side[calls.number == 2].all()
+
+
 #: Hosts of ranks that share the weights of a model; what ranks of one place in their host have is the same.
 N_HOSTS, A_HOST, N_UNITS = 4, 4, 5
 FETCH_US, SUM_US, WORK_US = 3_000.0, 4_000.0, 8_000.0
