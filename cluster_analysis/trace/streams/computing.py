@@ -66,7 +66,7 @@ class Laid:
 
     @property
     def until(self) -> int:
-        """The place up to which computing goes on beside calls: what waits for the last gradients waits for all.
+        """Up to which place computing goes on beside calls: what waits for the last gradients waits for all.
 
         The weights that are gathered then are those of the next step.
         """
