@@ -95,8 +95,7 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     step_ms = view.mean_step_us / 1e3
     unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
     costs = {
-        one.id: max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0)
-        + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
+        one.id: _at_most_ms(one) + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
         for one in unsure
     }
     wide = {
@@ -124,7 +123,16 @@ def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
     if finding.kind == "data_imbalance":
         replicas = [view.replica == one for one in np.unique(view.replica)]
         return all(_lies_in_one_host(view, one) for one in replicas) and not _differ_in_hosts(view, replicas)
-    return finding.kind in FAULT_KINDS
+    return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
+
+
+def _at_most_ms(finding: Finding) -> float:
+    """What a finding costs at most; where nobody can tell, what its host idles longer than others."""
+    known = [one for one in (finding.cost_ms_per_step, finding.cost_high_ms) if one is not None]
+    if known or finding.kind in FAULT_KINDS or not finding.evidence:
+        return max(known, default=0.0)
+    row = finding.evidence[0]
+    return max(row.value - row.peers_median, 0.0) / 1e3
 
 
 def _lies_in_one_host(view: JobView, inside: BoolArray) -> bool:

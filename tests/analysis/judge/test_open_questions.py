@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster_analysis.judge.open_questions import _long_pause
+from cluster_analysis.judge.open_questions import _long_pause, _unexplained
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.findings import Evidence, Finding
+from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import judged
 
@@ -58,3 +60,17 @@ def test_two_short_pauses_or_a_single_one_are_chance() -> None:
 
 def test_a_single_pause_is_a_question_once_it_is_an_event() -> None:
     assert paused((2,), pause_us=250e3) == ["long_pause"]
+
+
+@pytest.mark.parametrize(("idle_us", "asked"), [(250e3, ["costly_unexplained"]), (25e3, [])])
+def test_a_host_that_is_a_stage_and_idles_leaves_a_question_though_nobody_can_tell_its_cost(
+    idle_us: float, asked: list[str]
+) -> None:
+    row = Evidence("free_us", idle_us, 18e3, 5e3, 24)
+    found = Finding(
+        id="host_bound-host-3", kind="host_bound", severity="info", ranks=tuple(map(Rank, range(16, 24))),
+        hosts=(HostId("3"),), links=(), cause="dispatch", pattern="persistent", steps=(), cost_ms_per_step=None,
+        cost_share=None, cumulative_saving_ms=None, confidence="low", evidence=(row,), separable=False,
+    )  # fmt: skip
+    view: Any = SimpleNamespace(mean_step_us=700e3)
+    assert [one.kind for one in _unexplained(view, [found], Thresholds())] == asked
