@@ -69,8 +69,8 @@ def test_a_host_that_is_a_stage_and_idles_leaves_a_question_though_nobody_can_te
     row = Evidence("free_us", idle_us, 18e3, 5e3, 24)
     found = Finding(
         id="host_bound-host-3", kind="host_bound", severity="info", ranks=tuple(map(Rank, range(16, 24))),
-        hosts=(HostId("3"),), links=(), cause="dispatch", pattern="persistent", steps=(), cost_ms_per_step=None,
-        cost_share=None, cumulative_saving_ms=None, confidence="low", evidence=(row,), separable=False,
+        hosts=(HostId("3"),), links=(), cause="dispatch", pattern="persistent", steps=(), confidence="low",
+        cost_ms_per_step=None, cost_share=None, cumulative_saving_ms=None, evidence=(row,), separable=False,
     )  # fmt: skip
     view: Any = SimpleNamespace(mean_step_us=700e3)
     assert [one.kind for one in _unexplained(view, [found], Thresholds())] == asked
