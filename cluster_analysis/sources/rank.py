@@ -113,10 +113,7 @@ def _read_ascend(
         ),
         (
             "analysis_db",
-            lambda path, remark: (
-                ready.communication(path, remark, with_spans=False)
-                or read_db_communication(path, rank, remark)
-            ),
+            lambda path, remark: ready.communication(path) or read_db_communication(path, rank, remark),
         ),
         ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
@@ -165,7 +162,7 @@ def _read_ascend(
 def _read_communication(
     path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool, ready: Ready
 ) -> CommunicationTables:
-    plain = ready.communication(path, remark, with_spans=with_spans)
+    plain = ready.communication(path)
     if plain is not None:
         return plain
     columns = columns_of(path)
@@ -214,9 +211,9 @@ def _device(reading: Reading, ready: Ready) -> DeviceId | None:
         ("analysis_db", read_own_device),
     ):
         path = reading.source.files.get(role)
-        if path is not None and path not in ready.of_no_device:
+        if path is not None:
             with suppress(BadFileError):
-                device = read(Path(path))
+                device = ready.devices[path] if path in ready.devices else read(Path(path))
                 if device is not None:
                     return DeviceId(device)
     return None

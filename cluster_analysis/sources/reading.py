@@ -10,6 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource
 from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.problem import Problem
@@ -80,6 +81,6 @@ class Reading:
         return remark
 
 
-def or_empty(table: pa.Table | None, schema: pa.Schema) -> pa.Table:
+def or_empty(table: pa.Table | None, kind: pa.Schema) -> pa.Table:
     """Return the table, or one without rows."""
-    return schema.empty_table() if table is None else table
+    return schema.empty(kind) if table is None else table

@@ -91,9 +91,9 @@ def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Ta
     return text.select(list(found.values())).rename_columns(list(found))
 
 
-def has_column(text: pa.Table, name: str) -> bool:
-    """Return whether a table of text has this column; compared case-blind."""
-    return bool(_found(tuple(text.column_names), (name,)))
+def column_named(text: pa.Table, name: str) -> str | None:
+    """Return what a table of text calls a column, None where it has none; compared case-blind."""
+    return _found(tuple(text.column_names), (name,)).get(name)
 
 
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:

@@ -13,7 +13,8 @@ from cluster_analysis.sources.columns.operators import OperatorFile, tables_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import CommunicationTables
-from cluster_analysis.sources.together.plain_text import FileOfRank, parts_of
+from cluster_analysis.sources.together.plain_text import FileOfRank
+from cluster_analysis.sources.together.whole import parts_of
 
 _File = TypeVar("_File", OperatorFile, LinkFile)
 

@@ -15,8 +15,9 @@ from cluster_analysis.sources.db.matrix_db import MATRIX, links_of
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import CommunicationTables
-from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, parts_of, tell
+from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, tell
 from cluster_analysis.sources.together.several import Several, UnlikeError
+from cluster_analysis.sources.together.whole import parts_of
 
 _T = TypeVar("_T")
 _Make = Callable[[Several, Sequence[int]], list[_T]]

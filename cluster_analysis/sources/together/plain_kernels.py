@@ -26,7 +26,8 @@ from cluster_analysis.sources.db.tasks import (
 )
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.kernel_groups import kernels_of_ranks
-from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, parts_of, tell
+from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, tell
+from cluster_analysis.sources.together.whole import parts_of
 
 _Ints = npt.NDArray[np.int64]
 _T = TypeVar("_T")
