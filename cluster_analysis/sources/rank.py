@@ -31,7 +31,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.place import is_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
-from cluster_analysis.sources.reading import Reading, or_empty
+from cluster_analysis.sources.reading import Reading, or_empty, path_of
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
@@ -213,7 +213,7 @@ def _device(reading: Reading, ready: Ready) -> DeviceId | None:
         path = reading.source.files.get(role)
         if path is not None:
             with suppress(BadFileError):
-                device = ready.devices[path] if path in ready.devices else read(Path(path))
+                device = ready.devices[path] if path in ready.devices else read(path_of(path))
                 if device is not None:
                     return DeviceId(device)
     return None

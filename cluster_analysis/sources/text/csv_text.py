@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -60,7 +61,7 @@ def read_alike(paths: Sequence[str]) -> Alike:
     whole: dict[str, list[list[str]]] = {}
     for path in paths:
         try:
-            content = read_bytes(Path(path))
+            content = read_bytes(path_of(path))
             if len(content) > _SMALL_BYTES or not (content.isascii() and content.endswith(b"\n")):
                 continue
             lines = _lines(content)

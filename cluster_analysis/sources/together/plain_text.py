@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow as pa
 from cluster_analysis.sources.compiled.link_columns import links_of_files
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.api_statistic_csv import apis_of
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.sources.text.csv_text import read_alike
@@ -74,7 +74,7 @@ def _contents(files: Sequence[FileOfRank], n_skipped: list[int]) -> Iterator[byt
     """Give the text of each file, nothing of one that cannot be read; note what was skipped before it."""
     for path, _ in files:
         try:
-            content, skipped = read_with_offset(Path(path))
+            content, skipped = read_with_offset(path_of(path))
         except BadFileError:
             # Whoever reads the rank alone says what is wrong.
             content, skipped = b"", 0
