@@ -288,7 +288,7 @@ int main(int argc, char **argv) {
     }
     end = time(NULL) + atoi(argv[1]);
     while (time(NULL) < end) {
-        for (file = 2; file < argc; file++) {
+        for (file = 2; file < argc && time(NULL) < end; file++) {
             FILE *stream = fopen(argv[file], "rb");
             size_t length;
             int round;
