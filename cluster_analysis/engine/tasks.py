@@ -322,10 +322,6 @@ def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
     return tuple(Step(number) for number in sorted(numbers - {None}))
 
 
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
 def _sink(path: str) -> pa.BufferedOutputStream:
     # Arrow writes each column of each step on its own: a thousand calls into the system for a batch.
     return pa.BufferedOutputStream(pa.OSFile(path, "wb"), _SINK_BYTES)
@@ -340,7 +336,7 @@ def filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFile
         with _sink(stem + name) as sink, pa.ipc.new_file(sink, schema) as writer:
             for table in tables:
                 # One batch a step, so that the position in the file is that of the step.
-                (batch,) = table.to_batches() or [_empty_batch(schema)]
+                (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
                 writer.write_batch(batch)
     return {step: StepFiles(stem, position, len(by_step)) for position, step in enumerate(by_step)}
 
