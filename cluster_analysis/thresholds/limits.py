@@ -31,8 +31,6 @@ class Thresholds:
     min_steps_confident: int = FEWEST_PEERS
     #: With fewer steps than this nothing comes and goes, or grows.
     min_steps_intermittent: int = 5
-    #: Smallest effect of a group's operators, where there is no matrix: they show the slowest link only.
-    group_effect: float = 0.25
     #: What lasts so much longer than usual, and twice as long (contention adds less), was sent again or stood
     #: still.
     retransmission_us: float = EVENT_US
