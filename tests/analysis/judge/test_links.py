@@ -196,6 +196,7 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
     ("transfer_us", "left"),
     [
         pytest.param(5000.0, 0.8, id="one transport after the other"),
+        pytest.param(4200.0, 0.8, id="nearly so: of many links the slowest ones are seldom slow in one call"),
         pytest.param(3100.0, 1.0, id="both at once: the other one lasts longer"),
     ],
 )
