@@ -9,6 +9,7 @@ from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
+from cluster_analysis.thresholds.cost import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import (
@@ -122,8 +123,12 @@ def _confidence(told: Confidence, low: float | None, high: float | None, step_us
     """Less than high where the two ends of the interval lie far apart, and that matters."""
     if told != "high" or low is None or high is None:
         return told
-    is_wide = high > TWICE * low and high - low >= WARNING_COST_SHARE * step_us
-    return "medium" if is_wide else told
+    return "medium" if lie_apart(low, high, step_us) else told
+
+
+def lie_apart(low: float, high: float, step: float) -> bool:
+    """Whether the two ends of what a repair saves lie far apart, and it matters; `step` in their unit."""
+    return high > WIDE_INTERVAL * low and high - low >= WARNING_COST_SHARE * step
 
 
 def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thresholds) -> bool:

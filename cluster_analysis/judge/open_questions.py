@@ -8,6 +8,7 @@ import numpy as np
 
 from cluster_analysis.judge.absent import waits_for_absent
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.gates import lie_apart
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
@@ -88,7 +89,8 @@ def open_questions(
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
     """What may cost much and may be a fault, though it is no alarm: healthy is a promise.
 
-    What is of low confidence may cost more than it says, by what is costly.
+    What is of low confidence may cost more than it says, by what is costly. Of what may cost far more than
+    it costs at least nobody knows whether that is much.
     """
     step_ms = view.mean_step_us / 1e3
     unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
@@ -97,7 +99,16 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
         + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
         for one in unsure
     }
-    costly = {name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms}
+    wide = {
+        one.id
+        for one in unsure
+        if one.cost_low_ms is not None
+        and one.cost_high_ms is not None
+        and lie_apart(one.cost_low_ms, one.cost_high_ms, step_ms)
+    }
+    costly = {
+        name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms or name in wide
+    }
     if not costly or not step_ms > 0:
         return []
     return [fact("costly_unexplained", findings=tuple(costly), step_share=max(costly.values()) / step_ms)]

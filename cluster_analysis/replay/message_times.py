@@ -68,9 +68,9 @@ def message_times(
     transfer = transfer.copy()
     has_sender, has_receiver = sender < n, receiver < n
     is_batch = ~messages.is_send & ~messages.is_receive
-    for kind in (messages.is_send, is_batch & has_receiver & ~has_sender):
+    for kind, long in ((messages.is_send, LONG_SEND), (is_batch & ~has_sender, HELD_UP_FACTOR)):
         sends = kind & has_receiver
-        waits |= sends & (not is_eager(lasted[sends], elapse[receiver[sends]]))
+        waits |= sends & (not is_eager(lasted[sends], elapse[receiver[sends]], long))
     exchanging = is_batch & has_receiver & has_sender
     one_way = (messages.is_send | (is_batch & ~has_sender)) & has_receiver
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
@@ -142,17 +142,18 @@ def _usual_of_pairs(
     return usual
 
 
-def is_eager(send: FloatArray, receive: FloatArray) -> bool:
-    """Whether sends return without waiting for their receivers.
+def is_eager(send: FloatArray, receive: FloatArray, long: float = LONG_SEND) -> bool:
+    """Whether sends return without waiting for their receivers; `long` times a quick one is a long one.
 
     A send that waits for its receiver is long just when the receiver came late, and a late receiver that
     starts the transfer takes as long as the transfer. An eager send is long when the network was busy;
-    its receiver then waits as well, or finds the message there and takes next to nothing.
+    its receiver then waits as well, or finds the message there and takes next to nothing. One that sends
+    itself takes as long as that: of such receivers a busy network's long sends say nothing.
     """
     if not len(send):
         return True
     usual = max(float(np.percentile(send, QUICK_SENDS_PERCENT)), 1.0)
-    is_long = send > LONG_SEND * usual
+    is_long = send > long * usual
     if np.mean(is_long) < MIN_LONG_SHARE:
         return True
     met = np.abs(receive[is_long] / usual - 1.0) < MEETING_SPREAD

@@ -47,6 +47,18 @@ class RoleGaps:
         lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
         return lost
 
+    def laid_beside(
+        self, suspects: IntArray, peers: IntArray
+    ) -> tuple[FloatArray, IntArray] | tuple[None, None]:
+        """What `lost_us` says where calls are complete, and the instances; NaN and -1 in steps without some.
+
+        Both are (steps, suspects, places); None where most steps lack calls.
+        """
+        own, others, at = self._complete_gaps(suspects, peers)
+        if own is None or others is None or at is None or not len(peers):
+            return None, None
+        return own - median(others, 1)[:, None, :], at
+
     def longest_beyond_usual(self, suspects: IntArray, peers: IntArray, is_paused: BoolArray) -> IntArray:
         """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.
 
@@ -58,7 +70,7 @@ class RoleGaps:
             peers: positions of those they are compared with.
             is_paused: in which steps the suspects pause (suspects, steps).
         """
-        own, others = self._complete_gaps(suspects, peers)
+        own, others, _ = self._complete_gaps(suspects, peers)
         if own is None or others is None:
             beyond = np.full((len(self._begin), len(suspects), 0), np.nan)
         elif len(peers):
@@ -85,7 +97,7 @@ class RoleGaps:
             peers: positions of those they are compared with.
             shared: logarithm of what lengthens a rank's gaps in a step for its data's sake (R, S).
         """
-        own, others = self._complete_gaps(suspects, peers)
+        own, others, _ = self._complete_gaps(suspects, peers)
         if own is None or others is None:
             return None
         if shared is not None:
@@ -103,10 +115,11 @@ class RoleGaps:
 
     def _complete_gaps(
         self, suspects: IntArray, peers: IntArray
-    ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
+    ) -> tuple[FloatArray, FloatArray, IntArray] | tuple[None, None, None]:
         """Gaps of both, (steps, ranks, places): NaN in steps of a rank that lack calls, as records get lost.
 
-        None where that is so in most steps of either: then they do not make the same calls.
+        And the suspects' instances, -1 there. None where that is so in most steps of either: then they do
+        not make the same calls.
         """
         everybody = np.r_[suspects, peers]
         count = self._count[:, everybody]
@@ -115,11 +128,12 @@ class RoleGaps:
         n_own = len(suspects)
         parts = [one for one in (is_complete[:, :n_own], is_complete[:, n_own:]) if one.size]
         if not n_places or min(one.mean() for one in parts) < MOST_SHARE:
-            return None, None
+            return None, None, None
         begin = np.where(is_complete, self._begin[:, everybody], 0)
-        gaps = self._gap_us[self._instances[begin[..., None] + np.arange(n_places)]]
-        gaps = np.where(is_complete[..., None], gaps, np.nan)
-        return gaps[:, :n_own], gaps[:, n_own:]
+        at = self._instances[begin[..., None] + np.arange(n_places)]
+        gaps = np.where(is_complete[..., None], self._gap_us[at], np.nan)
+        own = np.where(is_complete[:, :n_own, None], at[:, :n_own], -1)
+        return gaps[:, :n_own], gaps[:, n_own:], own
 
     def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
         """The peers that have as many calls as the suspects: a lost record makes two gaps one."""

@@ -32,5 +32,7 @@ N_CHAINS = 5
 N_PEERS_NAMED = 2
 
 # Open questions.
+#: What a repair saves at most over what it saves at least, from which on nobody knows what it costs.
+WIDE_INTERVAL = 1.5
 #: A step in which some rank was late by this share of what all communicate for longer may be that rank's.
 LATE_SHARE = 0.1

@@ -127,10 +127,11 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
         more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
         excess[own] += np.where(level_us[own] > 0, more, 0.0)
-        lost = view.gaps.lost_us(own, peers)
+        lost, _ = view.gaps.laid_beside(own, peers)
         if lost is None or suspect.kind != "slow_host":
             continue
         usual = median(idle[peers], 0)
+        # Where records are lost no gap tells, and a pause is the rarer reason.
         pauses = excess[own] < (lost - median(lost, 0)).max(axis=2).T
         pauses &= usual <= TWICE * median(usual)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
@@ -158,13 +159,16 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
             in_paused_steps = np.isin(graph.cell[instances], graph.cell[longest])
             weight[in_paused_steps] = np.isin(instances[in_paused_steps], longest)
             continue
-        lost, at = view.gaps.lost_us(suspects, peers), view.gaps.instances_of(suspects)
+        lost, at = view.gaps.laid_beside(suspects, peers)
         if lost is None or at is None:
             continue
+        is_told = np.asarray(np.isfinite(lost).all(axis=2))
         if suspect.cause == "compute":
-            gap, is_active = graph.gap_us[at], is_late.any(axis=0)
-            lost = _rates(lost[is_active], gap[is_active]) * gap
-        weight[np.searchsorted(instances, at)] = np.maximum(lost, 0.0)
+            gap, tells = graph.gap_us[at], is_late.any(axis=0) & np.asarray(is_told.all(axis=1))
+            if not tells.any():
+                continue
+            lost = _rates(lost[tells], gap[tells]) * gap
+        weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
     return weight
 
 

@@ -140,6 +140,7 @@ class _Slots:
             float(np.nan_to_num(median(one[:, slot]))) for one in (self.before_us, self.after_us)
         )
         work_us, rest_us = before_us * pace, max(after_us, 0.0) * pace
+        only_sends = self._only_sends(slot)
         met_us = self._met_us(row, slot, rank)
         is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
         # Calls that begin later than this came after it, even if it overlaps them.
@@ -148,13 +149,13 @@ class _Slots:
         begin_us, until_us = self._room(row, slot, rank, beside_us)
         # It may overlap its neighbour where the replicas' calls do.
         until_us -= min(after_us, 0.0)
-        if is_met and family.kind[slot] != SEND:
+        if is_met and not only_sends:
             until_us = max(until_us, self._begun_us(slot, rank, begin_us))
         length = until_us - begin_us
         shortest_us = min(shortest_us, length)
         if is_met:
             end = met_us if self.all_meet else min(max(met_us, begin_us + shortest_us), until_us)
-        elif family.kind[slot] == SEND:
+        elif only_sends:
             usual_us = min(usual_us, length)
             end = begin_us + min(work_us, length - usual_us) + usual_us
             if self._follows_another(source, rank, begin_us):
@@ -166,12 +167,17 @@ class _Slots:
             end = max(until_us - rest_us, begin_us + shortest_us)
         start = min(begin_us + work_us, end - shortest_us)
         longest_us = float(np.nanmax(self.elapse_us[:, slot]))
-        if family.kind[slot] == SEND and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver
+        if only_sends and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver
             start = max(begin_us, end - usual_us)
         group = int(self.calls.group[_of_group(family.table[row], source)])
         return MissingCall(
             rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
         )
+
+    def _only_sends(self, slot: int) -> bool:
+        """Whether a call sends and does not receive; of a batch its messages tell."""
+        source, target = self.program.edges
+        return bool(self.program.family.kind[slot] == SEND or (slot in source and slot not in target))
 
     def _follows_another(self, source: int, rank: int, begin_us: float) -> bool:
         """Whether what a replica did just before is lost here: then the work before it is not known."""
@@ -221,7 +227,7 @@ class _Slots:
             before = first + int(np.searchsorted(begun, beside_us))
         before = min(max(before, first), last - 1)
         until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
-        begin = self._ended_us(slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), until)
+        begin = self._ended_us(row, slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), until)
         if not np.isfinite(begin):
             begin = until - float(
                 np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
@@ -230,7 +236,7 @@ class _Slots:
             until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
         return begin, max(begin, until)
 
-    def _ended_us(self, slot: int, inside: range, until_us: float) -> float:
+    def _ended_us(self, row: int, slot: int, inside: range, until_us: float) -> float:
         """When a rank ended the call that the replicas had ended last before a slot, of those inside.
 
         Where it lacks that one too, when it ended its last one. Those that are still under way when the next
@@ -238,8 +244,19 @@ class _Slots:
         """
         ends = self.calls.end_us[inside.start : inside.stop]
         ends = np.where(ends <= until_us + ROUNDED_US, ends, -np.inf)
-        found = self._of_replicas(self.earlier[:, slot], self.same[inside.start : inside.stop], ends)
+        asked = self.earlier[:, slot]
+        found = self._of_replicas(asked, self.same[inside.start : inside.stop], ends)
+        if not np.isfinite(found):  # a message: the rank's own of that slot
+            own = self.program.family.table[row, self._slots_of(asked)]
+            here = own[(own >= inside.start) & (own < inside.stop)] - inside.start
+            found = float(np.median(ends[here])) if len(here) else -np.inf
         return found if np.isfinite(found) else float(ends.max(initial=-np.inf))
+
+    def _slots_of(self, calls: IntArray) -> IntArray:
+        """The slots of those of some replicas' calls that are messages of the program."""
+        table = self.program.family.table
+        rows, slots = np.nonzero(np.isin(table, calls[calls >= 0]))
+        return np.asarray(slots[np.lexsort((slots, rows))][:N_ASKED])
 
     def _begun_us(self, slot: int, rank: int, since_us: float) -> float:
         """When a rank began the call that replicas begin first when a slot's is over; -inf: it lacks that."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.messages import (
     BEGUN_SHARE,
     CONNECTED_US,
@@ -26,6 +27,7 @@ from cluster_analysis.thresholds.messages import (
     MOST_TOO_EARLY_SHARE,
     WIDTHS_US,
 )
+from cluster_analysis.thresholds.replay import QUICK_QUANTILE
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
@@ -194,7 +196,10 @@ def _meeting(
 
 
 def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | None:
-    """Where differences lie closest together, and how close; None: nowhere."""
+    """Where differences lie closest together, and how close; None: nowhere.
+
+    Collectives say how clocks that they connect stand: of two such places the nearer one tells more.
+    """
     values = apart[np.isfinite(apart)]
     if is_connected:
         values = values[np.abs(values) <= CONNECTED_US]
@@ -202,16 +207,17 @@ def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | Non
         return None
     values = np.sort(values)
     span = 2.0 * CONNECTED_US if is_connected else float(values[-1] - values[0]) + WIDTHS_US[-1]
-    best, found = EVIDENT_ODDS, None
+    best, found = 0.0, None
     position = np.arange(len(values))
     for width in WIDTHS_US:
         count = np.searchsorted(values, values + width, side="right") - position
         expected = max(len(values) * width / span, 1e-9)
-        at = int(np.argmax(count))
-        n = float(count[at])
-        odds = n * np.log(n / expected) - (n - expected) if n > expected else 0.0
-        if odds > best:
-            best, found = odds, values[at : at + int(n)]
+        odds = np.where(count > expected, count * np.log(count / expected) - (count - expected), 0.0)
+        near = 1.0 - np.abs(values + HALFWAY * width) / span if is_connected else 1.0
+        told = np.where(odds > EVIDENT_ODDS, odds * near, 0.0)
+        at = int(np.argmax(told))
+        if told[at] > best:
+            best, found = float(told[at]), values[at : at + int(count[at])]
     if found is None:
         return None
     middle = _middle(found)
@@ -255,10 +261,22 @@ def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) ->
                 is_explained[:, a] |= near
     if len(source) and _too_early(sample, votes, edges) > MOST_TOO_EARLY_SHARE:
         return 0.0
-    elapse = sample.end_us - sample.start_us
-    waited = np.where(np.isfinite(elapse) & (family.kind != SEND) & ~is_lost, elapse, 0.0)
+    waited = np.where((family.kind != SEND) & ~is_lost, _waited_us(sample), 0.0)
     total = float(waited.sum())
     return float(waited[is_explained].sum()) / total if total else float("nan")
+
+
+def _waited_us(sample: Sample) -> FloatArray:
+    """How much longer each call (groups, slots) lasts than the quick ones of its kind; 0 where it is lost.
+
+    A call that sends and receives takes as long as what it sends, whoever comes when.
+    """
+    elapse = sample.end_us - sample.start_us
+    for kind in np.unique(sample.family.kind).tolist():
+        own = sample.family.kind == kind
+        known = elapse[:, own][np.isfinite(elapse[:, own])]
+        elapse[:, own] -= float(np.quantile(known, QUICK_QUANTILE)) if len(known) else 0.0
+    return np.asarray(np.maximum(np.nan_to_num(elapse), 0.0))
 
 
 def _too_early(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
