@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation, tested
+from cluster_analysis.judge.measures.deviation import Deviation, levels_of
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
@@ -85,7 +85,7 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
             least[host] = max(metric.floor, by_chance)
     # What follows samples may differ by chance in a few steps: a host may hold a replica of its own.
     everybody = np.zeros(len(hosts), np.int32)
-    judged = tested(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
+    judged = levels_of(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
     slow = [host for host in peers if judged.tail[host] <= limits.false_discovery_rate]
     if not slow:
         return None

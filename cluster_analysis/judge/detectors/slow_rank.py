@@ -17,6 +17,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.findings import Pattern
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -31,32 +32,20 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if metric.is_log:
             ranks = [one for one in ranks if _is_own(view, deviation, one)]
             if case.steady is not None:
-                slow = rank_suspects(
-                    view, case.steady, case.deviation(case.steady, of_hosts), limits, excluded
-                )
-                ranks += [_in_steps(view, metric, deviation, one) for one in slow]
+                by_steady = case.deviation(case.steady, of_hosts)
+                ranks += rank_suspects(view, case.steady, by_steady, limits, excluded, by_step=deviation)
             # Any rank of the job is a peer in what all types of kernels have in common.
             lonely = deviation.n_peers < limits.min_peers
             if lonely.any() and case.common is not None:
-                by_all = case.deviation(case.common, of_hosts, of_all=True)
-                slow = rank_suspects(case.without_roles, case.common, by_all, limits, excluded | ~lonely)
-                by_time = case.deviation(metric, of_hosts, of_all=True)
-                ranks += [_in_steps(case.without_roles, metric, by_time, one) for one in slow]
+                by_all, by_time = (
+                    case.deviation(one, of_hosts, of_all=True) for one in (case.common, metric)
+                )
+                others = excluded | ~lonely
+                ranks += rank_suspects(
+                    case.without_roles, case.common, by_all, limits, others, by_step=by_time
+                )
             ranks = surest(ranks)
         yield from (confirmed(view, one, limits) for one in ranks)
-
-
-def _in_steps(view: JobView, computing: Metric, deviation: Deviation, one: Suspect) -> Suspect:
-    """The suspect in the steps in which it computes longest: kernels are known for all steps together."""
-    rank = view.position_of(one.ranks[0])
-    row, series = one.evidence[0], deviation.series[rank]
-    level = float(np.log(row.value / row.peers_median))
-    shifted = series - np.nan_to_num(series).mean() + level
-    course = np.maximum(_course(shifted, level, rank, deviation, view.peers_of(rank)), 0.0)
-    excess = np.zeros(deviation.series.shape)
-    excess[rank] = computing.removable(course, np.nan_to_num(computing.time_us[rank]))
-    steps = np.flatnonzero(course >= HALFWAY * level)
-    return replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
 
 
 def _is_own(view: JobView, deviation: Deviation, suspect: Suspect) -> bool:
@@ -75,9 +64,12 @@ def _is_own(view: JobView, deviation: Deviation, suspect: Suspect) -> bool:
 
 
 def rank_suspects(
-    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
-) -> list[Suspect]:
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray, *,
+    by_step: Deviation | None = None,
+) -> list[Suspect]:  # fmt: skip
     """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host.
+
+    `by_step` has the course over the steps of what is known for all steps together, as kernels are.
 
     What lasts goes before what comes and goes, and that before a single event, which no counting tells from
     an accident: computing has none, it is what kernels took, and idle time has many.
@@ -103,7 +95,7 @@ def rank_suspects(
     rising = _is_rising(metric, deviation, limits)
     found = []
     for rank in np.flatnonzero((slow | once) & ~excluded).tolist():
-        one = suspect_of(view, metric, deviation, rank, None if lasts[rank] else events[rank])
+        one = suspect_of(view, metric, deviation, rank, None if lasts[rank] else events[rank], by_step)
         if lasts[rank]:
             p = max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
             if level[rank] < TWICE * usual[rank] and not rising[rank]:
@@ -191,21 +183,23 @@ def _course(series: FloatArray, level: float, rank: int, deviation: Deviation, p
 
 
 def suspect_of(
-    view: JobView, metric: Metric, deviation: Deviation, rank: int, events: BoolArray | None
-) -> Suspect:
+    view: JobView, metric: Metric, deviation: Deviation, rank: int, events: BoolArray | None,
+    by_step: Deviation | None = None,
+) -> Suspect:  # fmt: skip
     """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
-    peers, series = view.peers_of(rank), deviation.series[rank]
-    if events is None:
-        level = float(deviation.level[rank])
-        course = _course(series, level, rank, deviation, peers)
-        in_steps = course >= HALFWAY * level
-    else:
+    peers, series, level = view.peers_of(rank), deviation.series[rank], float(deviation.level[rank])
+    if events is not None:
         course, in_steps = np.where(events, series, 0.0), events
+    else:
+        if by_step is not None:
+            series = by_step.series[rank] - np.nan_to_num(by_step.series[rank]).mean() + level
+        course = np.maximum(_course(series, level, rank, by_step or deviation, peers), 0.0)
+        in_steps = course >= HALFWAY * level
     one = late(
         view,
         metric,
         np.array([rank]),
-        course,
+        course if by_step is None else np.full(len(series), level),
         scale=float(deviation.scale[rank]),
         n_others=len(peers),
         inside=events,
@@ -213,5 +207,8 @@ def suspect_of(
         role=view.role_name(int(view.role[rank])),
         n_steps=len(view.steps),
     )
+    excess = np.zeros(metric.time_us.shape)
+    excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
     steps = tuple(np.flatnonzero(in_steps).tolist())
-    return replace(one, step_positions=steps, pattern="persistent" if events is None else "intermittent")
+    pattern: Pattern = "persistent" if events is None else "intermittent"
+    return replace(one, excess_us=excess, step_positions=steps, pattern=pattern)

@@ -28,31 +28,40 @@ from cluster_analysis.thresholds.limits import Thresholds
 class Levels:
     """What lasts of units (U,), ranks or hosts: how far above their peers, and how probable that is.
 
-    `scale` is what a healthy one's level scatters by, `step_sigma` what its single steps do, and `tail` the
-    probability that a healthy one lies as far out.
+    `scale` is what a healthy one's level scatters by, `step_sigma` what its single steps do, `step_scatter`
+    (U, S) what its peers show in that very step, and `tail` the probability that a healthy one lies as far
+    out, NaN with too few peers.
     """
 
     level: FloatArray
     scale: FloatArray
     step_sigma: FloatArray
+    step_scatter: FloatArray
     n_peers: IntArray
     tail: FloatArray
 
 
 @dataclass(frozen=True)
 class Deviation(Levels):
-    """One metric of all ranks against their peers; `tail` is NaN for ranks with too few of them.
+    """One metric of all ranks against their peers.
 
     `series` (R, S) is how far each rank lies above its peers after the replica's share was taken out; `raw`
     before that. `host_series` is for comparing hosts: the replica's share comes from other hosts only, so
-    that a host that holds whole replicas is not explained away. `event_scale` (R, S) is what a healthy rank's
-    single step scatters by, with what its peers show in that very step, and what lasts.
+    that a host that holds whole replicas is not explained away.
     """
 
     raw: FloatArray
     host_series: FloatArray
     series: FloatArray
-    event_scale: FloatArray
+
+    @property
+    def event_scale(self) -> FloatArray:
+        """What a healthy rank's single step scatters by (R, S), and what lasts.
+
+        Where all peers scatter (garbage collection, long data), lying above them is no event.
+        """
+        scatter = np.fmax(self.step_scatter, np.nan_to_num(self.step_sigma)[:, None])
+        return np.asarray(np.hypot(scatter, self.scale[:, None]))
 
     @property
     def telling(self) -> BoolArray:
@@ -78,42 +87,29 @@ def deviations(
     if use_replicas:
         series = raw - _data_effect(raw, view, elsewhere=False)
         host_series = raw - _data_effect(raw, view, elsewhere=True)
-    found = tested(series, view.role, np.full(len(raw), floor), is_beside=False, is_alone=False)
-    # In a step in which all peers scatter (garbage collection, long data), lying above them is no event.
-    own = median(series, 1)[:, None]
-    scatter = np.full(series.shape, np.nan)
-    for role in np.unique(view.role[view.role >= 0]):
-        scatter[view.role == role] = sigma((series - own)[view.role == role], 0)
-    scatter = np.fmax(scatter, np.nan_to_num(found.step_sigma)[:, None])
-    return Deviation(
-        level=found.level,
-        scale=found.scale,
-        step_sigma=found.step_sigma,
-        n_peers=found.n_peers,
-        tail=np.where(found.n_peers >= limits.min_peers, found.tail, np.nan),
-        raw=raw,
-        host_series=host_series,
-        series=series - own + found.level[:, None],
-        event_scale=np.hypot(scatter, found.scale[:, None]),
-    )
+    found = levels_of(series, view.role, np.full(len(raw), floor), min_peers=limits.min_peers)
+    beside = series - (median(series, 1) - found.level)[:, None]
+    return Deviation(**vars(found), raw=raw, host_series=host_series, series=beside)
 
 
-def tested(
-    series: FloatArray, family: IntArray, least: FloatArray, *, is_beside: bool, is_alone: bool
-) -> Levels:
+def levels_of(
+    series: FloatArray, family: IntArray, least: FloatArray, *,
+    min_peers: int = 1, is_beside: bool = False, is_alone: bool = False,
+) -> Levels:  # fmt: skip
     """Test the middle of each unit's steps (U, S) against the others of its family, without itself.
 
     Args:
         series: deviations by unit and step.
         family: units that are alike (U,); below 0 none.
         least: the scale that any comparison has (U,): tighter is chance.
+        min_peers: with fewer others there is no test.
         is_beside: the series are already what lies above the others.
         is_alone: units have data of their own, so that their own steps say how far they scatter, too.
     """
     own = median(series, 1)
     n_units, n_steps = series.shape
     centre, spread, step_sigma = np.full((3, n_units), np.nan)
-    n_peers = np.zeros(n_units, np.int32)
+    step_scatter, n_peers = np.full(series.shape, np.nan), np.zeros(n_units, np.int32)
     apart = float(np.nan_to_num(sigma(own - group_medians(own[:, None], family)[:, 0])))
     pooled = np.where(is_beside, 0.0, np.maximum(apart, least))
     for code in np.unique(family[family >= 0]):
@@ -121,7 +117,8 @@ def tested(
         n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
         centre[inside], spread[inside] = leave_one_out(own[inside])
         # From the peers: a rank that throttles must not widen its own.
-        step_sigma[inside] = median(sigma(series[inside] - own[inside][:, None], 1))
+        noise = series[inside] - own[inside][:, None]
+        step_sigma[inside], step_scatter[inside] = median(sigma(noise, 1)), sigma(noise, 0)
     df = np.maximum(n_peers - 1, 1)
     spread = np.where(np.isfinite(spread), spread, pooled)
     scale = shrink(np.hypot(spread, least), np.hypot(pooled, least), df)
@@ -133,7 +130,8 @@ def tested(
         df = np.where(decides, np.minimum(df, np.maximum(LEAST_DF, n_steps - 1)), df)
     level = own if is_beside else own - centre
     tail = student_tail(level / np.maximum(scale, _error(step_sigma, n_steps)), df)
-    return Levels(level, scale, step_sigma, n_peers, tail)
+    tail[n_peers < min_peers] = np.nan
+    return Levels(level, scale, step_sigma, step_scatter, n_peers, tail)
 
 
 def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
