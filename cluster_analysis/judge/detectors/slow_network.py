@@ -116,11 +116,11 @@ def _factors(graph: Graph, seen: Observations | None, units: Units, slow: list[i
     left = np.ones(len(units.members))
     left[slow] = np.exp(-units.level[slow])
     teams = teams_of(graph)
-    healthy = {(units.members[at], bool(units.is_group[at])): float(left[at]) for at in slow}
-    of_team = [healthy.get((one, at < teams.n_groups), 1.0) for at, one in enumerate(teams.members)]
+    if seen is None:  # units are teams
+        return np.append(left, 1.0)[teams.of_operator]
+    of_pair = {units.members[at]: float(left[at]) for at in slow}
+    of_team = [of_pair.get(one, 1.0) if at >= teams.n_groups else 1.0 for at, one in enumerate(teams.members)]
     factor = np.array([*of_team, 1.0])[teams.of_operator]
-    if seen is None:
-        return factor
     link = combined(seen.transport, seen.pair)[1]
     hit = np.isin(link, slow)
     for group, kind in sorted(set(zip(seen.group[hit].tolist(), seen.kind[hit].tolist(), strict=True))):
