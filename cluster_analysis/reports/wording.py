@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.terms import KINDS
@@ -231,8 +231,11 @@ def run_line(document: FindingsDocument) -> str:
 
 
 def unknown_reason(document: FindingsDocument) -> Phrase:
-    """Return why nothing could be told."""
+    """Return why nothing could be told: the question that is open, else what there is too little of."""
     run = document.run
+    question = open_question(document.notes)
+    if question is not None:
+        return question
     if run.ranks < run.expected_ranks:
         return say("too_few", n=run.ranks, expected=run.expected_ranks)
     if not run.steps:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_run.facts import Fact, NoteFact
 
 HEADINGS: Mapping[str, Template] = {
     "a_step": ("a step", "每步"),
@@ -73,6 +75,34 @@ HEADINGS: Mapping[str, Template] = {
     "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
 }
 
+#: Why a job that could be judged is not called healthy, shorter than its note says it.
+OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
+    "costly_unexplained": (
+        "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",
+        "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
+    ),
+    "waits_for_absent": (
+        "{step_share:percent} of the step went into waiting for ranks without files, or for the network",
+        "每步有 {step_share:percent} 用于等待没有文件的卡或网络",
+    ),
+    "unread_communication": (
+        "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",
+        "{n_ranks} 张卡的通信数据无法读取",
+    ),
+    "long_pause": (
+        "step {step} took {longer_us:ms} longer because rank {rank} idled, once",
+        "步 {step} 因卡 {rank} 空闲而长了 {longer_us:ms}，仅一次",
+    ),
+    "long_step": (
+        "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",
+        "所有卡在步 {step} 的通信长了 {longer_us:ms}，原因不明",
+    ),
+    "replay_far_off": (
+        "the replay misses the measured steps by more than 5 %, which may hide what was lost",
+        "重放与实测的步耗时相差超过 5 %，可能掩盖损失",
+    ),
+}
+
 
 def say(key: str, **values: object) -> Phrase:
     """Return a heading.
@@ -86,3 +116,9 @@ def say(key: str, **values: object) -> Phrase:
 def term(words: Mapping[str, Template], name: str) -> Phrase:
     """Return a word of `sentences.terms` in both languages."""
     return Phrase(*words[name])
+
+
+def open_question(notes: Sequence[Fact]) -> Phrase | None:
+    """Return the first question that the notes leave open; None where there is none."""
+    asked = [(one, OPEN_QUESTIONS.get(cast("NoteFact", one.kind))) for one in notes]
+    return next((fill(said, dict(one.values)) for one, said in asked if said is not None), None)

@@ -22,9 +22,9 @@ SENTENCES: Mapping[str, Template] = {
         "{n} of {expected} ranks analysed, nothing to look at.",
         "已分析 {expected} 张卡中的 {n} 张，无需处理。",
     ),
-    "too_little": (
-        "{n} of {expected} ranks analysed, too little to judge.",
-        "已分析 {expected} 张卡中的 {n} 张，不足以判断。",
+    "could_not_tell": (
+        "{n} of {expected} ranks analysed, could not tell if anything is wrong.",
+        "已分析 {expected} 张卡中的 {n} 张，无法判断是否有问题。",
     ),
     "problems": ("{n} {n:problem|problems}: {first}.", "{n} 个问题：{first}。"),
     "job": ("job {job}: {said}{missing}{where}", "作业 {job}：{said}{missing}{where}"),

@@ -85,7 +85,7 @@ class Verdict:
             parts = [faults[0].text(language)]
             parts += [say("more", language, n=len(faults) - 1)] if len(faults) > 1 else []
         else:
-            parts = [say("too_little" if self.verdict == "unknown" else "nothing", language, **ranks)]
+            parts = [say("could_not_tell" if self.verdict == "unknown" else "nothing", language, **ranks)]
         told = (self.problems_zh if language == "zh" else ()) or self.problems
         if told:
             parts.append(say("problems", language, n=len(told), first=told[0]))

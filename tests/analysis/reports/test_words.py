@@ -9,6 +9,7 @@ import pytest
 from cluster_analysis.reports import wording, words
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.terms import KINDS
+from cluster_run.facts import fact
 from cluster_run.findings import (
     Cause,
     Confidence,
@@ -194,3 +195,19 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     assert english in title.en
     assert chinese in title.zh
     assert "error counters" in check.en
+
+
+@pytest.mark.parametrize(
+    ("note", "why"),
+    [
+        (fact("replay_far_off"), "Could not tell: the replay misses the measured steps by more than 5 %"),
+        (fact("long_pause", step=3, longer_us=4e5, rank=7), "Could not tell: step 3 took 400 ms longer"),
+        (fact("few_peers", n_ranks=2, min_peers=3), "Could not tell: 32 ranks and 6 steps are too little"),
+    ],
+)
+def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_too_little(note, why):
+    result = builder.healthy()
+    document = replace(result.document, verdict="unknown", notes=(fact("no_operators"), note))
+
+    assert wording.verdict_sentence(document).startswith(why)
+    assert words.verdict_sentence(document, DICTIONARY).zh.startswith("无法判断：")
