@@ -113,7 +113,8 @@ def common_to_all_kernels(operators: pa.Table, view: JobView) -> FloatArray | No
     """Return how much longer all kernels of a rank take than on the job's other ranks, as logarithms (R,).
 
     The least of all types that are called as often by most ranks, whatever their stage: a stage with more
-    work calls some more often, or makes some longer. None without kernels; NaN for ranks without.
+    work calls some more often, or makes some longer, on all of its ranks. What one of them alone shows beyond
+    that is its device's again. None without kernels; NaN for ranks without.
     """
     compared = _by_type(operators, view, np.zeros_like(view.role))
     if compared is None:
@@ -121,7 +122,24 @@ def common_to_all_kernels(operators: pa.Table, view: JobView) -> FloatArray | No
     longer, total = compared
     # What few types have in common may be their shapes.
     is_most = np.isfinite(longer) @ total >= HALFWAY * total.sum()
-    return np.asarray(np.where(is_most, np.fmin.reduce(longer, axis=1, initial=np.inf), np.nan))
+    least = np.where(is_most, np.fmin.reduce(longer, axis=1, initial=np.inf), np.nan)
+    # Longer samples lengthen most types alike.
+    own = _beyond_others(np.nan_to_num(longer - median(longer, 1)[:, None]), view.role)
+    return np.asarray(least + np.log1p(np.expm1(own) @ total / total.sum()))
+
+
+def _beyond_others(values: FloatArray, role: IntArray) -> FloatArray:
+    """A rank's values (R, T) without what others of its role have as well; 0 without others.
+
+    Nobody lies below because a peer lies above.
+    """
+    found = np.zeros(values.shape)
+    for one in np.unique(role).tolist():
+        inside = np.flatnonzero(role == one)
+        for rank in inside.tolist() if len(inside) > 1 else ():
+            shared = np.maximum(values[inside[inside != rank]].max(axis=0), 0.0)
+            found[rank] = np.maximum(values[rank] - shared, np.minimum(values[rank], 0.0))
+    return found
 
 
 def _by_type(operators: pa.Table, view: JobView, role: IntArray) -> tuple[FloatArray, FloatArray] | None:
