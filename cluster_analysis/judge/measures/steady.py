@@ -117,7 +117,7 @@ def common_to_all_kernels(operators: pa.Table, view: JobView) -> FloatArray | No
     that is its device's again. None without kernels; NaN for ranks without.
     """
     compared = _by_type(operators, view, np.zeros_like(view.role))
-    if compared is None:
+    if compared is None or not len(compared[1]):
         return None
     longer, total = compared
     # What few types have in common may be their shapes.
