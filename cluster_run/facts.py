@@ -44,7 +44,6 @@ FindingFact = Literal[
     "operators_across_host",
     "operators_between_hosts",
     "operators_of_group",
-    "operators_of_groups",
     "no_matrix",
     # Single operators that took far too long.
     "operators_took_long",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -12,11 +12,7 @@ import numpy as np
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
-from cluster_analysis.judge.measures.steady import (
-    common_to_all_kernels,
-    lost_by_kernels_us,
-    steady_kernels,
-)
+from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -48,23 +44,28 @@ class Case:
     @cached_property
     def steady(self) -> Metric | None:
         """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        return self._told_by(self._by_steady_kernels)
+        return self._told_by(self._by_device)
 
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self._by_steady_kernels is None:
+        if self._kernels is None or self._by_device is None:
             return None
-        return lost_by_kernels_us(self.evidence.operators, self.view, self._by_steady_kernels)
+        return self._kernels.lost_us(self.view, self._by_device)
 
     @cached_property
-    def _by_steady_kernels(self) -> FloatArray | None:
-        return steady_kernels(self.evidence.operators, self.view)
+    def _kernels(self) -> Kernels | None:
+        return kernels_of(self.evidence.operators, self.view, self.view.role)
+
+    @cached_property
+    def _by_device(self) -> FloatArray | None:
+        return None if self._kernels is None else self._kernels.of_device(self.view)
 
     @cached_property
     def common(self) -> Metric | None:
-        """Computing by what all types of kernels have in common, whatever the stage; None where not known."""
-        return self._told_by(common_to_all_kernels(self.evidence.operators, self.view))
+        """Computing by what kernels show whatever the stage; None where not known."""
+        of_all = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
+        return None if of_all is None else self._told_by(of_all.whatever_stage(self.view.role))
 
     @cached_property
     def _measured(self) -> tuple[Metric, ...]:
@@ -73,14 +74,26 @@ class Case:
     def _told_by(self, longer: FloatArray | None) -> Metric | None:
         return None if self.computing is None or longer is None else by_kernels(self.computing, longer)
 
-    def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
-        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
+    @cached_property
+    def without_roles(self) -> JobView:
+        """The job as if all of its ranks did the same work, for what knows no stage."""
+        view = self.view
+        return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
+
+    def deviation(
+        self, metric: Metric, excluded: BoolArray | None = None, *, of_all: bool = False
+    ) -> Deviation:
+        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once.
+
+        `of_all`: all ranks of the job are peers, whatever their role.
+        """
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
-        key = (f"{metric.name} {id(metric.values)}", left_out.tobytes())
+        key = (f"{metric.name} {id(metric.values)} {of_all}", left_out.tobytes())
         if key not in self._compared:
             values = np.where(left_out[:, None], np.nan, metric.values)
+            view, use_replicas = (self.without_roles, False) if of_all else (self.view, metric.follows_work)
             self._compared[key] = deviations(
-                values, self.view, metric.floor, self.limits, use_replicas=metric.follows_work
+                values, view, metric.floor, self.limits, use_replicas=use_replicas
             )
         return self._compared[key]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,7 +48,6 @@ class JobView:
     replica: IntArray
     tp_cp_peers: IntArray
     has_experts: bool
-    has_roles: bool
     graph: Graph | None
     gaps: RoleGaps | None
     dense_us: FloatArray | None
@@ -117,9 +116,9 @@ class JobView:
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
         """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
-        if not self.has_roles:
-            return ("job",) if len(np.unique(self.role)) < 2 else ("group", role)
-        return ("stage", role)
+        if (self.stage >= 0).any():
+            return ("stage", role)
+        return ("job",) if len(np.unique(self.role)) < 2 else ("group", role)
 
 
 def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
@@ -133,29 +132,24 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         values[row, column] = numbers(table[name])
         return values
 
-    computing, free = by_rank("computing_us"), by_rank("free_us")
-    preparing = by_rank("preparing_us")
+    computing, free, preparing = (by_rank(f"{name}_us") for name in ("computing", "free", "preparing"))
     preparing[preparing < 0] = np.nan
     exposed = by_rank("communication_not_overlapped_us")
     graph = evidence.graph or job_graph(evidence)
-    stage = _codes(ranks, dict(topology.stages))
-    has_roles = bool((stage >= 0).any())
-    role = stage if has_roles else _signature_roles(ranks, graph)
-    host_names = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
-    position = {name: number for number, name in enumerate(host_names)}
-    hosts = {rank: position[host] for rank, host in topology.hosts.items()}
-    replica = _codes(ranks, dict(topology.dp_index))
-    idled = free
-    if graph is not None:
-        idle = free + np.nan_to_num(preparing)
-        graph = _checked_gaps(graph, ranks, computing + idle, idle, role)
-        idled = whole_idle_us(graph, ranks, computing + np.nan_to_num(preparing), free, role)
+    stage, replica = _codes(ranks, topology.stages), _codes(ranks, topology.dp_index)
+    role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)
+    hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
+    position = {name: number for number, name in enumerate(hosts)}
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
-    dense = None
-    if experts and graph is not None and graph.n_steps == len(steps):
-        dense = dense_us(
-            graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
-        )
+    idled, dense = free, None
+    if graph is not None:
+        head = np.nan_to_num(preparing)
+        graph = _checked_gaps(graph, ranks, computing + free + head, free + head, role)
+        idled = whole_idle_us(graph, ranks, computing + head, free, role)
+        if experts and graph.n_steps == len(steps):
+            dense = dense_us(
+                graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
+            )
     return JobView(
         ranks=ranks.astype(np.int32),
         steps=tuple(Step(int(step)) for step in steps),
@@ -167,12 +161,11 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         communication_us=by_rank("communication_us"),
         role=role,
         stage=stage,
-        host=_codes(ranks, hosts),
-        hosts=host_names,
+        host=_codes(ranks, {rank: position[host] for rank, host in topology.hosts.items()}),
+        hosts=hosts,
         replica=replica,
         tp_cp_peers=_tp_cp_peers(ranks, topology, role, replica),
         has_experts=bool(experts),
-        has_roles=has_roles,
         graph=graph,
         gaps=None if graph is None else RoleGaps(ranks, graph),
         dense_us=dense,
@@ -198,7 +191,7 @@ def _checked_gaps(
     return with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
 
 
-def _codes(ranks: IntArray, values: dict[Rank, int]) -> IntArray:
+def _codes(ranks: IntArray, values: Mapping[Rank, int]) -> IntArray:
     return np.array([values.get(Rank(int(rank)), -1) for rank in ranks], np.int32)
 
 

@@ -116,7 +116,7 @@ def _others(values: FloatArray) -> FloatArray:
 PRIOR_DF = 14.0
 
 
-def shrink(scale: FloatArray, pooled: float, df: FloatArray | float) -> FloatArray:
+def shrink(scale: FloatArray, pooled: FloatArray | float, df: FloatArray | float) -> FloatArray:
     """Pull scales of few peers towards the pooled one (empirical Bayes, as limma does)."""
     result: FloatArray = np.sqrt((PRIOR_DF * pooled**2 + df * scale**2) / (PRIOR_DF + df))
     return result

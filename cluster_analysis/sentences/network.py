@@ -83,10 +83,6 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"Communication among ranks {{ranks:listed}} {_OPERATORS[0]}",
         f"卡 {{ranks:listed}} 之间的集合通信{_OPERATORS[1]}",
     ),
-    "operators_of_groups": (
-        f"Communication among {{n_groups}} groups {_OPERATORS[0]}",
-        f"{{n_groups}} 个通信域的集合通信{_OPERATORS[1]}",
-    ),
     "no_matrix": (
         "Without communication_matrix.json the link itself cannot be told.",
         "没有 communication_matrix.json，无法定位到具体链路。",

@@ -24,16 +24,13 @@ class Thresholds:
     device_effect: float = 0.02
     link_effect: float = 0.10
     local_effect_share_of_step: float = WARNING_COST_SHARE
-    #: Events that make a rank intermittently slow.
-    min_events: int = 2
-    #: Pauses of the host happen to healthy ranks too; fewer than this on one rank are chance.
+    #: Two events make a rank intermittently slow. Pauses of the host happen to healthy ranks too; fewer than
+    #: this on one rank are chance.
     min_pauses: int = FEWEST_PEERS
     #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
     min_steps_confident: int = FEWEST_PEERS
     #: With fewer steps than this nothing comes and goes, or grows.
     min_steps_intermittent: int = 5
-    #: Smallest effect of a group's operators, where there is no matrix: they show the slowest link only.
-    group_effect: float = 0.25
     #: What lasts so much longer than usual, and twice as long (contention adds less), was sent again or stood
     #: still.
     retransmission_us: float = EVENT_US

@@ -8,12 +8,14 @@ checkpoints).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import comb
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, events_of
+from cluster_analysis.judge.detectors.slow_rank import suspect_of
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -21,7 +23,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.role_gaps import concentration
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
-from cluster_analysis.thresholds.devices import ALIKE_SHARE
+from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
@@ -36,29 +38,28 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             yield from job_pauses(case.view, metric, case.limits)
 
 
-def paused_ranks(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
-    """Return ranks that pause again and again; `metric` is idle time, between operators or before them.
+def paused_ranks(
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds
+) -> Iterator[Suspect]:
+    """Give ranks that pause again and again; `metric` is idle time, between operators or before them.
 
     Also ranks of hosts that are slow all the time: those pause in no step or in each.
     """
-    series = deviation.series - np.nan_to_num(deviation.centre)[:, None]
-    events = events_of(series, deviation.event_scale, TWICE * metric.effect)
+    events = deviation.events(TWICE * metric.effect)
     # Where all pause for unlike times nothing stands out; who is late in nearly all steps pauses in none.
-    shortest = np.where(events, series, np.inf).min(axis=1)
-    is_late = (series >= HALFWAY * shortest[:, None]).mean(axis=1) > MOSTLY
-    found = []
-    for rank in np.flatnonzero((events.sum(1) >= 2) & ~is_late).tolist():
+    shortest = np.where(events, deviation.series, np.inf).min(axis=1)
+    is_late = (deviation.series >= HALFWAY * shortest[:, None]).mean(axis=1) > MOSTLY
+    for rank in np.flatnonzero((events.sum(axis=1) >= 2) & ~is_late).tolist():
         mine = events[rank]
         is_regular = _is_rhythm(np.flatnonzero(mine), len(mine))
-        is_alike_rhythm = is_regular and _unlikeness(series[rank][mine]) <= ALIKE_SHARE
+        is_alike_rhythm = is_regular and _unlikeness(deviation.series[rank][mine]) <= IDLE_SIGMA
         # Late starts come from slow input too; only their rhythm makes them pauses.
         if metric.where == "head":
             is_pause = is_alike_rhythm
         else:
             is_pause = (is_alike_rhythm or mine.sum() >= limits.min_pauses) and _is_pause(view, rank, mine)
         if is_pause:
-            found.append(_suspect(view, metric, series, rank, events=mine, is_regular=is_regular))
-    return found
+            yield _suspect(view, metric, deviation, rank, events=mine, is_regular=is_regular)
 
 
 def _chance(series: FloatArray, rank: int, mine: BoolArray, *, is_regular: bool) -> float:
@@ -75,7 +76,7 @@ def _chance(series: FloatArray, rank: int, mine: BoolArray, *, is_regular: bool)
         n_regular = sum(len(one) == n_mine and _is_rhythm(np.array(one), n_steps) for one in rhythms)
         chance *= n_regular / comb(n_steps, n_mine)
     unlike = _unlikeness(series[rank][mine])
-    return float(min(1.0, chance * (unlike if unlike <= ALIKE_SHARE else 1.0)))
+    return float(min(1.0, chance * (unlike if unlike <= IDLE_SIGMA else 1.0)))
 
 
 def _unlikeness(lengths_us: FloatArray) -> float:
@@ -107,32 +108,22 @@ def _is_regular(steps: IntArray, n_steps: int) -> bool:
 
 
 def _suspect(
-    view: JobView, metric: Metric, series: FloatArray, rank: int, *, events: BoolArray, is_regular: bool
+    view: JobView, metric: Metric, deviation: Deviation, rank: int, *, events: BoolArray, is_regular: bool
 ) -> Suspect:
-    excess = np.zeros(series.shape)
-    excess[rank] = metric.removable(np.where(events, series[rank], 0.0), np.nan_to_num(metric.time_us[rank]))
-    length = float(median(excess[rank][events]))
+    one = suspect_of(view, metric, deviation, rank, events)
+    length_us = float(median(deviation.series[rank][events]))
+    said = fact("rank_pauses", length_us=length_us, n_steps=len(events))
     if is_regular:
         every_n_steps = int(np.diff(np.flatnonzero(events))[0])
-        said = fact("rank_pauses_regularly", length_us=length, every_n_steps=every_n_steps)
-    else:
-        said = fact("rank_pauses", length_us=length, n_steps=len(events))
-    alike = view.role == view.role[rank]
-    own, others = float(median(metric.time_us[rank][events])), float(median(metric.time_us[alike]))
-    return Suspect(
+        said = fact("rank_pauses_regularly", length_us=length_us, every_n_steps=every_n_steps)
+    return replace(
+        one,
         key=f"periodic_pause-{view.ranks[rank]}",
         kind="periodic_pause",
-        metric=metric.name,
-        ranks=view.rank_ids([rank]),
-        hosts=view.hosts_of([rank]),
         cause="dispatch",
-        pattern="intermittent",
-        step_positions=tuple(np.flatnonzero(events).tolist()),
-        evidence=(Evidence(f"{metric.name}_us", own, others, metric.floor, int(alike.sum()) - 1),),
         facts=(said,),
-        excess_us=excess,
         where="head" if metric.where == "head" else "pauses",
-        p_value=_chance(series, rank, events, is_regular=is_regular),
+        p_value=_chance(deviation.series, rank, events, is_regular=is_regular),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cluster_analysis.judge.case import Detector
 from cluster_analysis.judge.detectors import (
-    group_transfers,
     host_alone,
     pauses,
     retransmission,
@@ -22,7 +21,6 @@ DETECTORS: tuple[Detector, ...] = (
     slow_rank.detect,
     workload.detect,
     slow_network.detect,
-    group_transfers.detect,
     retransmission.detect,
     whole_job.detect,
 )

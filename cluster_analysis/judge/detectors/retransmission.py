@@ -7,56 +7,46 @@ event, not a property of the link's bandwidth, which the other operators show to
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.measures.links import Observations
+from cluster_analysis.judge.measures.slow_units import beyond_class
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
-from cluster_analysis.numeric.stats import median, others_median, sigma
-from cluster_analysis.replay.job_evidence import JobEvidence
-from cluster_analysis.replay.message_times import wait_for_each_other
+from cluster_analysis.numeric.sorting import half_octaves
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
+from cluster_analysis.thresholds.common import TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence, Link
 from cluster_run.ids import Rank
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give groups in which operators lasted far too long; those that stood still in the same steps as one.
+    """Give operators that lasted far too long; groups that stood still in the same steps are one event.
 
     Fixed one by one they save nothing, as each waits for the other.
     """
     graph = case.view.graph
-    if graph is None:
+    if graph is None or not (graph.transfer_us > case.limits.retransmission_us).any():
         return
-    by_steps: dict[tuple[int, ...] | None, list[Suspect]] = {}
-    for one in _by_group(case.evidence, case.view, graph, case.limits):
-        by_steps.setdefault(one.step_positions, []).append(one)
-    for same in by_steps.values():
-        yield _together(same)
-
-
-def _together(suspects: Sequence[Suspect]) -> Suspect:
-    first = max(suspects, key=lambda one: (one.evidence[0].value, one.key))
-    if len(suspects) < 2:
-        return first
-    factors = [one.link_factor for one in suspects if one.link_factor is not None]
-    ranks = tuple(sorted({rank for one in suspects for rank in one.ranks}))
-    return replace(
-        first,
-        key=f"retransmission-{ranks[0]}-{ranks[-1]}",
-        ranks=ranks,
-        links=tuple(dict.fromkeys(link for one in suspects for link in one.links)),
-        link_factor=np.minimum.reduce(factors) if factors else None,
-        facts=(*first.facts, fact("stood_still_together", n_groups=len(suspects))),
-    )
+    usual_us = _usual_us(graph, case.limits)
+    hit = _is_event(graph.transfer_us, usual_us, case.limits)
+    by_steps: dict[tuple[int, ...], list[tuple[IntArray, tuple[Link, ...]]]] = {}
+    for group in np.unique(graph.operator_group[hit]):
+        operators = np.flatnonzero(hit & (graph.operator_group == group))
+        steps = tuple(sorted(set(graph.operator_step[operators].tolist())))
+        in_steps = [case.view.steps[step] for step in steps]
+        links, is_shown = _links_of(case.links, graph.groups[group], in_steps, case.limits)
+        # The shortest part of a collective is no wait, a message's may be: its link must show the event.
+        if is_shown or not links or not graph.is_message[operators].all():
+            by_steps.setdefault(steps, []).append((operators, links))
+    for steps, groups in by_steps.items():
+        yield _suspect(case.view, graph, groups, steps, usual_us)
 
 
 def _is_event(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresholds) -> BoolArray:
@@ -65,45 +55,38 @@ def _is_event(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresho
         return np.asarray((time_us > TWICE * usual_us) & (time_us - usual_us > limits.retransmission_us))
 
 
-def _by_group(evidence: JobEvidence, view: JobView, graph: Graph, limits: Thresholds) -> Iterator[Suspect]:
-    """Give the groups an operator of which lasted far longer than the like of it on all its ranks."""
-    usual = _usual_transfer(graph)
-    hit = _is_event(graph.transfer_us, usual, limits)
-    # A receive lasts long when its sender is late; only what both ends of it saw is a transfer.
-    single = np.flatnonzero(hit & (graph.operator_n_ranks < 2))
-    hit[single] = _is_lone_transfer(graph, single)
-    if not hit.any():
-        return
-    # Sends that wait for their receivers are long for other reasons too.
-    waited = np.zeros(len(hit), bool)
-    waited[graph.operator[graph.waits_for_receiver & ~_is_batch_of_two(graph)]] = True
-    waited |= _receives_of(graph, waited)
-    hit |= _receives_of(graph, hit)
-    usual = np.where(np.isfinite(usual), usual, np.nanmedian(usual))
-    for group in np.unique(graph.operator_group[hit]):
-        operators = np.flatnonzero(hit & (graph.operator_group == group))
-        steps = sorted(set(graph.operator_step[operators].tolist()))
-        in_steps = [view.steps[step] for step in steps]
-        links, is_shown = _group_links(evidence, graph.groups[group], in_steps, limits)
-        # The shortest part of a collective is no wait, a message's may be: its link must show the event.
-        if graph.is_message[operators].all() and not is_shown and (links or waited[operators].all()):
-            continue
-        yield _suspect(view, graph, operators, steps, usual, links)
+def _usual_us(graph: Graph, limits: Thresholds) -> FloatArray:
+    """What operators of the same kind, size and number of ranks usually take (O,), and those of its group.
+
+    A group of which all operators last long has slow links and no event. NaN where nobody knows, and of
+    messages whose other end is not known: all that they took may be waiting.
+    """
+    took = np.log(np.maximum(graph.transfer_us, 1e-3))  # one of no time has no logarithm
+    like = (graph.operator_type, half_octaves(graph.operator_bytes), graph.operator_n_ranks)
+    each = np.arange(len(took))
+    of_all = beyond_class(each, like, took, limits.link_effect)
+    of_group = beyond_class(each, (*like, graph.operator_group), took, limits.link_effect)
+    usual_us = np.exp(took - np.fmin(of_all, of_group))
+    usual_us[graph.operator[graph.is_p2p & (np.minimum(graph.sender, graph.receiver) == len(graph.rank))]] = (
+        np.nan
+    )
+    return np.asarray(usual_us)
 
 
 def _suspect(
     view: JobView,
     graph: Graph,
-    operators: IntArray,
-    steps: list[int],
+    groups: list[tuple[IntArray, tuple[Link, ...]]],
+    steps: tuple[int, ...],
     usual_us: FloatArray,
-    links: tuple[Link, ...],
 ) -> Suspect:
-    """The suspect of `operators` (positions) of one group; `usual_us` (O,) is what each usually takes."""
+    """The suspect of operators of groups, and of their links; `usual_us` (O,) is what each usually takes."""
+    operators = np.concatenate([own for own, _ in groups])
+    links = tuple(dict.fromkeys(link for _, own in groups for link in own))
+    ranks_of = [graph.ranks[np.unique(graph.rank[np.isin(graph.operator, own)])] for own, _ in groups]
+    ids = tuple(Rank(rank) for rank in np.unique(np.concatenate(ranks_of)).tolist())
     factor = np.ones(len(graph.transfer_us))
-    factor[operators] = np.minimum(usual_us[operators] / np.maximum(graph.transfer_us[operators], 1e-3), 1.0)
-    ranks = np.sort(graph.ranks[np.unique(graph.rank[np.isin(graph.operator, operators)])])
-    ids = tuple(Rank(rank) for rank in ranks.tolist())
+    factor[operators] = usual_us[operators] / graph.transfer_us[operators]
     worst = int(operators[np.argmax(graph.transfer_us[operators])])
     alike = graph.operator_type == graph.operator_type[worst]
     took, usual = float(graph.transfer_us[worst]), float(usual_us[worst])
@@ -117,19 +100,37 @@ def _suspect(
         one, other = ids[0], ids[-1]
         said = fact("operators_took_long", **long, first=one, last=other)
     # Inside a host no network is between ranks.
-    is_inside = len({view.topology.hosts.get(rank) for rank in ids} | {None}) == 2
+    is_inside = all(len(view.hosts_of_ranks(ranks.tolist())) == 1 for ranks in ranks_of)
+    facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]
+    if len(groups) > 1:
+        facts.append(fact("stood_still_together", n_groups=len(groups)))
     return Suspect(
         key=f"retransmission-{one}-{other}",
         kind="retransmission",
         ranks=ids,
         cause="bandwidth",
         pattern="transient" if len(steps) == 1 else "intermittent",
-        step_positions=tuple(steps),
+        step_positions=steps,
         evidence=(Evidence("transfer_us", took, usual, spread, int(alike.sum()) - 1),),
-        facts=(said, fact("host_link_stopped" if is_inside else "packets_lost")),
+        facts=tuple(facts),
         links=links,
         link_factor=factor,
     )
+
+
+def _links_of(
+    seen: Observations | None, group: str, steps: Sequence[int], limits: Thresholds
+) -> tuple[tuple[Link, ...], bool]:
+    """The slowest link of a group where its entry shows the event, else all of them; and whether one does."""
+    if seen is None:
+        return (), False
+    at = np.flatnonzero((np.array(seen.groups) == group)[seen.group] & np.isin(seen.step, steps))
+    is_shown = bool(_is_event(seen.time_us[at], median(seen.time_us[at]), limits).any())
+    if is_shown:
+        at = at[[np.argmax(seen.time_us[at])]]
+    found = zip(seen.src[at].tolist(), seen.dst[at].tolist(), seen.transport[at].tolist(), strict=True)
+    links = (Link(Rank(src), Rank(dst), seen.transports[code]) for src, dst, code in sorted(set(found)))
+    return tuple(links), is_shown
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
@@ -149,77 +150,3 @@ def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
     longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
     row = suspect.evidence[0]
     return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
-
-
-def _is_lone_transfer(graph: Graph, operators: IntArray) -> BoolArray:
-    """Whether both ends of a message waited for nobody else."""
-    instance_of = np.full(len(graph.transfer_us), -1)
-    instance_of[graph.operator] = np.arange(len(graph.operator))
-    at = instance_of[operators]
-    n = len(graph.rank)
-    return np.asarray((graph.receiver[at] < n) & ((graph.sender[at] == n) | _is_batch_of_two(graph)[at]))
-
-
-def _is_batch_of_two(graph: Graph) -> BoolArray:
-    """Instances (V,) that send and receive at once, of ranks that wait for nobody but each other."""
-    at = np.flatnonzero(graph.is_p2p)
-    found = np.zeros(len(graph.rank), bool)
-    found[at] = wait_for_each_other(at, graph.sender[at], graph.receiver[at], len(graph.rank))
-    is_batch = np.array(["sendrecv" in name for name in graph.types], bool)
-    return np.asarray(found & is_batch[graph.operator_type[graph.operator]])
-
-
-def _receives_of(graph: Graph, hit: BoolArray) -> BoolArray:
-    """The receiving ends of messages that took too long."""
-    n = len(graph.rank)
-    late = np.flatnonzero(hit[graph.operator] & graph.is_p2p & (graph.receiver < n))
-    ends = np.zeros(len(hit), bool)
-    ends[graph.operator[graph.receiver[late]]] = True
-    return ends
-
-
-def _usual_transfer(graph: Graph) -> FloatArray:
-    """Median transfer of the other operators of the same kind, size and number of ranks (O,).
-
-    NaN with fewer than two others: one of two lasts longer, and nobody knows whether that is usual. A group
-    of which all operators last long has slow links and no event.
-    """
-    size = half_octaves(graph.operator_bytes)
-    like = (graph.operator_type, size, graph.operator_n_ranks)
-    usual = _others_transfer(graph, combined(*like)[1])
-    of_group = _others_transfer(graph, combined(*like, graph.operator_group)[1])
-    return np.where(np.isfinite(usual), np.fmax(usual, of_group), np.nan)
-
-
-def _others_transfer(graph: Graph, code: IntArray) -> FloatArray:
-    """Median transfer of the other operators of the same code (O,); NaN with fewer than two others."""
-    usual = np.full(len(code), np.nan)
-    order = stable_order(code)
-    begin = np.flatnonzero(begins(code[order]))
-    count = np.diff(np.r_[begin, len(order)])
-    for n in np.unique(count[count >= FEWEST_PEERS]).tolist():  # all of as many together
-        alike = order[begin[count == n][:, None] + np.arange(n)]
-        usual[alike] = others_median(graph.transfer_us[alike])
-    return usual
-
-
-def _group_links(
-    evidence: JobEvidence, group: str, steps: Sequence[int], limits: Thresholds
-) -> tuple[tuple[Link, ...], bool]:
-    """The slowest link of a group where its entry shows the event; else all of them, RDMA before others.
-
-    And whether an entry shows it.
-    """
-    groups, group_code = codes(evidence.links["group"])
-    inside = np.isin(group_code, [at for at, name in enumerate(groups) if name == group])
-    table = evidence.links.filter(inside & np.isin(evidence.links["step"].to_numpy(), steps))
-    if not table.num_rows:
-        return (), False
-    time, names = numbers(table["time_us"]), table["transport"].cast("string").to_pylist()
-    ends = zip(table["src_rank"].to_pylist(), table["dst_rank"].to_pylist(), names, strict=True)
-    links = [Link(Rank(src), Rank(dst), name) for src, dst, name in ends]
-    is_shown = bool(_is_event(time, float(np.median(time)), limits).any())
-    if is_shown:
-        return (links[int(np.argmax(time))],), True
-    remote = [one for one in links if one.transport.upper() == "RDMA"]
-    return tuple(sorted(set(remote or links), key=lambda one: (one.src, one.dst, one.transport))), False

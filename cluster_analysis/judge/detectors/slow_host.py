@@ -8,42 +8,27 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import Deviation, middle_of_hosts
+from cluster_analysis.judge.detectors.few_steps import confirmed
+from cluster_analysis.judge.measures.deviation import Deviation, levels_of
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
-    MAD_EFFICIENCY,
-    MAD_TO_SIGMA,
     MEDIAN_SE,
-    PRIOR_DF,
     median,
     medians_by,
-    shrink,
+    others_median,
     sigma,
-    student_tail,
 )
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, LEAST_DF, MOSTLY
-from cluster_analysis.thresholds.devices import CALM_QUANTILE, HOST_IDLE_SIGMA
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """One host against its peers: levels in the metric's unit, and the probability that it is healthy."""
-
-    host: int
-    inside: IntArray
-    level: float
-    scale: float
-    tail: float
-    n_peer_hosts: int
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -52,7 +37,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         hosts = host_suspects(case.view, metric, case.deviation(metric), case.limits)
         if metric.is_log and case.steady is not None:
             hosts += host_suspects(case.view, case.steady, case.deviation(case.steady), case.limits)
-        yield from surest(hosts)
+        yield from (confirmed(case.view, one, case.limits) for one in surest(hosts))
 
 
 def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
@@ -61,171 +46,100 @@ def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: T
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
     Whether it is improbable over all hosts its p-value tells.
     """
-    hosts = np.unique(view.host[view.host >= 0])
-    values = deviation.host_series
     found: list[Suspect] = []
-    out = np.zeros(len(view.ranks), bool)
-    while len(found) < len(hosts) - 1:
-        level = median(np.where(out[:, None], np.nan, values), 1)
-        worth = _worth_judging(view, metric, level, hosts[~np.isin(hosts, view.host[out])])
-        judged = [_judge(view, metric, level, host, values) for host in worth]
-        slow = [
-            one
-            for one in judged
-            if one is not None
-            and one.tail <= limits.false_discovery_rate
-            and _is_whole_host(view, metric, level, one)
-        ]
-        if not slow:
-            return found
-        worst = max(slow, key=lambda one: (one.level, -one.host))
-        one = _suspect(view, metric, values, worst, out)
-        one = replace(one, p_value=min(1.0, worst.tail * len(hosts)))
-        if len(view.steps) < limits.min_steps_confident:
-            one = _doubted(one, metric, limits)
-        found.append(one)
-        out |= view.host == worst.host
+    series = np.where(view.host[:, None] >= 0, deviation.host_series, np.nan)
+    n_hosts = len(np.unique(view.host[view.host >= 0]))
+    while len(found) < n_hosts - 1:
+        one = _worst_host(view, metric, beside_other_hosts(series, view), limits)
+        if one is None:
+            break
+        found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
+        series[np.isin(view.ranks, one.ranks)] = np.nan
     return found
 
 
-def _doubted(one: Suspect, metric: Metric, limits: Thresholds) -> Suspect:
-    """One or two steps: more than their data may explain, or a multiple of the peers' idle time.
+def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thresholds) -> Suspect | None:
+    """The slowest host that is improbable by itself, of ranks that lie `beside` (R, S) those of other hosts.
 
-    A late start may be a moment's whatever its length.
+    Most hosts do not lie above their peers by the least effect, and need no closer look.
     """
-    row = one.evidence[0]
-    factor = 1.0 + limits.natural_effect if metric.is_log else limits.single_step_idle_factor
-    if metric.where != "head" and row.value >= factor * row.peers_median:
-        return replace(one, confidence="medium")
-    return replace(one, confidence="low", is_alarm=False)
-
-
-def _worth_judging(view: JobView, metric: Metric, level: FloatArray, hosts: IntArray) -> list[int]:
-    """Hosts that lie above the middle of their roles at all; most do not, and need no closer look."""
-    above = level - middle_of_hosts(level[:, None], view)[:, 0]
-    inside = np.isin(view.host, hosts)
-    by_host = medians_by(above[inside], view.host[inside])
-    return [int(host) for host in hosts[np.nan_to_num(by_host) >= HALFWAY * metric.effect]]
-
-
-def _judge(view: JobView, metric: Metric, level: FloatArray, host: int, values: FloatArray) -> _Judged | None:
-    """Compare one host; the scale comes from the other hosts among themselves, without this one.
-
-    None where too few of its ranks are known, or where it lies above its peers by less than the least effect.
-    """
-    here = (view.host == host) & np.isfinite(level)
-    others = (view.host != host) & (view.host >= 0) & np.isfinite(level)
-    relative = np.full(len(level), np.nan)
-    for role in np.unique(view.role[here]):
-        peers = others & (view.role == role)
-        if peers.any():
-            same = (view.role == role) & np.isfinite(level)
-            relative[same] = level[same] - float(np.median(level[peers]))
-    inside = np.flatnonzero(here & np.isfinite(relative))
-    if len(inside) < 2:
+    of_rank = median(beside, 1)
+    known = np.flatnonzero(np.isfinite(of_rank))
+    hosts, code = np.unique(view.host[known], return_inverse=True)
+    if not len(hosts):
         return None
-    own = float(np.median(relative[inside]))
-    if own < metric.effect:  # of many hosts most end here: the rest looks at all ranks of the job
+    by_step = medians_by(beside[known], code)
+    level = median(by_step, 1)
+    # How ranks of one host scatter says how far their middle may lie by chance.
+    scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
+    least, peers = np.full(len(hosts), metric.floor), {}
+    for host in np.flatnonzero(level >= metric.effect).tolist():
+        own, others = known[code == host], known[code != host]
+        if _is_whole_host(view, metric, of_rank[own], level[host]):
+            peers[host] = others[np.isin(view.role[others], view.role[own])]
+            by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))
+            if not metric.is_log:
+                by_chance = max(by_chance, _idle_sigma_us(view, metric, level[host], peers[host], others))
+            # One peer host is a host like this one: its own chance counts too.
+            by_chance *= (1.0 + 1.0 / len(np.unique(view.host[peers[host]]))) ** 0.5
+            least[host] = max(metric.floor, by_chance)
+    # What follows samples may differ by chance in a few steps: a host may hold a replica of its own.
+    everybody = np.zeros(len(hosts), np.int32)
+    judged = levels_of(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
+    slow = [host for host in peers if judged.tail[host] <= limits.false_discovery_rate]
+    if not slow:
         return None
-    peers = np.flatnonzero(others & np.isfinite(relative))
-    peer_hosts = np.unique(view.host[peers])
-    spread = _spread_of_hosts(view, metric, relative, peers, inside)
-    spread = max(spread, _error_of_median(view, relative, inside, peers))
-    scale = float(np.hypot(spread, metric.floor))
-    if not metric.is_log:
-        # One peer host is a host like this one: its own chance counts too. The chance is a factor, not a sum.
-        typical = max(_usual_us(metric.values[peers]), 1e-9)
-        if len(peer_hosts) < FEWEST_PEERS:  # one of few may be a quiet one
-            typical = max(typical, _usual_us(metric.values[others]))
-        factor = own / np.log1p(own / typical) if own > 0 else typical
-        prior = max(metric.floor, HOST_IDLE_SIGMA * float(factor) * (1.0 + 1.0 / len(peer_hosts)) ** 0.5)
-        scale = float(shrink(np.array(spread), prior, len(peer_hosts) - 1.0))
-    df = float(len(peer_hosts) - 1 + PRIOR_DF)
-    step_error, step_df = _step_error(view, metric, values, inside, peers)
-    if metric.is_log and step_error > HALFWAY * scale:
-        df = min(df, step_df)
-    scale = max(scale, step_error)
-    tail = float(student_tail(np.array([own / scale]), df)[0])
-    return _Judged(host, inside, own, scale, tail, len(peer_hosts))
+    worst = max(slow, key=lambda host: (level[host], -host))
+    own = known[code == worst]
+    # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
+    one = late(
+        view,
+        metric,
+        own,
+        np.full(len(view.steps), float(median(of_rank[own]))),
+        scale=float(judged.scale[worst]),
+        n_others=len(peers[worst]),
+        ranks=view.rank_ids(own),
+        n_hosts=len(np.unique(view.host[peers[worst]])),
+    )
+    return replace(one, p_value=float(judged.tail[worst]))
 
 
-def _usual_us(idle_us: FloatArray) -> float:
-    """Idle time (R, S) of a calm step."""
-    return float(np.quantile(np.nan_to_num(median(idle_us, 0)), CALM_QUANTILE))
+def _idle_sigma_us(view: JobView, metric: Metric, more_us: float, peers: IntArray, others: IntArray) -> float:
+    """What idle time of healthy hosts differs by: a factor, not a sum, of what is usual in a calm step.
 
-
-def _error_of_median(view: JobView, relative: FloatArray, inside: IntArray, peers: IntArray) -> float:
-    """Standard error of a host's level from how ranks of one host scatter about each other."""
-    everybody = np.concatenate([inside, peers])
-    hosts, code = np.unique(view.host[everybody], return_inverse=True)
-    scatter = float(np.nan_to_num(sigma(relative[everybody] - medians_by(relative[everybody], code)[code])))
-    return float(MEDIAN_SE * scatter / np.sqrt(len(inside)) * np.sqrt(1.0 + 1.0 / max(len(hosts) - 1, 1)))
-
-
-def _step_error(
-    view: JobView, metric: Metric, values: FloatArray, inside: IntArray, peers: IntArray
-) -> tuple[float, float]:
-    """Standard error of a host's level over steps, and its degrees of freedom.
-
-    From how its peer hosts scatter from step to step. What follows samples may differ from theirs by chance
-    in a few steps: there the difference's own scatter counts too.
+    All ranks may pause in half of the steps (garbage collection, checkpoints): a quarter of them is calm.
     """
-    hosts = medians_by(values[peers], view.host[peers])
-    n_hosts, n_steps = hosts.shape
-    noise = float(np.nan_to_num(median(sigma(hosts, 1)))) * (1.0 + 1.0 / n_hosts) ** 0.5
-    df = MAD_EFFICIENCY * n_hosts * (n_steps - 1)
-    difference = median(values[inside], 0) - median(hosts, 0)
-    own = float(np.nanstd(difference, ddof=1)) if metric.follows_work and n_steps >= FEWEST_PEERS else 0.0
-    if own > noise:
-        noise, df = own, n_steps - 1.0
-    return float(MEDIAN_SE * noise / np.sqrt(n_steps)), max(LEAST_DF, df)
+
+    def usual_us(ranks: IntArray) -> float:
+        return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
+
+    typical_us = max(usual_us(peers), 1e-9)
+    if len(np.unique(view.host[peers])) < FEWEST_PEERS:  # one of few may be a quiet one
+        typical_us = max(typical_us, usual_us(others))
+    return float(IDLE_SIGMA * more_us / np.log1p(more_us / typical_us))
 
 
-def _spread_of_hosts(
-    view: JobView, metric: Metric, relative: FloatArray, peers: IntArray, inside: IntArray
-) -> float:
-    """How far other hosts lie apart; by what knows no samples, how far their ranks do."""
-    unit = np.arange(len(view.ranks)) if metric.is_log and not metric.follows_work else view.host
-    units = np.unique(unit[peers])
-    if len(units) < 2:
-        return 0.0
-    levels = medians_by(relative[peers], unit[peers])
-    spread = MAD_TO_SIGMA * float(np.median(np.abs(levels)))
-    return float(spread / np.sqrt(len(np.unique(unit[inside]))))
-
-
-def _is_whole_host(view: JobView, metric: Metric, level: FloatArray, one: _Judged) -> bool:
+def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: float) -> bool:
     """Enough ranks are slow, and not for their experts, whose load is nobody's fault.
 
     A single slow rank is no slow host, however few others the host has, or were read.
     """
-    centre = level[one.inside] - one.level
-    least = HALFWAY * (min(metric.effect, one.level) if metric.is_log else one.level)
-    slow = level[one.inside] - np.median(centre) >= least
+    slow = of_rank >= HALFWAY * (metric.effect if metric.is_log else level)
     needed = MOSTLY if metric.is_log else HALFWAY
     return bool(slow.sum() >= max(2, needed * len(slow)) and (view.knows_work or not metric.follows_work))
 
 
-def _suspect(view: JobView, metric: Metric, values: FloatArray, one: _Judged, out: BoolArray) -> Suspect:
-    shared = np.full((len(one.inside), values.shape[1]), np.nan)
-    peers = np.zeros(len(view.ranks), bool)
-    for number, rank in enumerate(one.inside.tolist()):
-        same = (view.role == view.role[rank]) & (view.host != one.host) & ~out
-        shared[number] = values[rank] - median(values[same], 0)
-        peers |= same
-    # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
-    level = max(float(np.median(np.nan_to_num(median(shared, 0)))), 0.0)
-    deviation = np.zeros(values.shape)
-    deviation[one.inside] = level
-    excess = metric.removable(deviation, np.nan_to_num(metric.time_us))
-    ids = view.rank_ids(one.inside)
-    return late(
-        view,
-        metric,
-        one.inside,
-        excess,
-        scale=one.scale,
-        n_others=int(peers.sum()),
-        ranks=ids,
-        n_hosts=one.n_peer_hosts,
-    )
+def beside_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
+    """How far each rank lies above the middle of its role's other hosts (R, S); NaN where there are none.
+
+    Each host counts once, however many of its ranks were read.
+    """
+    beside = np.full(series.shape, np.nan)
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = np.flatnonzero((view.role == role) & np.isfinite(series).any(axis=1))
+        hosts, code = np.unique(view.host[inside], return_inverse=True)
+        if len(hosts) > 1:
+            others = others_median(medians_by(series[inside], code).T).T
+            beside[inside] = series[inside] - others[code]
+    return beside

@@ -1,4 +1,4 @@
-"""From slow links to the part that is broken, and to how much faster each operator would be without it."""
+"""From slow links, or groups where none was observed, to the part that is broken, and to what it costs."""
 
 from __future__ import annotations
 
@@ -7,189 +7,135 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.cover import KIND_OF_PART, Cover, cover
-from cluster_analysis.judge.measures.links import LinkTable, Observations, judge_links
+from cluster_analysis.judge.measures.cover import Part, PartName, cover
+from cluster_analysis.judge.measures.links import Observations, judge_links
+from cluster_analysis.judge.measures.operators import judge_operators, teams_of
+from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.stats import median
-from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.numeric.grouped import medians_of
+from cluster_analysis.numeric.sorting import combined, first_positions
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_analysis.thresholds.network import IN_TURN_SHARE
-from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
-from cluster_run.findings import Evidence, Link
-from cluster_run.ids import Rank
+from cluster_run.findings import Evidence, FaultKind, Link
+from cluster_run.ids import HostId, Rank
 
-_NICS: Mapping[str, FindingFact] = {"nic_tx": "nic_sending", "nic_rx": "nic_receiving"}
-_PORTS: Mapping[str, FindingFact] = {"nic_tx": "port_sending", "nic_rx": "port_receiving"}
+#: What a part is called, and what is said of it: where links were observed, and where only operators were.
+_SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
+    "link": ("slow_link", "link_both_ways", "operators_between_two"),
+    "group": ("slow_link", "operators_of_group", "operators_of_group"),
+    "port": ("slow_nic", "port", "operators_of_rank"),
+    "port_tx": ("slow_nic", "port_sending", "operators_of_rank"),
+    "port_rx": ("slow_nic", "port_receiving", "operators_of_rank"),
+    "nic": ("slow_nic", "nic", "operators_of_rank"),
+    "nic_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
+    "nic_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
+    "host_pair": ("slow_host_pair", "host_pair", "operators_between_hosts"),
+    "uplink": ("slow_uplink", "uplink", "operators_across_host"),
+}
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give the broken parts of the network, where links were observed."""
+    """Give the broken parts of the network: told from links, or where none was observed from operators."""
+    view = case.view
     if case.links is not None:
-        yield from link_suspects(case.evidence, case.view, case.links, case.limits)
-
-
-def link_suspects(
-    evidence: JobEvidence, view: JobView, seen: Observations, limits: Thresholds
-) -> list[Suspect]:
-    """Return the broken parts of the network."""
-    table = judge_links(seen, limits)
+        units = judge_links(case.links, case.limits)
+    elif view.graph is not None:
+        units = judge_operators(view.graph, view.topology.hosts, case.limits)
+    else:
+        return
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    found: list[Suspect] = []
-    is_rdma = np.array([name.upper() == "RDMA" for name in table.transports])[table.transport]
-    for remote in (False, True):
-        inside = np.flatnonzero((is_rdma == remote) & np.isfinite(table.level))
-        inside = inside[np.argsort(table.slow[inside], kind="stable")]  # a slow entry of a pair comes last
-        pairs = {(int(table.src[i]), int(table.dst[i])): int(i) for i in inside}
-        slow = frozenset(pair for pair, i in pairs.items() if table.slow[i])
-        carried = {pair: table.transports[int(table.transport[i])] for pair, i in pairs.items()}
-        for part in cover(slow, carried, host_of, is_remote=remote):
-            transport = table.transports[int(table.transport[pairs[part.links[0]]])]
-            found.append(_suspect(evidence, view, table, pairs, part=part, transport=transport))
-    return found
+    for part in cover(units, host_of):
+        yield _suspect(case, units, part)
 
 
-def _suspect(
-    evidence: JobEvidence,
-    view: JobView,
-    table: LinkTable,
-    pairs: dict[tuple[int, int], int],
-    *,
-    part: Cover,
-    transport: str,
-) -> Suspect:
-    rows = [pairs[pair] for pair in part.links]
-    level = float(np.median(table.level[rows]))
-    kind = KIND_OF_PART[part.part]
-    names = tuple(view.hosts[host] for host in part.hosts)
-    links = tuple(
-        Link(Rank(src), Rank(dst), table.transports[int(table.transport[row])])
-        for (src, dst), row in zip(part.links, rows, strict=True)
-    )
-    kind_of_fact, key = _name(part, names, transport)
-    doubt = _doubt(part, pairs, transport)
-    evidence_row = Evidence(
-        "link_time_ratio", float(np.exp(level)), 1.0, float(table.sigma[rows[0]]), int(table.n_peers[rows[0]])
-    )
-    n_seen = int(np.sum(table.n[rows]))
+def _suspect(case: Case, units: Units, part: Part) -> Suspect:
+    """The suspect of a part that explains slow units."""
+    view, slow = case.view, list(part.explained)
+    transport = units.transport[min(part.claimed.intersection(slow))]
+    kind, by_link, by_operators = _SAID[part.name]
+    others = np.isfinite(units.level) & ~units.slow & (np.array(units.transport) == transport)
+    n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
+    ratio = float(np.exp(median(units.level[slow])))
+    ends = {(units.members[at], units.transport[at]) for at in slow if len(units.members[at]) == 2}
+    ends |= {(units.members[at][::-1], units.transport[at]) for at in slow if units.is_group[at]}
+    links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends) if len(pair) == 2)
+    hosts = tuple(view.hosts[host] for host in part.hosts)
+    doubt = _doubt(part, transport)
+    is_one_way = part.name == "link" and len(links) == 1
+    if case.links is not None:
+        said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
+        known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
+    else:
+        said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
+    told = fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known)
     return Suspect(
-        key=f"{kind}-{key}",
+        key=f"{kind}-{_name(part, links, hosts, transport)}",
         kind=kind,
         ranks=tuple(Rank(rank) for rank in part.ranks),
-        hosts=names or view.hosts_of_ranks(part.ranks),
+        hosts=hosts or view.hosts_of_ranks(part.ranks),
         cause="bandwidth",
-        evidence=(evidence_row,),
-        facts=(
-            fact(
-                kind_of_fact,
-                slower_share=float(np.expm1(level)),
-                transport=transport,
-                n_links=int(table.n_peers[rows[0]]),
-                n_seen=n_seen,
-            ),
-            *doubt,
-        ),
+        evidence=(Evidence(metric, ratio, 1.0, spread, n_others),),
+        facts=(told, *doubt) if case.links is not None else (told, *doubt, fact("no_matrix")),
+        confidence="low" if part.name == "group" else "medium" if case.links is None else "high",
         separable=not doubt,
         links=links,
-        p_value=min(1.0, len(table.src) * float(np.prod(table.chance[rows]))),
-        link_factor=_factors(evidence, view.graph, part, table, pairs) if view.graph is not None else None,
+        p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
+        link_factor=None if view.graph is None else _factors(view.graph, case.links, units, slow),
     )
 
 
-def _doubt(part: Cover, pairs: dict[tuple[int, int], int], transport: str) -> tuple[Fact, ...]:
+def _name(part: Part, links: Sequence[Link], hosts: Sequence[HostId], transport: str) -> str:
+    """A part's name in the finding's id."""
+    if part.name in ("link", "group"):
+        return f"{links[0].src}-{links[0].dst}" if len(links) == 1 else f"{part.ranks[0]}-{part.ranks[-1]}"
+    if hosts:
+        return "-".join(hosts)
+    return f"{part.ranks[0]}-{transport.lower()}" if "port" in part.name else f"{part.ranks[0]}"
+
+
+def _doubt(part: Part, transport: str) -> tuple[Fact, ...]:
     """What the job's traffic cannot tell apart; nothing where it can."""
-    if part.part != "link":
-        return () if part.is_separable else (fact("only_two_links"),)
-    for src, dst in part.links:
-        lonely = tuple(
-            rank for rank, end in ((src, 0), (dst, 1)) if sum(pair[end] == rank for pair in pairs) == 1
-        )
-        if lonely:
-            return (fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=lonely),)
-    return ()
+    if part.may_be_of:
+        kind: FindingFact = "may_be_nic" if transport.upper() == "RDMA" else "may_be_port"
+        return (fact(kind, ranks=part.may_be_of),)
+    is_one_unit = part.name in ("link", "group")
+    return () if is_one_unit or len(part.claimed) >= FEWEST_PEERS else (fact("only_two_links"),)
 
 
-def _name(part: Cover, hosts: tuple[str, ...], transport: str) -> tuple[FindingFact, str]:
-    """What a part is, and its name in the finding's id."""
-    if part.part == "link":
-        one, other = part.ranks
-        if len(part.links) == 1:
-            one, other = part.links[0]
-            return "link_one_way", f"{one}-{other}"
-        return "link_both_ways", f"{one}-{other}"
-    if part.part in ("port", "nic", "nic_tx", "nic_rx"):
-        rank = part.ranks[0]
-        if transport.upper() == "RDMA":
-            return _NICS.get(part.part, "nic"), f"{rank}"
-        return _PORTS.get(part.part, "port"), f"{rank}-{transport.lower()}"
-    if part.part == "host_pair":
-        return "host_pair", f"{hosts[0]}-{hosts[1]}"
-    return "uplink", f"{hosts[0]}"
-
-
-def _factors(
-    evidence: JobEvidence,
-    graph: Graph,
-    part: Cover,
-    table: LinkTable,
-    pairs: dict[tuple[int, int], int],
-) -> FloatArray:
+def _factors(graph: Graph, seen: Observations | None, units: Units, slow: list[int]) -> FloatArray:
     """Transfer of each operator (O,) without the fault, relative to now.
 
-    An operator lasts as long as its slowest link; a message as long as its own.
+    A message lasts as long as its own link, an operator of a group as long as its slowest one.
     """
-    healthy = {pair: float(np.exp(-table.level[pairs[pair]])) for pair in part.links}
-    factor = np.ones(len(graph.transfer_us))
-    source, target = message_ends(graph)
-    for (src, dst), ratio in healthy.items():
-        factor[(source == src) & (target == dst)] = ratio
-    links = evidence.links
-    src_rank, dst_rank = links["src_rank"].to_numpy(), links["dst_rank"].to_numpy()
-    names, group = codes(links["group"])
-    kinds, kind = codes(links["op_type"])
-    _, transport = codes(links["transport"])
-    time = numbers(links["time_us"])
-    touched = np.zeros(len(time), bool)
-    for src, dst in healthy:
-        touched |= (src_rank == src) & (dst_rank == dst)
-    is_collective = source < 0
-    for group_code, kind_code in sorted(
-        set(zip(group[touched].tolist(), kind[touched].tolist(), strict=True))
-    ):
-        if names[group_code] not in graph.groups or kinds[kind_code] not in graph.types:
-            continue
-        rows = np.flatnonzero((group == group_code) & (kind == kind_code))
-        operators = (
-            is_collective
-            & (graph.operator_group == graph.groups.index(names[group_code]))
-            & (graph.operator_type == graph.types.index(kinds[kind_code]))
-        )
-        entries = (src_rank[rows], dst_rank[rows], transport[rows], time[rows])
-        factor[operators] = remaining_share(entries, healthy, float(median(graph.transfer_us[operators])))
+    left = np.ones(len(units.members))
+    left[slow] = np.exp(-units.level[slow])
+    teams = teams_of(graph)
+    healthy = {(units.members[at], bool(units.is_group[at])): float(left[at]) for at in slow}
+    of_team = [healthy.get((one, at < teams.n_groups), 1.0) for at, one in enumerate(teams.members)]
+    factor = np.array([*of_team, 1.0])[teams.of_operator]
+    if seen is None:
+        return factor
+    link = combined(seen.transport, seen.pair)[1]
+    hit = np.isin(link, slow)
+    for group, kind in sorted(set(zip(seen.group[hit].tolist(), seen.kind[hit].tolist(), strict=True))):
+        is_of_group = np.array([name == seen.groups[group] for name in graph.groups])[graph.operator_group]
+        is_of_kind = np.array([name == seen.kinds[kind] for name in graph.types])[graph.operator_type]
+        operators = is_of_group & is_of_kind & ~graph.is_message
+        if operators.any():
+            at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
+            entries = (link[at], seen.transport[at], seen.time_us[at])
+            took = float(median(graph.transfer_us[operators]))
+            factor[operators] = remaining_share(entries, left, took)
     return factor
 
 
-def message_ends(graph: Graph) -> tuple[IntArray, IntArray]:
-    """Global ranks that send and receive each point-to-point operator (O,), -1 for collectives."""
-    n = len(graph.rank)
-    source, target = np.full(len(graph.transfer_us), -1), np.full(len(graph.transfer_us), -1)
-    sends = np.flatnonzero(graph.is_p2p & (graph.receiver < n))
-    source[graph.operator[sends]] = graph.ranks[graph.rank[sends]]
-    target[graph.operator[sends]] = graph.ranks[graph.rank[graph.receiver[sends]]]
-    receives = np.flatnonzero(graph.is_p2p & (graph.sender < n))
-    source[graph.operator[receives]] = graph.ranks[graph.rank[graph.sender[receives]]]
-    target[graph.operator[receives]] = graph.ranks[graph.rank[receives]]
-    return source, target
-
-
 def remaining_share(
-    entries: tuple[IntArray, IntArray, IntArray, FloatArray],
-    healthy: dict[tuple[int, int], float],
-    transfer_us: float,
+    entries: tuple[IntArray, IntArray, FloatArray], left: FloatArray, transfer_us: float
 ) -> float:
     """What is left of an operator's transfer without the fault, from the median times of its links.
 
@@ -197,19 +143,18 @@ def remaining_share(
     between them, it lasts as long as the slowest links of each together: so it does if it is that long.
 
     Args:
-        entries: senders, receivers, transports and times in µs of its links.
-        healthy: what would be left of the time of each slow link.
+        entries: links, their transports and times in µs.
+        left: what would be left of the time of each link.
         transfer_us: how long it takes.
     """
-    src, dst, transport, time_us = entries
-    before: dict[int, float] = {}
-    after: dict[int, float] = {}
-    for one, other, by in sorted(set(zip(src.tolist(), dst.tolist(), transport.tolist(), strict=True))):
-        typical = float(np.median(time_us[(src == one) & (dst == other) & (transport == by)]))
-        before[by] = max(before.get(by, 0.0), typical)
-        after[by] = max(after.get(by, 0.0), typical * healthy.get((one, other), 1.0))
-    together = sum(before.values())
-    if len(before) > 1 and transfer_us >= IN_TURN_SHARE * together:
-        return sum(after.values()) / together
-    slowest = max(before.values(), default=0.0)
-    return max(after.values()) / slowest if slowest > 0 else 1.0
+    link, transport, time_us = entries
+    number = combined(link)[1]
+    first = first_positions(number)
+    typical, by = medians_of(time_us, number), transport[first]
+    before, after = (
+        np.array([times[by == one].max() for one in np.unique(by)])
+        for times in (typical, typical * left[link[first]])
+    )
+    if len(before) > 1 and transfer_us >= IN_TURN_SHARE * before.sum():
+        return float(after.sum() / before.sum())
+    return float(after.max() / before.max())

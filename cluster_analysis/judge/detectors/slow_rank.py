@@ -8,14 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.detectors.few_steps import confirmed_within_step
-from cluster_analysis.judge.measures.deviation import (
-    Deviation,
-    chance_of_as_many,
-    deviations,
-    event_tails,
-    events_of,
-)
+from cluster_analysis.judge.detectors.few_steps import confirmed
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
@@ -23,6 +17,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import benjamini_hochberg, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.findings import Pattern
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -35,174 +30,124 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         deviation = case.deviation(metric, of_hosts)
         ranks = rank_suspects(view, metric, deviation, limits, excluded)
         if metric.is_log:
-            ranks = only_own(view, deviation, ranks)
+            ranks = [one for one in ranks if _is_own(view, deviation, one)]
             if case.steady is not None:
                 by_steady = case.deviation(case.steady, of_hosts)
-                ranks += _by_kernels(view, case.steady, by_steady, deviation, limits, excluded)
-            ranks += _beside_all(case, metric, deviation.n_peers < limits.min_peers, of_hosts, excluded)
+                ranks += rank_suspects(view, case.steady, by_steady, limits, excluded, by_step=deviation)
+            # Any rank of the job is a peer in what all types of kernels have in common.
+            lonely = deviation.n_peers < limits.min_peers
+            if lonely.any() and case.common is not None:
+                by_all, by_time = (
+                    case.deviation(one, of_hosts, of_all=True) for one in (case.common, metric)
+                )
+                others = excluded | ~lonely
+                ranks += rank_suspects(
+                    case.without_roles, case.common, by_all, limits, others, by_step=by_time
+                )
             ranks = surest(ranks)
-        if len(view.steps) < limits.min_steps_confident:
-            ranks = [confirmed_within_step(view, one, limits) for one in ranks]
-        yield from ranks
+        yield from (confirmed(view, one, limits) for one in ranks)
 
 
-def _by_kernels(
-    view: JobView, metric: Metric, deviation: Deviation, computing: Deviation, limits: Thresholds,
-    excluded: BoolArray,
-) -> Iterator[Suspect]:  # fmt: skip
-    """Give ranks that are slow by what their kernels say, in the steps in which they compute longest.
+def _is_own(view: JobView, deviation: Deviation, suspect: Suspect) -> bool:
+    """Whether it is the device: if TP/CP peers deviate with a rank it got more work, as may experts' holders.
 
-    Kernels are known for all steps together: `computing` has the course over the steps.
+    In the steps in which it is slow.
     """
-    for one in rank_suspects(view, metric, deviation, limits, excluded):
-        rank = view.position_of(one.ranks[0])
-        level = float(deviation.level[rank])
-        series = computing.series[rank]
-        shifted = series - np.nan_to_num(series).mean() + level
-        course = np.maximum(_lasting(shifted, computing, rank, level, view.peers_of(rank)), 0.0)
-        steps = np.flatnonzero(course >= HALFWAY * level)
-        excess = np.zeros(computing.series.shape)
-        excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
-        yield replace(one, excess_us=excess, step_positions=tuple(steps.tolist()))
-
-
-def only_own(view: JobView, deviation: Deviation, suspects: list[Suspect]) -> list[Suspect]:
-    """Keep the devices: if TP/CP peers deviate with a rank it got more work, as may a holder of experts."""
-    own = []
-    for suspect in suspects:
-        rank = view.position_of(suspect.ranks[0])
-        tp_cp_peers = np.flatnonzero(view.tp_cp_peers == view.tp_cp_peers[rank])
-        tp_cp_peers = tp_cp_peers[(tp_cp_peers != rank) & (view.tp_cp_peers[rank] >= 0)]
-        level = deviation.level
-        if suspect.pattern != "persistent":  # in the steps in which it is slow
-            level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
-        alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
-        if alone >= HALFWAY * level[rank] if len(tp_cp_peers) else view.knows_work:
-            own.append(suspect)
-    return own
-
-
-def _beside_all(
-    case: Case, computing: Metric, lonely: BoolArray, of_hosts: BoolArray, excluded: BoolArray
-) -> Iterator[Suspect]:
-    """Give those of the `lonely` ranks (R,), which have too few peers, all of whose kernels are slow.
-
-    What all types have in common knows no stage: any rank of the job is a peer in it.
-    """
-    metric = case.common if lonely.any() else None
-    if metric is None:
-        return
-    view = replace(case.view, role=np.zeros_like(case.view.role), has_roles=False)
-    by_all, by_time = (
-        deviations(
-            np.where(of_hosts[:, None], np.nan, one.values), view, one.floor, case.limits, use_replicas=False
-        )
-        for one in (metric, computing)
-    )
-    yield from _by_kernels(view, metric, by_all, by_time, case.limits, excluded | ~lonely)
+    rank = view.position_of(suspect.ranks[0])
+    tp_cp_peers = np.flatnonzero((view.tp_cp_peers == view.tp_cp_peers[rank]) & (view.tp_cp_peers >= 0))
+    tp_cp_peers = tp_cp_peers[tp_cp_peers != rank]
+    level = deviation.level
+    if suspect.pattern != "persistent":
+        level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
+    alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
+    return bool(alone >= HALFWAY * level[rank] if len(tp_cp_peers) else view.knows_work)
 
 
 def rank_suspects(
-    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray
-) -> list[Suspect]:
-    """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host."""
-    n_steps = len(view.steps)
-    series, telling = deviation.series - deviation.centre[:, None], deviation.telling
-    # A pause every other step has a high median too; a persistent fault is there in (nearly) all steps.
-    with np.errstate(invalid="ignore"):
-        slow_steps = ((series > HALFWAY * deviation.level[:, None]) & telling).sum(1) / np.maximum(
-            (np.isfinite(series) & telling).sum(1), 1
-        )
-    significant = benjamini_hochberg(deviation.p_persistent, limits.false_discovery_rate)
-    # Of few steps the middle one says as much.
-    lasts = (slow_steps > MOSTLY) | (n_steps < limits.min_steps_intermittent)
-    persistent = significant & (np.nan_to_num(deviation.level) >= metric.effect) & lasts
-    intermittent, events, p_events = _intermittent(view, metric, deviation, series, limits)
-    counted = _by_counting(series, telling, np.where(persistent, deviation.level, 0.0), limits)
-    p_lasting = np.fmax(deviation.p_persistent, counted)
-    slow = persistent | intermittent
-    rising = slow & _is_rising(metric, deviation, limits)
-    single = _single_events(view, metric, deviation, series, limits) & ~slow[:, None]
-    suspected = slow | single.any(axis=1) | excluded
-    farthest = _range_of_healthy(view, deviation.series, suspected, lasting=False)
+    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray, *,
+    by_step: Deviation | None = None,
+) -> list[Suspect]:  # fmt: skip
+    """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host.
+
+    `by_step` has the course over the steps of what is known for all steps together, as kernels are.
+
+    What lasts goes before what comes and goes, and that before a single event, which no counting tells from
+    an accident: computing has none, it is what kernels took, and idle time has many.
+    """
+    series, level = deviation.series, np.nan_to_num(deviation.level)
+    lasts = _is_lasting(metric, deviation, limits)
+    events = deviation.events(metric.effect if metric.is_log else TWICE * metric.effect)
+    size = np.where(events, series, np.inf).min(axis=1)
+    p_events = np.ones(len(series))
+    for rank in np.flatnonzero(events.any(axis=1)).tolist():
+        n_events = int(events[rank].sum())
+        p_events[rank] = chance_of_as_many(n_events, series, rank, float(size[rank]))
+    has_peers = deviation.n_peers >= limits.min_peers
+    often = benjamini_hochberg(np.where(has_peers, p_events, np.nan), limits.false_discovery_rate)
+    often &= events.sum(axis=1) >= (2 if metric.is_log else limits.min_pauses)
+    slow = lasts | (often & (len(view.steps) >= limits.min_steps_intermittent))
+    farthest = _farthest_of_others(view.role, series, slow | excluded)
+    beyond = events.any(axis=1) & (size >= TWICE * farthest)
+    once = ~slow & beyond & (size >= limits.natural_effect) & has_peers
+    once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
+    once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
+    usual = _farthest_of_others(view.role, deviation.level[:, None], slow | once | excluded)
+    rising = _is_rising(metric, deviation, limits)
     found = []
-    for rank in np.flatnonzero(slow & ~excluded).tolist():
-        if persistent[rank]:
-            one = _suspect(view, metric, deviation, series, rank)
-            told = deviation.series[:, telling[rank]]
-            usual = _range_of_healthy(view, told, suspected, lasting=True)[rank]
-            if deviation.level[rank] < TWICE * usual and not rising[rank]:
+    for rank in np.flatnonzero((slow | once) & ~excluded).tolist():
+        one = suspect_of(view, metric, deviation, rank, None if lasts[rank] else events[rank], by_step)
+        if lasts[rank]:
+            p = max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
+            if level[rank] < TWICE * usual[rank] and not rising[rank]:
                 one = replace(one, is_alarm=False, confidence="medium")
-            p = p_lasting[rank]
         else:
-            mine = events[rank]
-            one = replace(_suspect(view, metric, deviation, series, rank, mine), pattern="intermittent")
             # Counting alone calls two events of five chance in a small job, however large they are.
-            p = 0.0 if series[rank][mine].min() >= TWICE * farthest[rank] else p_events[rank]
-        p_value = min(1.0, len(view.ranks) * float(np.nan_to_num(p)))
-        found.append(replace(one, p_value=p_value, pattern="trend" if rising[rank] else one.pattern))
-    for rank in np.flatnonzero(single.any(axis=1) & ~excluded).tolist():
-        one = _suspect(view, metric, deviation, series, rank, single[rank])
-        # Experts may hold anybody's tokens for a step.
-        found.append(replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work))
+            p = 0.0 if beyond[rank] else p_events[rank]
+        if once[rank]:  # experts may hold anybody's tokens for a step
+            one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
+        elif rising[rank]:
+            one = replace(one, pattern="trend")
+        found.append(replace(one, p_value=min(1.0, len(series) * p)))
     return found
 
 
-def _single_events(
-    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds
-) -> BoolArray:
-    """Steps (R, S) in which one device computes so much longer than anybody ever does that it is no chance.
-
-    One step says nothing of idle time, which healthy hosts have by accident. Computing has no accidents: it
-    is what kernels took. Beyond all other cells of the role, on either side, by as much as an alarm must be.
-    """
-    events = np.zeros(series.shape, bool)
-    if not metric.is_log or series.shape[1] < limits.min_steps_confident:
-        return events
-    known = np.abs(np.nan_to_num(series))
-    for role in np.unique(view.role[view.role >= 0]):
-        inside = np.flatnonzero(view.role == role)
-        cells = known[inside]
-        if cells.size < 2 or len(inside) <= limits.min_peers:
-            continue
-        at = np.unravel_index(int(np.argmax(cells)), cells.shape)
-        rank, step = int(inside[at[0]]), int(at[1])
-        others = cells.copy()
-        others[at] = 0.0
-        far = series[rank, step] >= TWICE * max(float(others.max()), HALFWAY * limits.natural_effect)
-        events[rank, step] = far and series[rank, step] >= FAR_SIGMAS * deviation.event_scale[rank, step]
-    return events
+def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
+    """Ranks (R,) whose level is improbable, large enough, and there in nearly all steps: no pauses."""
+    series, level, telling = deviation.series, deviation.level, deviation.telling
+    with np.errstate(invalid="ignore"):
+        n_slow = ((series > HALFWAY * level[:, None]) & telling).sum(axis=1)
+    is_mostly = n_slow > MOSTLY * (np.isfinite(series) & telling).sum(axis=1)
+    if series.shape[1] < limits.min_steps_intermittent:  # of few steps the middle one says as much
+        is_mostly[:] = True
+    significant = benjamini_hochberg(deviation.tail, limits.false_discovery_rate)
+    return np.asarray(significant & (np.nan_to_num(level) >= metric.effect) & is_mostly)
 
 
-def _by_counting(series: FloatArray, telling: BoolArray, level: FloatArray, limits: Thresholds) -> FloatArray:
-    """P of being slow in as many `telling` steps as each rank is (R,), given how often others are as slow.
+def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
+    """P of being slow in as many telling steps as a rank is, given how often others are as slow.
 
     Late starts and idle time have long tails that no normal distribution knows. With one or two steps
     counting says nothing; the gaps within a step decide there.
     """
-    p = np.zeros(len(series))
-    if series.shape[1] >= limits.min_steps_confident:
-        for rank in np.flatnonzero(level > 0).tolist():
-            told = series[:, telling[rank]]
-            n_slow = int((told[rank] >= HALFWAY * level[rank]).sum())
-            p[rank] = chance_of_as_many(n_slow, told, rank, float(level[rank]))
-    return p
+    told, level = deviation.series[:, deviation.telling[rank]], float(deviation.level[rank])
+    if deviation.series.shape[1] < limits.min_steps_confident:
+        return 0.0
+    return chance_of_as_many(int((told[rank] >= HALFWAY * level).sum()), told, rank, level)
 
 
-def _range_of_healthy(
-    view: JobView, series: FloatArray, suspected: BoolArray, *, lasting: bool
-) -> FloatArray:
-    """How far the farthest rank that nobody suspects, of each rank's role (R,), lies from others like it.
+def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray) -> FloatArray:
+    """How far any other rank of each rank's role that nobody suspects lies from their middle (R,).
 
-    In the middle of all steps (`lasting`) or in any one. On either side: somebody is always the slowest, and
-    somebody the fastest.
+    In any of the `values` (R, N), on either side: somebody is always the slowest, and somebody the fastest.
     """
-    farthest = np.zeros(len(series))
-    for role in np.unique(view.role[view.role >= 0]):
-        healthy = np.where(suspected[:, None], np.nan, series)[view.role == role]
-        levels = median(healthy, 1)[:, None]
-        distance = np.abs((levels if lasting else healthy) - median(levels))
-        farthest[view.role == role] = distance[np.isfinite(distance)].max(initial=0.0)
+    farthest = np.zeros(len(role))
+    for one in np.unique(role[role >= 0]):
+        inside = np.flatnonzero(role == one)
+        healthy = np.where(suspected[inside, None], np.nan, values[inside])
+        distance = np.nan_to_num(np.abs(healthy - median(healthy))).max(axis=1)
+        order = np.argsort(distance, kind="stable")
+        farthest[inside] = distance[order[-1]]
+        farthest[inside[order[-1]]] = distance[order[-2]] if len(order) > 1 else 0.0
     return farthest
 
 
@@ -220,26 +165,8 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, metric.effect), most))
 
 
-def _intermittent(
-    view: JobView, metric: Metric, deviation: Deviation, series: FloatArray, limits: Thresholds
-) -> tuple[BoolArray, BoolArray, FloatArray]:
-    """Ranks that are slow in some steps (R,), these steps (R, S), and P of as many in a healthy rank (R,)."""
-    n_steps = series.shape[1]
-    least = metric.effect if metric.is_log else TWICE * metric.effect
-    events = events_of(series, deviation.event_scale, least)
-    tail = event_tails(events, series)
-    if n_steps < limits.min_steps_intermittent:
-        return np.zeros(len(tail), bool), events, tail
-    enough = events.sum(1) >= (limits.min_events if metric.is_log else limits.min_pauses)
-    has_peers = deviation.n_peers >= limits.min_peers
-    chosen = enough & benjamini_hochberg(np.where(has_peers, tail, np.nan), limits.false_discovery_rate)
-    return np.asarray(chosen), events, tail
-
-
-def _lasting(
-    series: FloatArray, deviation: Deviation, rank: int, level: float, peers: IntArray
-) -> FloatArray:
-    """The level by step (S,): its own course as far as it varies more than peers do, else the same in all.
+def _course(series: FloatArray, level: float, rank: int, deviation: Deviation, peers: IntArray) -> FloatArray:
+    """A rank's level by step (S,): its own `series` as far as it varies more than peers do, else the same.
 
     Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
     """
@@ -255,35 +182,33 @@ def _lasting(
     return np.asarray(level + own * (known - level))
 
 
-def _suspect(
-    view: JobView,
-    metric: Metric,
-    deviation: Deviation,
-    series: FloatArray,
-    rank: int,
-    events: BoolArray | None = None,
-) -> Suspect:
-    """The suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
-    peers = view.peers_of(rank)
-    if events is None:
-        level = float(deviation.level[rank])
-        own = _lasting(series[rank], deviation, rank, level, peers)
-        in_steps = own >= HALFWAY * level
+def suspect_of(
+    view: JobView, metric: Metric, deviation: Deviation, rank: int, events: BoolArray | None,
+    by_step: Deviation | None = None,
+) -> Suspect:  # fmt: skip
+    """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
+    peers, series, level = view.peers_of(rank), deviation.series[rank], float(deviation.level[rank])
+    if events is not None:
+        course, in_steps = np.where(events, series, 0.0), events
     else:
-        own, in_steps = np.where(events, series[rank], 0.0), events
-    excess = np.zeros(series.shape)
-    excess[rank] = metric.removable(own, np.nan_to_num(metric.time_us[rank]))
-    role = view.role_name(int(view.role[rank]))
+        if by_step is not None:
+            series = by_step.series[rank] - np.nan_to_num(by_step.series[rank]).mean() + level
+        course = np.maximum(_course(series, level, rank, by_step or deviation, peers), 0.0)
+        in_steps = course >= HALFWAY * level
     one = late(
         view,
         metric,
         np.array([rank]),
-        excess,
+        course if by_step is None else np.full(len(series), level),
         scale=float(deviation.scale[rank]),
         n_others=len(peers),
         inside=events,
         n_peers=len(peers),
-        role=role,
+        role=view.role_name(int(view.role[rank])),
         n_steps=len(view.steps),
     )
-    return replace(one, step_positions=tuple(np.flatnonzero(in_steps).tolist()))
+    excess = np.zeros(metric.time_us.shape)
+    excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
+    steps = tuple(np.flatnonzero(in_steps).tolist())
+    pattern: Pattern = "persistent" if events is None else "intermittent"
+    return replace(one, excess_us=excess, step_positions=steps, pattern=pattern)

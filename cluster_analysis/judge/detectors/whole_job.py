@@ -113,9 +113,10 @@ def _exposed(case: Case, plain: Suspect) -> Iterator[Suspect]:
     waited = np.bincount(group, numbers(evidence.matched["total_wait_us"]), len(names))
     share = moved.sum() / max(float(moved.sum() + waited.sum()), 1.0)
     longest = names[int(np.argmax(moved))]
-    groups = view.topology.groups
-    role = groups[longest].role if longest in groups else "unknown"
-    same = [name for name in view.graph.groups if name in groups and groups[name].role == role] or [longest]
+    role = _role_of(view, longest)
+    same = [
+        name for name in view.graph.groups if name == longest or _role_of(view, name) == role != "unknown"
+    ]
     absent = view.expected_ranks > len(view.ranks)
     said = fact(
         "exposed_of_some_ranks" if absent else "exposed",
@@ -155,35 +156,29 @@ def _small_packets(view: JobView, limits: Thresholds) -> Iterator[Suspect]:
     graph = view.graph
     if graph is None:
         return
-    found = []
-    is_small = (graph.operator_n_ranks > 1) & (graph.operator_bytes < limits.small_bytes)
-    for kind, name in enumerate(graph.types):
-        of_kind = is_small & (graph.operator_type == kind)
-        for group in np.unique(graph.operator_group[of_kind]):
-            here = np.flatnonzero(of_kind & (graph.operator_group == group))
-            a_step = len(here) / graph.n_steps
-            time_us = float(graph.transfer_us[here].sum()) / graph.n_steps
-            if a_step >= limits.small_count and time_us >= limits.small_share * view.mean_step_us:
-                found.append((time_us, a_step, name, graph.groups[group], here))
-    if not found:
+    small = np.flatnonzero((graph.operator_n_ranks > 1) & (graph.operator_bytes < limits.small_bytes))
+    alike = np.stack([graph.operator_type[small], graph.operator_group[small]])
+    (op_type, group), code = np.unique(alike, axis=1, return_inverse=True)
+    code = np.ravel(code)
+    time_us = np.bincount(code, graph.transfer_us[small], len(group)) / graph.n_steps
+    a_step = np.bincount(code, minlength=len(group)) / graph.n_steps
+    is_many = (a_step >= limits.small_count) & (time_us >= limits.small_share * view.mean_step_us)
+    if not is_many.any():
         return
-    time_us, a_step, name, group_name, here = max(found, key=lambda one: (one[0], one[3]))
-    size = float(np.median(graph.operator_bytes[here]))
-    groups = view.topology.groups
+    worst = int(np.argmax(np.where(is_many, time_us, 0.0)))
+    sizes = graph.operator_bytes[small[code == worst]]
     said = fact(
         "small_operators",
-        n_a_step=round(a_step),
-        op_type=name,
-        size_bytes=size,
-        role=groups[group_name].role if group_name in groups else "unknown",
-        time_us=time_us,
+        n_a_step=round(a_step[worst]),
+        op_type=graph.types[op_type[worst]],
+        size_bytes=float(np.median(sizes)),
+        role=_role_of(view, graph.groups[group[worst]]),
+        time_us=float(time_us[worst]),
     )
-    row = Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(here))
-    yield Suspect(
-        key="small_packets",
-        kind="small_packets",
-        cause="bandwidth",
-        evidence=(row,),
-        facts=(said,),
-        is_alarm=False,
-    )
+    row = Evidence("operator_bytes", float(np.median(sizes)), limits.small_bytes, 0.0, len(sizes))
+    yield Suspect("small_packets", "small_packets", (row,), cause="bandwidth", facts=(said,), is_alarm=False)
+
+
+def _role_of(view: JobView, group: str) -> str:
+    groups = view.topology.groups
+    return groups[group].role if group in groups else "unknown"

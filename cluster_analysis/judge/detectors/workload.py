@@ -12,7 +12,7 @@ from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
-from cluster_analysis.numeric.stats import group_medians, median, sigma
+from cluster_analysis.numeric.stats import group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -52,40 +52,35 @@ def _expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -
     """One finding when holders of experts differ in every step: some experts get more tokens."""
     if not view.has_experts or (view.tp_cp_peers < 0).any():
         return
-    codes = np.unique(view.tp_cp_peers)
-    level = median(deviation.raw, 1)
-    by_group = np.array([float(median(level[view.tp_cp_peers == code])) for code in codes])
+    codes, group = np.unique(view.tp_cp_peers, return_inverse=True)
+    by_group = medians_by(median(deviation.raw, 1), group)
     spread = float(np.nan_to_num(sigma(by_group)))
-    noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(max(len(view.steps), 1))
+    noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(len(view.steps))
     if len(codes) <= FEWEST_PEERS or spread < max(limits.device_effect, TWICE * noise):
         return
     worst = int(np.argmax(by_group))
     typical, most = float(median(view.computing_us)), float(by_group[worst])
-    holders = view.rank_ids(np.flatnonzero(view.tp_cp_peers == codes[worst]))
+    holders = view.rank_ids(np.flatnonzero(group == worst))
     row = Evidence("computing_us", typical * float(np.exp(most)), typical, typical * spread, len(codes) - 1)
     said = fact("experts_uneven", spread_share=spread, ranks=holders, more_share=float(np.expm1(most)))
-    shared = by_group[np.searchsorted(codes, view.tp_cp_peers)][:, None]
-    yield _uneven("expert_imbalance", view, shared, row, said, holders)
+    yield _uneven("expert_imbalance", view, by_group[group][:, None], row, said, holders)
 
 
 def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
     """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
-    stages = np.unique(view.stage[view.stage >= 0])
-    if len(stages) < 2:
-        return
-    by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))
-    typical = np.array([float(median(by_rank[view.stage == stage])) for stage in stages])
-    if not np.isfinite(typical).all() or typical.min() <= 0:
-        return
-    high, low = int(np.argmax(typical)), int(np.argmin(typical))
+    known = np.flatnonzero(view.stage >= 0)
+    stages, stage = np.unique(view.stage[known], return_inverse=True)
+    by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))[known]
     # Each stage counts once: how many of its ranks were read says nothing about the job.
-    mean = float(typical.mean())
+    typical = medians_by(by_rank, stage)
+    if len(stages) < 2 or not typical.min() > 0:
+        return
+    high, low, mean = int(np.argmax(typical)), int(np.argmin(typical)), float(typical.mean())
     if typical[high] / mean - 1.0 < limits.stage_effect:
         return
     more = np.full((len(view.ranks), 1), np.nan)
-    for stage, value in zip(stages, typical, strict=True):
-        more[view.stage == stage] = np.log(value / mean)
-    slowest = view.stage == stages[high]
+    more[known, 0] = np.log(typical / mean)[stage]
+    slowest = stage == high
     most, least = float(typical[high]), float(typical[low])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
     said = fact(
@@ -98,7 +93,7 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         n_stages=len(stages),
     )
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
-    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(np.flatnonzero(slowest)))
+    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(known[slowest]))
 
 
 def _data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> Iterator[Suspect]:

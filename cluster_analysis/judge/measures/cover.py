@@ -1,138 +1,144 @@
-"""Which part is broken: the shortest description that covers the slow links.
+"""Which part is broken: the shortest description that covers the slow units of the network.
 
-Every hypothesis - a link, a rank's port (all its links inside the host), its NIC (all its RDMA links, or
-one direction), a pair of hosts, the uplink of a host - claims a set of links. It is worth the slow
-links it explains, less two for each link it claims that is healthy. Of two that explain as much, it is the
-smaller part.
+Every hypothesis - a link, a group, a rank's port (all its links inside the host), its NIC (all its RDMA
+links), one direction of them, a pair of hosts, the uplink of a host - claims what would be slow then. It is
+worth the slow units it explains, less one, less two for each that is healthy. Of two that explain as much, it
+is the smaller part. A group shows its slowest link only: it may be slow because of a part that it only
+touches, and acquits none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
-from cluster_analysis.thresholds.common import FEWEST_PEERS
-from cluster_run.findings import FaultKind
+import numpy as np
 
-Part = Literal["link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"]
-Pair = tuple[int, int]
+from cluster_analysis.judge.measures.slow_units import Units
+
+#: From the smallest to the largest.
+PartName = Literal[
+    "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"
+]
 
 _UNKNOWN = -1
-#: From the smallest to the largest.
-_SIZES: tuple[Part, ...] = ("link", "port", "nic", "nic_tx", "nic_rx", "host_pair", "uplink")
-KIND_OF_PART: Mapping[Part, FaultKind] = {
-    "link": "slow_link",
-    "port": "slow_nic",
-    "nic": "slow_nic",
-    "nic_tx": "slow_nic",
-    "nic_rx": "slow_nic",
-    "host_pair": "slow_host_pair",
-    "uplink": "slow_uplink",
-}
+_SIZES: tuple[PartName, ...] = get_args(PartName)
+_CARDS: tuple[tuple[PartName, PartName, PartName], ...] = (
+    ("port", "port_tx", "port_rx"),
+    ("nic", "nic_tx", "nic_rx"),
+)
 
 
 @dataclass(frozen=True)
-class Cover:
-    """One broken part: its links that are slow, and whether the traffic could tell it from others."""
+class Part:
+    """What may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
 
-    part: Part
+    `explained` are the slow ones that nothing larger explains. This may as well be the card or the port of
+    the ranks `may_be_of`, whose traffic is no other.
+    """
+
+    name: PartName
     ranks: tuple[int, ...]
     hosts: tuple[int, ...]
-    links: tuple[Pair, ...]
-    is_separable: bool
+    claimed: frozenset[int]
+    perhaps: frozenset[int] = frozenset()
+    explained: tuple[int, ...] = ()
+    may_be_of: tuple[int, ...] = ()
 
 
-def cover(
-    slow: frozenset[Pair], seen: Mapping[Pair, str], host_of: Mapping[int, int], *, is_remote: bool
-) -> list[Cover]:
-    """Explain the slow directed links of one class of transport by as few parts as possible.
+class _Seen:
+    """The units that compare something: the slow ones, those of each rank, and the hosts of their members."""
+
+    def __init__(self, units: Units, host_of: Mapping[int, int]) -> None:
+        known = np.flatnonzero(np.isfinite(units.level)).tolist()
+        self.members = units.members
+        self.is_group = units.is_group
+        self.transport = units.transport
+        self.slow = frozenset(at for at in known if units.slow[at])
+        self.of_rank: dict[int, set[int]] = {}
+        self.hosts: dict[int, list[int]] = {}
+        for at in known if self.slow else ():
+            self.hosts[at] = [host_of.get(rank, _UNKNOWN) for rank in units.members[at]]
+            for rank in units.members[at]:
+                self.of_rank.setdefault(rank, set()).add(at)
+
+    def is_remote(self, at: int) -> bool:
+        """Whether a unit's data leave a host."""
+        return self.transport[at].upper() == "RDMA"
+
+    def may_pass_by(self, at: int, rank: int) -> bool:
+        """Whether what a group sends to other hosts may leave by others of a rank's host."""
+        own = self.hosts[at][self.members[at].index(rank)]
+        return bool(self.is_group[at]) and self.is_remote(at) and self.hosts[at].count(own) > 1
+
+
+def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
+    """Explain the slow units by as few parts as possible.
 
     Args:
-        slow: (src, dst) that are slow.
-        seen: all (src, dst) that were observed, slow ones included, and their transports.
+        units: all that were observed.
         host_of: host number of each rank whose host is known.
-        is_remote: whether the links leave hosts.
     """
-    left = set(slow)
-    found: list[Cover] = []
+    found: list[Part] = []
+    seen = _Seen(units, host_of)
+    left = set(seen.slow)
     while left:
-        best = max(
-            _hypotheses(left, seen, slow, host_of, is_remote=is_remote),
-            key=lambda one: (one[0], -_SIZES.index(one[1].part), one[1].ranks, one[1].hosts),
-        )[1]
-        left -= set(best.links)
-        found.append(best)
+        worth = {part: _worth(part, left, seen) for part in _parts(left, seen)}
+        best = max(worth, key=lambda one: (worth[one], -_SIZES.index(one.name), one.ranks, one.hosts))
+        explained = (best.claimed | best.perhaps) & left
+        alike = {one.ranks[0] for one in worth if one.claimed <= best.claimed and len(one.ranks) == 1}
+        may_be_of = tuple(sorted(alike)) if best.name == "link" else ()
+        found.append(replace(best, explained=tuple(sorted(explained)), may_be_of=may_be_of))
+        left -= explained
     return found
 
 
-def _hypotheses(
-    left: set[Pair],
-    seen: Mapping[Pair, str],
-    slow: frozenset[Pair],
-    host_of: Mapping[int, int],
-    *,
-    is_remote: bool,
-) -> Iterator[tuple[float, Cover]]:
-    """Give parts that would explain links that are `left`, and what each explanation is worth."""
-    for part, ranks, hosts, claimed in _claims(left, seen, slow, host_of, is_remote=is_remote):
-        covered, n_healthy = claimed & left, len(claimed - slow)
-        if part == "link":  # charged once for both directions
-            yield 0.0, Cover(part, ranks, hosts, tuple(sorted(covered)), is_separable=True)
-        elif _may_be_broken(part, claimed, covered, n_healthy, host_of):
-            separable = len(claimed) >= FEWEST_PEERS
-            yield (
-                len(covered) - 1.0 - 2.0 * n_healthy,
-                Cover(part, ranks, hosts, tuple(sorted(covered)), separable),
-            )
+def _worth(part: Part, left: set[int], seen: _Seen) -> float:
+    """What a part explains beyond its units by themselves; both directions of a link are one."""
+    covered, n_healthy = (part.claimed | part.perhaps) & left, len(part.claimed - seen.slow)
+    may_be = bool(part.claimed & left) and len({frozenset(seen.members[at]) for at in covered}) > 1
+    if part.name == "uplink":
+        may_be &= len({frozenset(seen.hosts[at]) for at in part.claimed}) > 1
+    elif part.name != "host_pair":
+        may_be &= n_healthy == 0
+    if part.name in ("link", "group") and not may_be:
+        return 0.0
+    return len(covered) - 1.0 - 2.0 * n_healthy if may_be else -np.inf
 
 
-def _claims(
-    left: set[Pair],
-    seen: Mapping[Pair, str],
-    slow: frozenset[Pair],
-    host_of: Mapping[int, int],
-    *,
-    is_remote: bool,
-) -> Iterator[tuple[Part, tuple[int, ...], tuple[int, ...], set[Pair]]]:
-    """Give each part that may be broken, its ranks or hosts, and all links that would be slow then."""
-    for one, other in sorted({(min(pair), max(pair)) for pair in left}):
-        yield "link", (one, other), (), {(one, other), (other, one)} & slow
-    for rank in sorted({rank for pair in left for rank in pair}):
-        for carried in _carried(rank, seen):
-            yield "nic" if is_remote else "port", (rank,), (), carried
-            yield "nic_tx", (rank,), (), {pair for pair in carried if pair[0] == rank}
-            yield "nic_rx", (rank,), (), {pair for pair in carried if pair[1] == rank}
-    if is_remote:
-        # Ranks whose hosts are not known may be of several: what they have in common is no host.
-        pairs = sorted({_hosts(pair, host_of) for pair in left})
-        for both in (pair for pair in pairs if _UNKNOWN not in pair):
-            yield "host_pair", (), both, {pair for pair in seen if _hosts(pair, host_of) == both}
-        for host in sorted({host for both in pairs for host in both} - {_UNKNOWN}):
-            yield "uplink", (), (host,), {pair for pair in seen if host in _hosts(pair, host_of)}
+def _parts(left: set[int], seen: _Seen) -> Iterator[Part]:
+    """Give each part that may be broken."""
+    for ends in sorted({tuple(sorted(seen.members[at])) for at in left}):
+        together = frozenset.intersection(*(frozenset(seen.of_rank[rank]) for rank in ends))
+        same = frozenset(at for at in together & seen.slow if len(seen.members[at]) == len(ends))
+        if len(ends) == 2:  # charged once for both directions
+            yield Part("link", ends, (), same, together - same)
+        else:
+            yield Part("group", ends, (), same)
+    for rank in sorted({rank for at in left for rank in seen.members[at]}):
+        yield from _parts_of_rank(rank, seen)
+    # Ranks whose hosts are not known may be of several: what they have in common is no host.
+    far = {at: frozenset(hosts) for at, hosts in seen.hosts.items() if seen.is_remote(at)}
+    for both in sorted(tuple(sorted(far[at])) for at in left & far.keys() if len(far[at] - {_UNKNOWN}) == 2):
+        pair = frozenset(both)
+        exactly = frozenset(at for at, hosts in far.items() if hosts == pair)
+        yield Part("host_pair", (), both, exactly, frozenset(at for at in far if far[at] > pair))
+    for host in sorted({host for at in left & far.keys() for host in far[at]} - {_UNKNOWN}):
+        yield Part("uplink", (), (host,), frozenset(at for at, hosts in far.items() if host in hosts))
 
 
-def _carried(rank: int, seen: Mapping[Pair, str]) -> list[set[Pair]]:
-    """A rank's links that may share a part: all of them, or those of one transport, with ports of its own."""
-    own = {pair for pair in seen if rank in pair}
-    transports = sorted({seen[pair] for pair in own})
-    by_transport = [{pair for pair in own if seen[pair] == one} for one in transports]
-    return [own, *by_transport] if len(transports) > 1 else [own]
-
-
-def _hosts(pair: Pair, host_of: Mapping[int, int]) -> tuple[int, int]:
-    one, other = sorted((host_of.get(pair[0], _UNKNOWN), host_of.get(pair[1], _UNKNOWN)))
-    return one, other
-
-
-def _may_be_broken(
-    part: Part, claimed: set[Pair], covered: set[Pair], n_healthy: int, host_of: Mapping[int, int]
-) -> bool:
-    """Whether a part of several links explains more than its links by themselves, or a smaller part, do."""
-    if len(covered) < 2 or len({frozenset(pair) for pair in claimed}) < 2:
-        return False
-    if part not in ("host_pair", "uplink"):
-        return n_healthy == 0
-    is_more_than_a_link = len({rank for pair in covered for rank in pair}) > 2
-    n_host_pairs = len({_hosts(pair, host_of) for pair in claimed})
-    return is_more_than_a_link and (part == "host_pair" or n_host_pairs > 1)
+def _parts_of_rank(rank: int, seen: _Seen) -> Iterator[Part]:
+    """Give its card and its port; links inside a host may share one, or each transport has its own."""
+    own = seen.of_rank[rank]
+    perhaps = frozenset(at for at in own if seen.may_pass_by(at, rank))
+    inside = frozenset(at for at in own if not seen.is_remote(at))
+    transports = sorted({seen.transport[at] for at in own})
+    of_each = [frozenset(at for at in own - perhaps if seen.transport[at] == one) for one in transports]
+    for claimed in filter(None, (inside, *of_each)):
+        whole, sending, receiving = _CARDS[not claimed <= inside]
+        yield Part(whole, (rank,), (), claimed, perhaps)
+        for name, end in ((sending, 0), (receiving, -1)):
+            one_way = frozenset(at for at in claimed if seen.is_group[at] or seen.members[at][end] == rank)
+            if one_way:
+                yield Part(name, (rank,), (), one_way, perhaps)

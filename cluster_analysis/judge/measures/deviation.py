@@ -15,7 +15,6 @@ from cluster_analysis.numeric.stats import (
     group_medians,
     leave_one_out,
     median,
-    medians_by,
     others_median,
     shrink,
     sigma,
@@ -26,28 +25,43 @@ from cluster_analysis.thresholds.limits import Thresholds
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Levels:
+    """What lasts of units (U,), ranks or hosts: how far above their peers, and how probable that is.
+
+    `scale` is what a healthy one's level scatters by, `step_sigma` what its single steps do, `step_scatter`
+    (U, S) what its peers show in that very step, and `tail` the probability that a healthy one lies as far
+    out, NaN with too few peers.
+    """
+
+    level: FloatArray
+    scale: FloatArray
+    step_sigma: FloatArray
+    step_scatter: FloatArray
+    n_peers: IntArray
+    tail: FloatArray
+
+
+@dataclass(frozen=True)
+class Deviation(Levels):
     """One metric of all ranks against their peers.
 
-    `series` (R, S) is the deviation from the peers of the role after the replica's share was taken
-    out; `raw` before that. `host_series` is for comparing hosts: the replica's share comes from other stages
-    only, so that a host that holds whole replicas is not explained away, and is taken from the deviation
-    from the middle of the role's hosts. `level` (R,) is the
-    series' median over steps minus that of the peers, `scale` what a healthy rank's level scatters
-    by, `p_persistent` the test of the level. `step_sigma` (R,) is what a healthy rank's single step scatters
-    by, `event_scale` (R, S) the same with what its peers show in that very step, and what lasts.
+    `series` (R, S) is how far each rank lies above its peers after the replica's share was taken out; `raw`
+    before that. `host_series` is for comparing hosts: the replica's share comes from other hosts only, so
+    that a host that holds whole replicas is not explained away.
     """
 
     raw: FloatArray
     host_series: FloatArray
     series: FloatArray
-    level: FloatArray
-    centre: FloatArray
-    scale: FloatArray
-    n_peers: IntArray
-    step_sigma: FloatArray
-    event_scale: FloatArray
-    p_persistent: FloatArray
+
+    @property
+    def event_scale(self) -> FloatArray:
+        """What a healthy rank's single step scatters by (R, S), and what lasts.
+
+        Where all peers scatter (garbage collection, long data), lying above them is no event.
+        """
+        scatter = np.fmax(self.step_scatter, np.nan_to_num(self.step_sigma)[:, None])
+        return np.asarray(np.hypot(scatter, self.scale[:, None]))
 
     @property
     def telling(self) -> BoolArray:
@@ -58,70 +72,71 @@ class Deviation:
         tells = np.asarray(self.event_scale <= HALFWAY * np.nan_to_num(self.level)[:, None])
         return np.asarray(tells | (tells.mean(axis=1) <= HALFWAY)[:, None])
 
+    def events(self, least: float) -> BoolArray:
+        """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.event_scale, least))
+
 
 def deviations(
     values: FloatArray, view: JobView, floor: float, limits: Thresholds, *, use_replicas: bool
 ) -> Deviation:
     """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
     raw = values - group_medians(values, view.role)
-    by_hosts = values - middle_of_hosts(values, view)
-    if not use_replicas:
-        return _tested(raw, view, floor, limits, raw=raw, host_series=by_hosts)
-    series = raw - _data_effect(raw, view, elsewhere=False)
-    host_series = by_hosts - _data_effect(by_hosts, view, elsewhere=True)
-    return _tested(series, view, floor, limits, raw=raw, host_series=host_series)
+    series, host_series = raw, raw
+    if use_replicas:
+        series = raw - _data_effect(raw, view, elsewhere=False)
+        host_series = raw - _data_effect(raw, view, elsewhere=True)
+    found = levels_of(series, view.role, np.full(len(raw), floor), min_peers=limits.min_peers)
+    beside = series - (median(series, 1) - found.level)[:, None]
+    return Deviation(**vars(found), raw=raw, host_series=host_series, series=beside)
 
 
-def middle_of_hosts(values: FloatArray, view: JobView) -> FloatArray:
-    """Median over the hosts of each rank's role of what their ranks have in the middle, (R, S).
+def levels_of(
+    series: FloatArray, family: IntArray, least: FloatArray, *,
+    min_peers: int = 1, is_beside: bool = False, is_alone: bool = False,
+) -> Levels:  # fmt: skip
+    """Test the middle of each unit's steps (U, S) against the others of its family, without itself.
 
-    Of two hosts the one with more ranks would be the median of all ranks, and never be slow. The median of
-    ranks where hosts are not known; NaN for ranks of unknown roles.
+    Args:
+        series: deviations by unit and step.
+        family: units that are alike (U,); below 0 none.
+        least: the scale that any comparison has (U,): tighter is chance.
+        min_peers: with fewer others there is no test.
+        is_beside: the series are already what lies above the others.
+        is_alone: units have data of their own, so that their own steps say how far they scatter, too.
     """
-    if (view.host < 0).any():
-        return group_medians(values, view.role)
-    (role_of, _), pair = np.unique(np.stack([view.role, view.host]), axis=1, return_inverse=True)
-    of_hosts = medians_by(values, np.ravel(pair))
-    result = np.full(values.shape, np.nan)
-    for role in np.unique(role_of[role_of >= 0]):
-        result[view.role == role] = median(of_hosts[role_of == role], 0)
-    return result
-
-
-def _tested(
-    series: FloatArray, view: JobView, floor: float, limits: Thresholds, *,
-    raw: FloatArray, host_series: FloatArray,
-) -> Deviation:  # fmt: skip
-    """Test the level of each rank's series against those of its role."""
     own = median(series, 1)
-    n_ranks, n_steps = series.shape
-    centre, spread = np.full(n_ranks, np.nan), np.full(n_ranks, np.nan)
-    step_sigma = np.full(n_ranks, np.nan)
-    scatter = np.full(series.shape, np.nan)
-    n_peers = np.zeros(n_ranks, np.int32)
-    pooled = float(np.nan_to_num(sigma(own - group_medians(own[:, None], view.role)[:, 0])))
-    pooled = max(pooled, floor)
-    for role in np.unique(view.role[view.role >= 0]):
-        inside = np.flatnonzero(view.role == role)
+    n_units, n_steps = series.shape
+    centre, spread, step_sigma = np.full((3, n_units), np.nan)
+    step_scatter, n_peers = np.full(series.shape, np.nan), np.zeros(n_units, np.int32)
+    apart = float(np.nan_to_num(sigma(own - group_medians(own[:, None], family)[:, 0])))
+    pooled = np.where(is_beside, 0.0, np.maximum(apart, least))
+    for code in np.unique(family[family >= 0]):
+        inside = family == code
         n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
         centre[inside], spread[inside] = leave_one_out(own[inside])
+        # From the peers: a rank that throttles must not widen its own.
         noise = series[inside] - own[inside][:, None]
-        step_sigma[inside] = median(sigma(noise, 1))
-        scatter[inside] = sigma(noise, 0)
+        step_sigma[inside], step_scatter[inside] = median(sigma(noise, 1)), sigma(noise, 0)
     df = np.maximum(n_peers - 1, 1)
-    scale = np.hypot(np.nan_to_num(spread, nan=pooled), floor)
-    scale = shrink(scale, np.hypot(pooled, floor), df)
-    error = MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps)
-    # In a step in which all peers scatter (garbage collection, long data), lying above them is no event.
-    event_scale = np.hypot(np.fmax(scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
-    level = own - centre
-    z = level / np.maximum(scale, error)
-    p = np.where(
-        n_peers >= limits.min_peers,
-        student_tail(z, np.maximum(LEAST_DF, df + PRIOR_DF)),
-        np.nan,
-    )
-    return Deviation(raw, host_series, series, level, centre, scale, n_peers, step_sigma, event_scale, p)
+    spread = np.where(np.isfinite(spread), spread, pooled)
+    scale = shrink(np.hypot(spread, least), np.hypot(pooled, least), df)
+    df = df + PRIOR_DF
+    if is_alone and n_steps >= FEWEST_PEERS:
+        by_itself = np.nanstd(series, axis=1, ddof=1)
+        decides = (by_itself > step_sigma) & (_error(by_itself, n_steps) > HALFWAY * scale)
+        step_sigma = np.fmax(step_sigma, by_itself)
+        df = np.where(decides, np.minimum(df, np.maximum(LEAST_DF, n_steps - 1)), df)
+    level = own if is_beside else own - centre
+    tail = student_tail(level / np.maximum(scale, _error(step_sigma, n_steps)), df)
+    tail[n_peers < min_peers] = np.nan
+    return Levels(level, scale, step_sigma, step_scatter, n_peers, tail)
+
+
+def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
+    """Standard error of the middle of so many steps."""
+    return np.asarray(MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps))
 
 
 def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArray:
@@ -172,23 +187,8 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
 
 
-def events_of(series: FloatArray, scale: FloatArray, least: float) -> BoolArray:
-    """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(series > np.maximum(FAR_SIGMAS * scale, least))
-
-
-def event_tails(events: BoolArray, series: FloatArray) -> FloatArray:
-    """P of as many events (R, S) as each rank has, given how often others have any half as large (R,)."""
-    p, sizes = np.ones(len(events)), np.where(events, series, 0.0)
-    for rank in np.flatnonzero(events.any(axis=1)).tolist():
-        size = float(series[rank][events[rank]].min())
-        p[rank] = chance_of_as_many(int(events[rank].sum()), sizes, rank, size)
-    return p
-
-
 def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:
     """P that a rank has so many steps of a size by chance, given how often others (R, S) have half of it."""
-    others = np.delete(series, rank, axis=0)
-    as_large = float((others >= HALFWAY * size).sum()) + 0.5
-    return binomial_tail(n_own, series.shape[1], as_large / max(int(np.isfinite(others).sum()), 1))
+    as_large, known = series >= HALFWAY * size, np.isfinite(series)
+    n_large, n_known = (int(one.sum()) - int(one[rank].sum()) for one in (as_large, known))
+    return binomial_tail(n_own, series.shape[1], (n_large + 0.5) / max(n_known, 1))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -14,15 +14,6 @@ from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Cause, Evidence, FaultKind
-
-_FACTS: Mapping[tuple[str, Cause], FindingFact] = {
-    ("rank", "compute"): "rank_computing",
-    ("rank", "dispatch"): "rank_free",
-    ("rank", "input"): "rank_preparing",
-    ("host", "compute"): "host_computing",
-    ("host", "dispatch"): "host_free",
-    ("host", "input"): "host_preparing",
-}
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ def late(
     view: JobView,
     metric: Metric,
     own: IntArray,
-    excess_us: FloatArray,
+    course: FloatArray,
     *,
     scale: float,
     n_others: int,
@@ -90,14 +81,16 @@ def late(
         view: the job.
         metric: what is too long.
         own: positions of the ranks.
-        excess_us: what would go away (R, S).
+        course: by how much in each step (S,), in the metric's unit.
         scale: what a healthy level scatters by, in the metric's unit.
         n_others: ranks that they were compared with.
         inside: steps (S,) in which they are late; None for all.
         values: what else the sentence tells.
     """
+    excess_us = np.zeros(metric.time_us.shape)
+    excess_us[own] = metric.removable(course, np.nan_to_num(metric.time_us[own]))
     is_host = len(own) > 1
-    subject = "host" if is_host else "rank"
+    told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
     at = np.ix_(own, np.arange(len(view.steps)) if inside is None else np.flatnonzero(inside))
     own_us = float(median(metric.time_us[at]))
     peers_us = own_us - float(median(excess_us[at]))
@@ -113,7 +106,7 @@ def late(
         hosts=hosts,
         cause=metric.cause,
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
-        facts=(fact(_FACTS[subject, metric.cause], **more, **values),),
+        facts=(fact(told, **more, **values),),
         excess_us=excess_us,
         where=metric.where,
     )

@@ -20,7 +20,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY
-from cluster_analysis.thresholds.devices import LEAST_EXCESS
+from cluster_analysis.thresholds.devices import STEADY_SIGMA
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence
 
@@ -62,7 +62,7 @@ def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect
     if row is None:
         return suspect
     time = suspect.evidence[0]
-    needed = max(LEAST_EXCESS, HALFWAY * (time.value / time.peers_median - 1.0))
+    needed = HALFWAY * max(STEADY_SIGMA, time.value / time.peers_median - 1.0)
     below = row.peers_median - row.value
     if below < needed * row.value or below < CLEAR_SIGMAS * row.peers_mad:
         return suspect

@@ -15,12 +15,11 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.devices import (
-    LEAST_EXCESS,
     N_NAMED,
-    NEARLY_ALL_SHARE,
     SMALL_SHARE,
+    STEADY_SIGMA,
 )
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
@@ -69,7 +68,7 @@ def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
     kinds = _kinds(operators, rank, peers)
     expected = sum(kind.n_calls * kind.peers_us for kind in kinds)
     lost = sum(kind.n_calls * (kind.own_us - kind.peers_us) for kind in kinds)
-    if not kinds or lost < LEAST_EXCESS * expected:
+    if not kinds or lost < HALFWAY * STEADY_SIGMA * expected:
         return suspect
     slow = [kind for kind in kinds if kind.excess >= HALFWAY * lost / expected]
     slow.sort(key=lambda kind: (-kind.n_calls * (kind.own_us - kind.peers_us), kind.name))
@@ -81,7 +80,7 @@ def _explained(operators: pa.Table, view: JobView, suspect: Suspect) -> Suspect:
     return replace(
         suspect,
         evidence=(*suspect.evidence, *rows),
-        facts=(*suspect.facts, _hint(slow, is_all=share >= NEARLY_ALL_SHARE)),
+        facts=(*suspect.facts, _hint(slow, is_all=share >= MOSTLY)),
     )
 
 

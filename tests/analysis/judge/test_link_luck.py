@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster_analysis.judge.detectors.slow_network import link_suspects
+from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors import slow_network
 from cluster_analysis.judge.measures.links import Observations, judge_links
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.stats import binomial_tail
@@ -28,7 +29,9 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: fl
     zeros = np.zeros(n, np.int32)
     ones = np.ones(n)
     excess = np.where(is_slow, np.log(ratio), 0.0) + rng.normal(0.0, 0.003, n)
-    return Observations(src, src + 100, src, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",))
+    return Observations(
+        src, src + 100, src, zeros, zeros, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",), ("g",)
+    )
 
 
 def test_a_links_chance_is_that_of_being_slow_so_often_at_the_healthy_links_rate() -> None:
@@ -56,15 +59,15 @@ def test_a_link_seen_slow_a_few_times_among_many_links_may_be_chance(
     where = on_hosts(8, 4)
     evidence = evidence_of_computing(peers_agree(8, 3), where)
     limits = Thresholds()
-    found = link_suspects(evidence, build_view(evidence, where), seen(n_seen, busy_share=busy_share), limits)
+    links = seen(n_seen, busy_share=busy_share)
+    found = slow_network.detect(Case(evidence, build_view(evidence, where), links, limits), ())
     assert [one.p_value <= limits.alarm_p_value for one in found] == [is_sure]
 
 
 def test_links_that_chance_makes_slow_in_a_job_of_so_many_are_no_alarm() -> None:
     where = on_hosts(8, 4)
-    view, limits = build_view(evidence_of_computing(peers_agree(8, 3), where), where), Thresholds()
-    found = link_suspects(
-        evidence_of_computing(peers_agree(8, 3), where), view, seen(2, 2, busy_share=0.3), limits
-    )
+    evidence, limits = evidence_of_computing(peers_agree(8, 3), where), Thresholds()
+    case = Case(evidence, build_view(evidence, where), seen(2, 2, busy_share=0.3), limits)
+    found = list(slow_network.detect(case, ()))
     assert found
     assert min(one.p_value for one in found) > limits.costly_p_value

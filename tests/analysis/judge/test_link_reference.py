@@ -42,7 +42,7 @@ def observed(times_us: list[float], *, n_seen: int = N_SEEN) -> Observations:
 
 def slow_links(seen: Observations) -> list[int]:
     table = judge_links(seen, Thresholds())
-    return table.src[table.slow].tolist()
+    return [table.members[at][0] for at in np.flatnonzero(table.slow)]
 
 
 @pytest.mark.parametrize("at", [0, 1])

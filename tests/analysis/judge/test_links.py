@@ -1,11 +1,13 @@
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cluster_analysis.judge.detectors.slow_network import remaining_share
-from cluster_analysis.judge.measures.cover import cover
+from cluster_analysis.judge.measures.cover import Part, cover
 from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import SMALL, Judged, judged
@@ -23,15 +25,28 @@ def both_ways(*pairs: tuple[int, int]) -> Pairs:
 ALL = frozenset((one, other) for one in range(8) for other in range(8) if HOSTS[one] != HOSTS[other])
 
 
-def explained(slow: Pairs, seen: Pairs = ALL, *, is_remote: bool = True) -> list[tuple[str, tuple[int, ...]]]:
-    carried = dict.fromkeys(seen, "RDMA" if is_remote else "HCCS")
-    return [(one.part, one.ranks or one.hosts) for one in cover(slow, carried, HOSTS, is_remote=is_remote)]
+def broken(
+    slow: Pairs, carried: Mapping[tuple[int, int], str], host_of: Mapping[int, int] = HOSTS
+) -> list[Part]:
+    """Explain which links are slow of all that carry something, over these transports."""
+    members = tuple(sorted(carried))
+    is_slow, n = np.array([pair in slow for pair in members]), len(members)
+    transport = tuple(carried[pair] for pair in members)
+    units = Units(
+        members, np.zeros(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n)
+    )
+    return cover(units, host_of)
+
+
+def explained(slow: Pairs, seen: Pairs = ALL) -> list[tuple[str, tuple[int, ...]]]:
+    found = broken(slow, dict.fromkeys(seen, "RDMA"))
+    return [(one.name, one.ranks or one.hosts) for one in found]
 
 
 def test_one_slow_link_is_a_link_in_both_directions_or_one() -> None:
     assert explained(both_ways((0, 2))) == [("link", (0, 2))]
-    (found,) = cover(frozenset({(0, 2)}), dict.fromkeys(ALL, "RDMA"), HOSTS, is_remote=True)
-    assert found.links == ((0, 2),)
+    (found,) = broken(frozenset({(0, 2)}), dict.fromkeys(ALL, "RDMA"))
+    assert [sorted(ALL)[at] for at in found.explained] == [(0, 2)]
 
 
 def test_all_remote_links_of_a_rank_are_its_nic() -> None:
@@ -58,14 +73,42 @@ def test_all_links_of_a_host_are_its_uplink() -> None:
 def test_ranks_whose_host_is_not_known_have_no_host_in_common(others: set[int]) -> None:
     slow = frozenset(pair for pair in ALL if {HOSTS[rank] for rank in pair} in [{2, host} for host in others])
     known = {rank: host for rank, host in HOSTS.items() if host != 2}
-    found = cover(slow, dict.fromkeys(ALL, "RDMA"), known, is_remote=True)
-    assert {pair for one in found for pair in one.links} == slow
+    found = broken(slow, dict.fromkeys(ALL, "RDMA"), known)
+    assert {sorted(ALL)[at] for one in found for at in one.explained} == slow
     assert not [one.hosts for one in found if one.hosts]
 
 
 def test_one_healthy_link_acquits_the_nic() -> None:
     slow = frozenset(pair for pair in ALL if 3 in pair) - both_ways((3, 0))
     assert ("nic", (3,)) not in explained(slow)
+
+
+def of_teams(slow: tuple[int, ...], *members: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
+    """Explain which groups are slow (positions); those of several hosts send by cards, two ranks a host."""
+    n, is_slow = len(members), np.isin(np.arange(len(members)), slow)
+    transport = tuple("RDMA" if len({HOSTS[rank] for rank in one}) > 1 else "HCCS" for one in members)
+    units = Units(
+        members, np.ones(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n)
+    )
+    return [(one.name, one.ranks or one.hosts) for one in cover(units, HOSTS)]
+
+
+def test_a_slow_group_that_holds_both_ends_of_a_slow_link_is_slow_because_of_it() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (0, 2), (1, 3, 5), (1, 3)) == [("link", (0, 2))]
+
+
+def test_slow_groups_that_share_one_rank_are_its_card_or_its_port() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (0, 6), (1, 3, 5), (2, 4)) == [("nic", (0,))]
+    assert of_teams((0, 1), (0, 1), (0, 1, 2, 3), (2, 3), (4, 5)) == [("link", (0, 1))]
+
+
+def test_a_healthy_group_whose_traffic_may_leave_by_a_neighbour_acquits_no_card() -> None:
+    assert of_teams((0, 1), (0, 2), (0, 6), (0, 1, 4, 5)) == [("nic", (0,))]
+    assert ("nic", (0,)) not in of_teams((0, 1), (0, 2), (0, 6), (0, 3, 4))
+
+
+def test_slow_groups_with_nothing_in_common_are_named_one_by_one() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (1, 3, 7), (1, 2, 7)) == [("group", (1, 3, 7)), ("group", (0, 2, 4))]
 
 
 def test_two_broken_parts_are_two_findings() -> None:
@@ -77,16 +120,16 @@ def test_all_links_of_a_rank_inside_its_host_are_its_port() -> None:
     inside = both_ways((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
     one_host = dict.fromkeys(range(4), 0)
     slow = frozenset(pair for pair in inside if 1 in pair)
-    found = cover(slow, dict.fromkeys(inside, "HCCS"), one_host, is_remote=False)
-    assert [(one.part, one.ranks) for one in found] == [("port", (1,))]
+    found = broken(slow, dict.fromkeys(inside, "HCCS"), one_host)
+    assert [(one.name, one.ranks) for one in found] == [("port", (1,))]
 
 
 def test_a_healthy_link_of_another_transport_does_not_acquit_a_rank_s_port() -> None:
     inside = both_ways((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
     carried = dict.fromkeys(inside, "HCCS") | dict.fromkeys(both_ways((0, 1), (2, 3)), "SIO")
     slow = frozenset(pair for pair in inside if 1 in pair and carried[pair] == "HCCS")
-    found = cover(slow, carried, dict.fromkeys(range(4), 0), is_remote=False)
-    assert [(one.part, one.ranks) for one in found] == [("port", (1,))]
+    found = broken(slow, carried, dict.fromkeys(range(4), 0))
+    assert [(one.name, one.ranks) for one in found] == [("port", (1,))]
 
 
 def alarms(result: Judged) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
@@ -152,6 +195,6 @@ def test_links_to_itself_and_of_no_size_are_left_out() -> None:
 def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
     transfer_us: float, left: float
 ) -> None:
-    src, dst, transport = np.array([0, 1]), np.array([1, 2]), np.array([0, 1])
-    entries = (src, dst, transport, np.array([3000.0, 2000.0]))
-    assert remaining_share(entries, {(1, 2): 0.5}, transfer_us) == pytest.approx(left)
+    links, transports = np.array([0, 1]), np.array([0, 1])
+    entries = (links, transports, np.array([3000.0, 2000.0]))
+    assert remaining_share(entries, np.array([1.0, 0.5]), transfer_us) == pytest.approx(left)
