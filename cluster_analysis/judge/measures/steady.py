@@ -55,7 +55,7 @@ class Kernels:
         return device * usual_us, beyond * usual_us
 
     def whatever_stage(self, role: IntArray) -> FloatArray:
-        """Return how much longer a rank computes than the job's others, as logarithms (R,), whatever its stage.
+        """Return how much longer a rank computes than all others (R,), as logarithms, whatever its stage.
 
         That is the least of all types, and nothing where one of them is quicker. What few types have in
         common may be their shapes: NaN where they are not half of the time. And it is what one type shows
