@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages of the named sets that are missing, where this user may; otherwise says what is
-# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser] [bench] [prometheus]
+# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser] [bench] [prometheus] [fuzz]
 set -euo pipefail
 
 missing=()
@@ -21,6 +21,7 @@ for set_name in "$@"; do
     slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge ;;
     prometheus) need promtool prometheus; need prometheus-node-exporter prometheus-node-exporter ;;
     bench) need rsync rsync ;;
+    fuzz) need gcc gcc libc6-dev ;;
     browser) need chromium chromium; need pdftotext poppler-utils; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
     *) echo "system_packages: unknown set '$set_name'" >&2; exit 2 ;;
   esac

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
+from cluster_analysis.sources.together.whole import put_together
 from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
@@ -43,7 +44,7 @@ from cluster_run.problem import Problem
 
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
 #: small enough that the last task does not keep one worker busy alone.
-BATCH_BYTES = 16 * 1024 * 1024
+BATCH_BYTES = 32 * 1024 * 1024
 _COLLECTIVES_SUFFIX = ".collectives.arrow"
 _LINKS_SUFFIX = ".links.arrow"
 _SPANS_SUFFIX = ".spans.arrow"
@@ -51,7 +52,7 @@ _SPANS_SUFFIX = ".spans.arrow"
 _MANY_STEPS = 64
 _MOST_KEPT_OPEN = 128
 #: So many ranks are read together: more would save little, and take more memory.
-_MOST_TOGETHER = 16
+_MOST_TOGETHER = 64
 #: Written at once.
 _SINK_BYTES = 256 * 1024
 #: Key of the piece that says where the operators of all steps lie; no step has such a number.
@@ -210,27 +211,32 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        tables = [
-            one
+        some = [
+            _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
             for first in range(0, len(batch.sources), _MOST_TOGETHER)
-            for one in _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
         ]
     finally:
         if was_enabled:
             gc.enable()
-    collectives = joined([one.collectives for one in tables], COLLECTIVES)
-    links = joined([one.links for one in tables], LINKS)
+    tables = [one for of_some, _ in some for one in of_some]
+    wholes = [one for _, ready in some for one in ready.wholes]
+
+    def all_of(pieces: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+        return joined(put_together(list(pieces), wholes), schema)
+
+    collectives = all_of((one.collectives for one in tables), COLLECTIVES)
+    links = all_of((one.links for one in tables), LINKS)
     steps = _distinct_steps(collectives, links)
     summary = BatchSummary(
         ranks=tuple(one.rank for one in tables),
-        steps=joined([one.steps for one in tables], STEPS),
-        operators=joined([one.operators for one in tables], OPERATORS),
-        packets=joined([one.packets for one in tables], PACKETS),
-        iterations=joined([one.iterations for one in tables], ITERATIONS),
+        steps=all_of((one.steps for one in tables), STEPS),
+        operators=all_of((one.operators for one in tables), OPERATORS),
+        packets=all_of((one.packets for one in tables), PACKETS),
+        iterations=all_of((one.iterations for one in tables), ITERATIONS),
         uses=group_use(collectives, links),
         totals=totals_of(collectives, joined([one.sums for one in tables], TOLD_SUMS)),
         figures={
-            name: joined([one.figures[name] for one in tables if name in one.figures], schema)
+            name: all_of((one.figures[name] for one in tables if name in one.figures), schema)
             for name, schema in FIGURES.items()
         },
         metadata={one.rank: one.metadata for one in tables},
@@ -270,10 +276,10 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
     return joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
-def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RankTables]:
+def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> tuple[list[RankTables], Ready]:
     with kept_open():
         ready = _ready(sources, wanted)
-        return [_read(source, wanted, ready) for source in sources]
+        return [_read(source, wanted, ready) for source in sources], ready
 
 
 def _ready(sources: Sequence[RankSource], wanted: Wanted) -> Ready:
@@ -281,7 +287,7 @@ def _ready(sources: Sequence[RankSource], wanted: Wanted) -> Ready:
         # Of selected steps a file may have to be read another way.
         return NOTHING_READY
     try:
-        return read_together(sources)
+        return read_together(sources, with_spans=wanted.spans)
     except Exception:  # whoever reads the ranks one by one tells which it is, and loses that one alone
         return NOTHING_READY
 
@@ -316,10 +322,6 @@ def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
     return tuple(Step(number) for number in sorted(numbers - {None}))
 
 
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
 def _sink(path: str) -> pa.BufferedOutputStream:
     # Arrow writes each column of each step on its own: a thousand calls into the system for a batch.
     return pa.BufferedOutputStream(pa.OSFile(path, "wb"), _SINK_BYTES)
@@ -334,7 +336,7 @@ def filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFile
         with _sink(stem + name) as sink, pa.ipc.new_file(sink, schema) as writer:
             for table in tables:
                 # One batch a step, so that the position in the file is that of the step.
-                (batch,) = table.to_batches() or [_empty_batch(schema)]
+                (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
                 writer.write_batch(batch)
     return {step: StepFiles(stem, position, len(by_step)) for position, step in enumerate(by_step)}
 

@@ -28,6 +28,7 @@ def totals_of(collectives: pa.Table, told: pa.Table) -> pa.Table:
         return TOTALS.empty_table()
     table = collectives.unify_dictionaries().combine_chunks()
     n_sums, number = _numbered(table)
+    number = number.astype(np.intp)  # once, and not for each column
     first = first_positions(number)
     # As they come first, so that the order of ranks and groups stays that of the rows.
     order = np.argsort(first)
@@ -51,9 +52,9 @@ def _summed(column: pa.ChunkedArray, number: IntArray, n_sums: int, order: IntAr
     if column.null_count == len(column):
         return pa.nulls(n_sums, pa.float64())
     # Row after row: the order of a sum decides its last digit.
-    sums = np.bincount(number, column.fill_null(0.0).to_numpy(), n_sums)[order]
     if not column.null_count:
-        return pa.array(sums)
+        return pa.array(np.bincount(number, column.chunk(0).to_numpy(), n_sums)[order])
+    sums = np.bincount(number, column.fill_null(0.0).to_numpy(), n_sums)[order]
     n_known = np.bincount(number, column.is_valid().to_numpy(), n_sums)[order]
     return pa.array(sums, mask=n_known == 0)
 

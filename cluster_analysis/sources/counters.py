@@ -37,6 +37,8 @@ Counter = tuple[str, str, float | None]
 def counter_table(rank: int, counters: Iterable[Counter]) -> pa.Table:
     """Return COUNTERS of `(metric, label, value)`; without those whose value is not known."""
     known = [one for one in counters if one[2] is not None]
+    if not known:
+        return schema.empty(schema.COUNTERS)
     columns = {
         "rank": numbers.constant(rank, len(known), pa.int32()),
         "metric": numbers.encoded([metric for metric, _, _ in known]),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.reading import Reading
+from cluster_analysis.sources.reading import Reading, path_of
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 
@@ -34,7 +32,7 @@ def tell_what_is_missing(
     """
     told = {problem.file for problem in reading.problems}
     files = reading.source.files
-    if any(Path(files[role]).name in told for role in _DATABASES if role in files):
+    if any(path_of(files[role]).name in told for role in _DATABASES if role in files):
         # What is missing would have been in the damaged database.
         return
     if steps is None and "step_trace" not in files:
@@ -42,7 +40,7 @@ def tell_what_is_missing(
     _tell_missing_files(reading, metadata, collectives is not None, links is not None)
     if steps is not None and collectives is not None:
         _tell_silent_steps(reading, told, steps, collectives)
-    matrix = Path(files.get("matrix", "")).name
+    matrix = path_of(files.get("matrix", "")).name
     has_links = links is None or links.num_rows
     if matrix and matrix not in told and not has_links and collectives is not None and collectives.num_rows:
         reading.problem(fact("no_link_in_it"), matrix, "parse_again")
@@ -72,7 +70,7 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
 
     A file that is whole, and of the right form, can be without them all the same.
     """
-    read = (Path(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
+    read = (path_of(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
     name = next(read, None)
     if name is None or name in told:
         return

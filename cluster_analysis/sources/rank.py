@@ -31,7 +31,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.place import is_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
-from cluster_analysis.sources.reading import Reading, or_empty
+from cluster_analysis.sources.reading import Reading, or_empty, path_of
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
@@ -113,10 +113,7 @@ def _read_ascend(
         ),
         (
             "analysis_db",
-            lambda path, remark: (
-                ready.communication(path, remark, with_spans=False)
-                or read_db_communication(path, rank, remark)
-            ),
+            lambda path, remark: ready.communication(path) or read_db_communication(path, rank, remark),
         ),
         ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
         ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
@@ -165,7 +162,7 @@ def _read_ascend(
 def _read_communication(
     path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool, ready: Ready
 ) -> CommunicationTables:
-    plain = ready.communication(path, remark, with_spans=with_spans)
+    plain = ready.communication(path)
     if plain is not None:
         return plain
     columns = columns_of(path)
@@ -214,9 +211,9 @@ def _device(reading: Reading, ready: Ready) -> DeviceId | None:
         ("analysis_db", read_own_device),
     ):
         path = reading.source.files.get(role)
-        if path is not None and path not in ready.of_no_device:
+        if path is not None:
             with suppress(BadFileError):
-                device = read(Path(path))
+                device = ready.devices[path] if path in ready.devices else read(path_of(path))
                 if device is not None:
                     return DeviceId(device)
     return None

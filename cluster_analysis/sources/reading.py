@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource
 from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
+#: The files of the ranks that are read together.
+_MOST_PATHS = 1 << 10
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
 #: More problems of one file say nothing new.
 _MAX_REMARKS_OF_FILE = 20
+
+
+@lru_cache(_MOST_PATHS)
+def path_of(file: str) -> Path:
+    """Return the path of a file; each is asked for several times, and takes as long as opening the file."""
+    return Path(file)
 
 
 @dataclass
@@ -36,7 +46,7 @@ class Reading:
         for role, read in candidates:
             if role not in self.source.files:
                 continue
-            path = Path(self.source.files[role])
+            path = path_of(self.source.files[role])
             n_problems = len(self.problems)
             try:
                 value = read(path, self._remark(path))
@@ -80,6 +90,6 @@ class Reading:
         return remark
 
 
-def or_empty(table: pa.Table | None, schema: pa.Schema) -> pa.Table:
+def or_empty(table: pa.Table | None, kind: pa.Schema) -> pa.Table:
     """Return the table, or one without rows."""
-    return schema.empty_table() if table is None else table
+    return schema.empty(kind) if table is None else table

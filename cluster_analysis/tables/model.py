@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import pyarrow as pa
@@ -101,10 +102,10 @@ class RankTables:
     metadata: RankMetadata = RankMetadata()
     problems: tuple[Problem, ...] = ()
     notes: tuple[Fact, ...] = ()
-    iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
+    iterations: pa.Table = field(default_factory=partial(schema.empty, schema.ITERATIONS))
     figures: Mapping[str, pa.Table] = field(default_factory=dict)
-    spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
-    sums: pa.Table = field(default_factory=schema.TOLD_SUMS.empty_table)
+    spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
+    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
 
 
 @dataclass(frozen=True)

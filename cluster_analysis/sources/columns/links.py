@@ -86,11 +86,10 @@ def _described(files: Sequence[LinkFile]) -> Described:
     """Return what `LinkNames` makes of the entries' names; one without letters names no operator."""
     keys, operators = (Names.joined([getattr(one, name) for one in files]) for name in ("keys", "operators"))
     (known_keys, key_places), (known, places) = keys.distinct(), operators.distinct()
-    of_stem = np.repeat(np.arange(len(files)), [one.keys.n_stems for one in files])
-    texts = known.texts().to_pylist()
-    is_none = np.array([text == "" for text in texts], bool)
+    texts = known.texts()
+    is_none = np.array([text == "" for text in texts.to_pylist()], bool)
     given = np.where(is_none[places], -1, places)
-    owners = of_stem[known_keys.stems()].tolist()
+    owners = np.repeat(np.arange(len(files)), [one.n_rows for one in files])
     return LinkNames(key_places, known_keys.texts().to_pylist(), owners, given, texts).described()
 
 

@@ -1,10 +1,12 @@
+from collections.abc import Iterable
 from typing import Any
-
-def operators(content: bytes, /) -> dict[str, Any] | None: ...
-def links(content: bytes, /) -> dict[str, Any] | None: ...
 
 _Memory = tuple[object, int, int]
 
+def operators(
+    contents: Iterable[bytes], has_places: bool, needed: int, measured: int, /
+) -> dict[str, Any]: ...
+def links(contents: Iterable[bytes], is_told: bool, /) -> dict[str, Any]: ...
 def table(
     file: int, root: int, row_number: int, wishes: bytes, /
 ) -> list[tuple[int, bytes, bytes | _Memory, bytes, bytes]] | None: ...
@@ -17,6 +19,7 @@ def sums(rows: object, spans: object, keys: tuple[object, ...], /) -> bytes | No
 def task_sums(
     begins: object, ends: object, task_ids: object, ids: object, keys: tuple[object, ...], /
 ) -> bytes | None: ...
+def exact_sums(pairs: object, order: object, begins: object, /) -> bytes | None: ...
 def regroup(
     keys: object,
     files: object,

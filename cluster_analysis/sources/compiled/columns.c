@@ -24,7 +24,7 @@ bool column_grow(struct column *column, size_t more) {
 bool texts_add(struct texts *texts, struct text text) {
     if (!texts->offsets.used && !column_add_int32(&texts->offsets, 0))
         return false;
-    return column_add(&texts->letters, text.at, text.length) &&
+    return text.length <= INT32_MAX - texts->letters.used && column_add(&texts->letters, text.at, text.length) &&
            column_add_int32(&texts->offsets, (int32_t)texts->letters.used);
 }
 
@@ -48,23 +48,27 @@ static uint64_t hash_of(struct text text) {
     return hash ^ (hash >> 29);
 }
 
-static bool make_slots(struct names *names, size_t n_slots) {
+static void fill_slots(struct names *names) {
     const struct name *known = (const struct name *)names->known.at;
-    int32_t *slots = malloc(n_slots * sizeof *slots);
     size_t number, place;
+    for (place = 0; place < names->n_slots; place++)
+        names->slots[place] = -1;
+    for (number = 0; number < names->n_known; number++) {
+        place = known[number].hash & (names->n_slots - 1);
+        while (names->slots[place] >= 0)
+            place = (place + 1) & (names->n_slots - 1);
+        names->slots[place] = (int32_t)number;
+    }
+}
+
+static bool make_slots(struct names *names, size_t n_slots) {
+    int32_t *slots = malloc(n_slots * sizeof *slots);
     if (!slots)
         return false;
-    for (place = 0; place < n_slots; place++)
-        slots[place] = -1;
-    for (number = 0; number < names->n_known; number++) {
-        place = known[number].hash & (n_slots - 1);
-        while (slots[place] >= 0)
-            place = (place + 1) & (n_slots - 1);
-        slots[place] = (int32_t)number;
-    }
     free(names->slots);
     names->slots = slots;
     names->n_slots = n_slots;
+    fill_slots(names);
     return true;
 }
 
@@ -106,7 +110,37 @@ bool names_texts(const struct names *names, struct texts *texts) {
     return true;
 }
 
+bool names_own(struct names *names) {
+    struct name *known = (struct name *)names->known.at;
+    const char *at;
+    size_t number;
+    for (number = names->n_owned; number < names->n_known; number++)
+        if (!column_add(&names->letters, known[number].text.at, known[number].text.length))
+            return false;
+    /* They may have moved; without a single letter there is no place. */
+    for (number = 0, at = names->letters.at; at && number < names->n_known; at += known[number++].text.length)
+        known[number].text.at = at;
+    for (number = 0; !names->letters.at && number < names->n_known; number++)
+        known[number].text.at = "";
+    names->n_owned = names->n_known;
+    return true;
+}
+
+void names_cut(struct names *names, size_t n_kept) {
+    const struct name *known = (const struct name *)names->known.at;
+    size_t number;
+    if (n_kept >= names->n_known)
+        return;
+    for (number = n_kept; number < names->n_owned; number++)
+        names->letters.used -= known[number].text.length;
+    names->n_known = n_kept;
+    names->n_owned = n_kept < names->n_owned ? n_kept : names->n_owned;
+    names->known.used = n_kept * sizeof *known;
+    fill_slots(names);
+}
+
 void names_free(struct names *names) {
     free(names->known.at);
+    free(names->letters.at);
     free(names->slots);
 }

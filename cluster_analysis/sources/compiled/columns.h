@@ -36,11 +36,12 @@ struct texts {
 bool texts_add(struct texts *texts, struct text text);
 void texts_free(struct texts *texts);
 
-/* Texts by number, in the order in which they came first. They stay where they are. */
+/* Texts by number, in the order in which they came first. They stay where they are until `names_own`. */
 struct names {
-    struct column known; /* struct name */
-    int32_t *slots;      /* number of a text, -1 for none */
-    size_t n_slots, n_known;
+    struct column known;   /* struct name */
+    struct column letters; /* of those that are owned */
+    int32_t *slots;        /* number of a text, -1 for none */
+    size_t n_slots, n_known, n_owned;
 };
 
 struct name {
@@ -53,6 +54,10 @@ struct name {
 /* Return the number of a text; -1 where it cannot be kept, or for one that was `seen` there already. */
 int32_t names_number(struct names *names, struct text text, int64_t seen);
 bool names_texts(const struct names *names, struct texts *texts);
+/* Copy the texts that are new, so that where they lay may go; false where there is no memory. */
+bool names_own(struct names *names);
+/* Forget all but the first. */
+void names_cut(struct names *names, size_t n_kept);
 void names_free(struct names *names);
 
 #endif

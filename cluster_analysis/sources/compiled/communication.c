@@ -23,7 +23,6 @@ struct reader {
     struct operators *found;
     /* How this file writes that a transport carried nothing, once it is known. */
     struct text nothing;
-    int64_t n_levels, n_distributions;
 };
 
 /* Names of members with their closing quote, in the order in which profilers write them. */
@@ -97,7 +96,7 @@ static const char *times(struct reader *reader, const char *at, struct call *cal
 /* `{"8.404992": [12, 7.85], …}`: number of packets and their time in ms, by size in MB. */
 static const char *distribution(struct reader *reader, const char *at, int transport, bool *is_empty) {
     struct operators *found = reader->found;
-    int64_t seen = reader->n_distributions++;
+    int64_t seen = found->n_distributions++;
     bool is_done;
     at = json_object(at);
     *is_empty = at && *at == '}';
@@ -113,10 +112,10 @@ static const char *distribution(struct reader *reader, const char *at, int trans
         if (!at || isnan(pair[0]) || isnan(pair[1]))
             return NULL;
         number = names_number(&found->size_names, size, seen);
-        if (number < 0 || !column_add_int32(&found->packet_rows, found->steps.n_rows) ||
-            !column_add_int32(&found->packet_transports, transport) ||
-            !column_add_int32(&found->packet_sizes, number) ||
-            !column_add(&found->packet_figures, pair, sizeof pair))
+        if (number < 0 || !column_add_int32(&found->packets[PACKET_ROWS], found->steps.n_rows) ||
+            !column_add_int32(&found->packets[PACKET_TRANSPORTS], transport) ||
+            !column_add_int32(&found->packets[PACKET_SIZES], number) ||
+            !column_add(&found->packets[PACKET_FIGURES], pair, sizeof pair))
             return NULL;
         found->n_packets++;
         at = json_next(at, '}', &is_done);
@@ -210,11 +209,10 @@ static const char *operator_at(struct reader *reader, const char *at, struct cal
 }
 
 /* Add what the key of an operator says: `name@group`, cut at the last `@`. */
-static bool add_key(struct reader *reader, struct text key) {
-    struct operators *found = reader->found;
-    struct text name = key, group = {key.at + key.length, 0}, stem;
+static bool add_key(struct operators *found, struct text key) {
+    struct text name = key, group = {key.at + key.length, 0};
     size_t at;
-    int32_t number = names_number(&found->key_names, key, reader->n_levels), group_number, stem_number;
+    int32_t number = names_number(&found->key_names, key, found->n_levels), group_number, stem_number;
     for (at = key.length; at > 0; at--) {
         if (key.at[at - 1] == '@') {
             name.length = at - 1;
@@ -223,12 +221,13 @@ static bool add_key(struct reader *reader, struct text key) {
             break;
         }
     }
-    stem = operator_stem(name);
     group_number = names_number(&found->group_names, group, -1);
-    stem_number = names_number(&found->stem_names, stem, -1);
-    return number >= 0 && group_number >= 0 && stem_number >= 0 && column_add_int32(&found->keys, number) &&
-           column_add_int32(&found->groups, group_number) && column_add_int32(&found->stems, stem_number) &&
-           column_add_int32(&found->indices, operator_index(name)) && texts_add(&found->op_names, name);
+    stem_number = names_number(&found->stem_names, operator_stem(name), -1);
+    return number >= 0 && group_number >= 0 && stem_number >= 0 &&
+           (!found->has_places || column_add_int32(&found->columns[KEYS], number)) &&
+           column_add_int32(&found->columns[GROUPS], group_number) &&
+           column_add_int32(&found->columns[STEMS], stem_number) &&
+           column_add_int32(&found->columns[INDICES], operator_index(name)) && texts_add(&found->op_names, name);
 }
 
 static bool add_operator(struct reader *reader, struct text key, struct text value, const struct call *call) {
@@ -242,15 +241,15 @@ static bool add_operator(struct reader *reader, struct text key, struct text val
             return false;
     }
     found->steps.n_rows++;
-    return call->has_start && add_key(reader, key) && column_add_int64(&found->starts_ns, call->start_ns) &&
-           column_add_int64(&found->offsets, value.at - reader->begin) &&
-           column_add_int32(&found->lengths, (int32_t)value.length);
+    return call->has_start && add_key(found, key) && column_add_int64(&found->columns[STARTS_NS], call->start_ns) &&
+           (!found->has_places || (column_add_int64(&found->columns[OFFSETS], value.at - reader->begin) &&
+                                   column_add_int32(&found->columns[LENGTHS], (int32_t)value.length)));
 }
 
-/* Forget the packets of a total, the last that were added. */
-static void drop_packets(struct operators *found, int32_t n_kept) {
-    found->packet_rows.used = found->packet_transports.used = found->packet_sizes.used = (size_t)n_kept * sizeof(int32_t);
-    found->packet_figures.used = (size_t)n_kept * 2 * sizeof(double);
+void operators_cut_packets(struct operators *found, int32_t n_kept) {
+    int column;
+    for (column = 0; column < N_PACKET_COLUMNS; column++)
+        found->packets[column].used = (size_t)n_kept * (column == PACKET_FIGURES ? 2 * sizeof(double) : sizeof(int32_t));
     found->n_packets = n_kept;
 }
 
@@ -261,7 +260,7 @@ static const char *level_at(void *given, const char *at) {
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;
-    reader->n_levels++;
+    found->n_levels++;
     for (is_done = false; at && !is_done;) {
         struct call call;
         struct text key, value;
@@ -272,7 +271,7 @@ static const char *level_at(void *given, const char *at) {
             return NULL;
         value.length = (size_t)(at - value.at);
         if (member_is_total(key))
-            drop_packets(found, n_packets);
+            operators_cut_packets(found, n_packets);
         else if (!add_operator(reader, key, value, &call))
             return NULL;
         at = json_next(at, '}', &is_done);
@@ -280,25 +279,7 @@ static const char *level_at(void *given, const char *at) {
     return at;
 }
 
-bool operators_read(const char *text, size_t length, struct operators *found) {
-    struct reader reader = {text, text + length, found, {NULL, 0}, 0, 0};
+bool operators_add(const char *text, size_t length, struct operators *found) {
+    struct reader reader = {text, text + length, found, {NULL, 0}};
     return steps_read(text, length, &found->steps, level_at, &reader);
-}
-
-void operators_free(struct operators *operators) {
-    struct column *columns[] = {&operators->keys,        &operators->groups,
-                                &operators->stems,       &operators->indices,     &operators->starts_ns,
-                                &operators->offsets,     &operators->lengths,     &operators->packet_rows,
-                                &operators->packet_transports, &operators->packet_sizes, &operators->packet_figures};
-    struct names *names[] = {&operators->key_names, &operators->group_names,
-                             &operators->stem_names, &operators->size_names};
-    size_t at;
-    for (at = 0; at < sizeof columns / sizeof *columns; at++)
-        free(columns[at]->at);
-    for (at = 0; at < N_FIGURES; at++)
-        free(operators->figures[at].at);
-    for (at = 0; at < sizeof names / sizeof *names; at++)
-        names_free(names[at]);
-    texts_free(&operators->op_names);
-    steps_free(&operators->steps);
 }

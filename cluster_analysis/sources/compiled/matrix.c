@@ -14,7 +14,6 @@
 struct reader {
     const char *end;
     struct links *found;
-    int64_t n_levels, n_keys;
 };
 
 static const struct text LINK[] = {NAME("Transport Type"), NAME("Transit Size(MB)"), NAME("Transit Time(ms)"),
@@ -93,17 +92,18 @@ static const char *link_at(struct reader *reader, const char *at, int32_t key, s
     found->steps.n_rows++;
     found->n_missing += isnan(size) || isnan(time);
     found->n_negative += size < 0 || time < 0;
-    if (column_add_int32(&found->keys, key) && column_add_int32(&found->sources, source) &&
-        column_add_int32(&found->destinations, destination) &&
-        column_add_int32(&found->transports, transport_number) && column_add_int32(&found->op_names, name_number) &&
-        column_add_double(&found->sizes_bytes, size * BYTES_PER_MB) &&
-        column_add_double(&found->times_us, time * US_PER_MS))
+    if (column_add_int32(&found->columns[KEYS_OF_LINKS], key) && column_add_int32(&found->columns[SOURCES], source) &&
+        column_add_int32(&found->columns[DESTINATIONS], destination) &&
+        column_add_int32(&found->columns[TRANSPORTS_OF_LINKS], transport_number) &&
+        column_add_int32(&found->columns[OPERATORS_OF_LINKS], name_number) &&
+        column_add_double(&found->columns[SIZES_BYTES], size * BYTES_PER_MB) &&
+        column_add_double(&found->columns[TIMES_US], time * US_PER_MS))
         return at;
     return NULL;
 }
 
 static const char *links_at(struct reader *reader, const char *at, int32_t key) {
-    int64_t seen = reader->n_keys++;
+    int64_t seen = reader->found->n_keys++;
     bool is_done;
     at = json_object(at);
     if (at && *at == '}')
@@ -124,13 +124,13 @@ static const char *level_at(void *given, const char *at) {
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;
-    reader->n_levels++;
+    reader->found->n_levels++;
     for (is_done = false; at && !is_done;) {
         struct text key;
         int32_t number = NO_KEY;
         at = json_key(at, reader->end, &key);
         if (at && !member_is_total(key)) {
-            number = names_number(&reader->found->key_names, key, reader->n_levels);
+            number = names_number(&reader->found->key_names, key, reader->found->n_levels);
             at = number >= 0 ? at : NULL;
         }
         at = at ? links_at(reader, at, number) : NULL;
@@ -139,22 +139,52 @@ static const char *level_at(void *given, const char *at) {
     return at;
 }
 
+enum { N_NAMES = 4 };
+
+static void names_of(struct links *found, struct names **names) {
+    names[0] = &found->key_names;
+    names[1] = &found->transport_names;
+    names[2] = &found->operator_names;
+    names[3] = &found->end_names;
+}
+
 bool links_read(const char *text, size_t length, struct links *found) {
-    struct reader reader = {text + length, found, 0, 0};
-    return steps_read(text, length, &found->steps, level_at, &reader);
+    struct reader reader = {text + length, found};
+    struct steps_mark steps = steps_begin(&found->steps);
+    struct names *names[N_NAMES];
+    size_t used[N_LINK_COLUMNS], n_known[N_NAMES];
+    int32_t n_missing = found->n_missing, n_negative = found->n_negative;
+    bool is_read;
+    int at;
+    names_of(found, names);
+    for (at = 0; at < N_LINK_COLUMNS; at++)
+        used[at] = found->columns[at].used;
+    for (at = 0; at < N_NAMES; at++)
+        n_known[at] = names[at]->n_known;
+    is_read = steps_read(text, length, &found->steps, level_at, &reader) &&
+              (!found->is_told || (found->n_missing == n_missing && found->n_negative == n_negative)) &&
+              names_own(&found->steps.names);
+    for (at = 0; at < N_NAMES; at++)
+        is_read = is_read && names_own(names[at]);
+    if (is_read)
+        return true;
+    for (at = 0; at < N_LINK_COLUMNS; at++)
+        found->columns[at].used = used[at];
+    for (at = 0; at < N_NAMES; at++)
+        names_cut(names[at], n_known[at]);
+    found->n_missing = n_missing;
+    found->n_negative = n_negative;
+    steps_undo(&found->steps, &steps);
+    return false;
 }
 
 void links_free(struct links *links) {
-    free(links->keys.at);
-    free(links->sources.at);
-    free(links->destinations.at);
-    free(links->transports.at);
-    free(links->op_names.at);
-    free(links->sizes_bytes.at);
-    free(links->times_us.at);
+    struct names *names[N_NAMES];
+    int at;
+    names_of(links, names);
+    for (at = 0; at < N_LINK_COLUMNS; at++)
+        free(links->columns[at].at);
+    for (at = 0; at < N_NAMES; at++)
+        names_free(names[at]);
     steps_free(&links->steps);
-    names_free(&links->key_names);
-    names_free(&links->transport_names);
-    names_free(&links->operator_names);
-    names_free(&links->end_names);
 }

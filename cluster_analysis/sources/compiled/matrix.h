@@ -4,16 +4,22 @@
 
 #include "steps.h"
 
+enum link_column { KEYS_OF_LINKS, SOURCES, DESTINATIONS, TRANSPORTS_OF_LINKS, OPERATORS_OF_LINKS, SIZES_BYTES, TIMES_US, N_LINK_COLUMNS };
+
 struct links {
+    /* Whether a file with a link that lacks its size or time, or has one below 0, is left to Python. */
+    bool is_told;
     struct steps steps;
-    /* A link each; -1 for a transport or an operator that is not named. */
-    struct column keys, sources, destinations, transports, op_names; /* int32 */
-    struct column sizes_bytes, times_us;                             /* double, NaN where the file does not say */
+    /* A link each: int32, -1 for a transport or an operator that is not named; doubles for sizes and times, NaN where the
+     * file does not say. */
+    struct column columns[N_LINK_COLUMNS];
     struct names key_names, transport_names, operator_names, end_names;
     int32_t n_missing, n_negative;
+    int64_t n_levels, n_keys;
 };
 
-/* Read a text, whose byte behind the end is 0; false where Python must. */
+/* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False, and
+ * nothing of it is kept, where Python must read it. */
 bool links_read(const char *text, size_t length, struct links *found);
 void links_free(struct links *links);
 

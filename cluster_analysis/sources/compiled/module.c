@@ -5,164 +5,14 @@
 #endif
 #include <Python.h>
 
-#include "communication.h"
-#include "matrix.h"
+#include "json.h"
+#include "module_files.h"
 #include "module_regroup.h"
 #include "module_sums.h"
+#include "module_values.h"
 #include "operator_names.h"
 #include "packed.h"
 #include "table.h"
-
-/* So many are handed over and not copied. */
-#define MANY_BYTES (1 << 15)
-
-/* Add a value to a dictionary and let go of it; false with an exception set. */
-static bool set(PyObject *columns, const char *name, PyObject *value) {
-    int failed = !value || PyDict_SetItemString(columns, name, value);
-    Py_XDECREF(value);
-    return !failed;
-}
-
-static PyObject *bytes_of(const struct column *column) {
-    return PyBytes_FromStringAndSize(column->at, (Py_ssize_t)column->used);
-}
-
-/* Offsets and letters, as Arrow lays texts. */
-static PyObject *texts_of(const struct texts *texts) {
-    return Py_BuildValue("(NN)", bytes_of(&texts->offsets), bytes_of(&texts->letters));
-}
-
-static PyObject *names_of(const struct names *names) {
-    struct texts texts = {{NULL, 0, 0}, {NULL, 0, 0}};
-    PyObject *found = names_texts(names, &texts) ? texts_of(&texts) : PyErr_NoMemory();
-    texts_free(&texts);
-    return found;
-}
-
-static PyObject *counts_of(const int32_t *counts, int n) {
-    PyObject *found = PyTuple_New(n);
-    int at;
-    for (at = 0; found && at < n; at++) {
-        PyObject *count = PyLong_FromLong(counts[at]);
-        if (!count || PyTuple_SetItem(found, at, count)) {
-            Py_DECREF(found);
-            return NULL;
-        }
-    }
-    return found;
-}
-
-static PyObject *figures_of(const struct column *columns) {
-    PyObject *found = PyTuple_New(N_FIGURES);
-    int at;
-    for (at = 0; found && at < N_FIGURES; at++) {
-        PyObject *column = bytes_of(&columns[at]);
-        if (!column || PyTuple_SetItem(found, at, column)) {
-            Py_DECREF(found);
-            return NULL;
-        }
-    }
-    return found;
-}
-
-static bool set_operators(PyObject *columns, const struct operators *found) {
-    return set(columns, "levels", bytes_of(&found->steps.levels)) &&
-           set(columns, "step_names", names_of(&found->steps.names)) &&
-           set(columns, "keys", bytes_of(&found->keys)) && set(columns, "key_names", names_of(&found->key_names)) &&
-           set(columns, "groups", bytes_of(&found->groups)) &&
-           set(columns, "group_names", names_of(&found->group_names)) &&
-           set(columns, "stems", bytes_of(&found->stems)) && set(columns, "stem_names", names_of(&found->stem_names)) &&
-           set(columns, "op_names", texts_of(&found->op_names)) &&
-           set(columns, "indices", bytes_of(&found->indices)) && set(columns, "starts_ns", bytes_of(&found->starts_ns)) &&
-           set(columns, "offsets", bytes_of(&found->offsets)) && set(columns, "lengths", bytes_of(&found->lengths)) &&
-           set(columns, "figures", figures_of(found->figures)) &&
-           set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) &&
-           set(columns, "n_negative", counts_of(found->n_negative, N_FIGURES)) &&
-           set(columns, "packet_rows", bytes_of(&found->packet_rows)) &&
-           set(columns, "packet_transports", bytes_of(&found->packet_transports)) &&
-           set(columns, "packet_sizes", bytes_of(&found->packet_sizes)) &&
-           set(columns, "size_names", names_of(&found->size_names)) &&
-           set(columns, "packet_figures", bytes_of(&found->packet_figures));
-}
-
-static bool set_links(PyObject *columns, const struct links *found) {
-    return set(columns, "levels", bytes_of(&found->steps.levels)) &&
-           set(columns, "step_names", names_of(&found->steps.names)) &&
-           set(columns, "keys", bytes_of(&found->keys)) && set(columns, "key_names", names_of(&found->key_names)) &&
-           set(columns, "sources", bytes_of(&found->sources)) &&
-           set(columns, "destinations", bytes_of(&found->destinations)) &&
-           set(columns, "transports", bytes_of(&found->transports)) &&
-           set(columns, "transport_names", names_of(&found->transport_names)) &&
-           set(columns, "operators", bytes_of(&found->op_names)) &&
-           set(columns, "operator_names", names_of(&found->operator_names)) &&
-           set(columns, "sizes_bytes", bytes_of(&found->sizes_bytes)) &&
-           set(columns, "times_us", bytes_of(&found->times_us)) &&
-           set(columns, "n_missing", PyLong_FromLong(found->n_missing)) &&
-           set(columns, "n_negative", PyLong_FromLong(found->n_negative));
-}
-
-static PyObject *operators(PyObject *module, PyObject *content) {
-    struct operators found;
-    PyObject *columns = NULL;
-    char *text;
-    Py_ssize_t length;
-    bool is_plain;
-    (void)module;
-    if (PyBytes_AsStringAndSize(content, &text, &length))
-        return NULL;
-    memset(&found, 0, sizeof found);
-    Py_BEGIN_ALLOW_THREADS
-    is_plain = operators_read(text, (size_t)length, &found);
-    Py_END_ALLOW_THREADS
-    if (!is_plain) {
-        columns = Py_NewRef(Py_None);
-    } else {
-        columns = PyDict_New();
-        if (columns && !set_operators(columns, &found))
-            Py_CLEAR(columns);
-    }
-    operators_free(&found);
-    return columns;
-}
-
-static PyObject *links(PyObject *module, PyObject *content) {
-    struct links found;
-    PyObject *columns = NULL;
-    char *text;
-    Py_ssize_t length;
-    bool is_plain;
-    (void)module;
-    if (PyBytes_AsStringAndSize(content, &text, &length))
-        return NULL;
-    memset(&found, 0, sizeof found);
-    Py_BEGIN_ALLOW_THREADS
-    is_plain = links_read(text, (size_t)length, &found);
-    Py_END_ALLOW_THREADS
-    if (!is_plain) {
-        columns = Py_NewRef(Py_None);
-    } else {
-        columns = PyDict_New();
-        if (columns && !set_links(columns, &found))
-            Py_CLEAR(columns);
-    }
-    links_free(&found);
-    return columns;
-}
-
-static void free_memory(PyObject *memory) { free(PyCapsule_GetPointer(memory, NULL)); }
-
-/* Bytes, or where they are many: what keeps them, where they lie and how many they are. They leave the column. */
-static PyObject *taken(struct column *column) {
-    PyObject *memory, *found;
-    if (column->used < MANY_BYTES)
-        return bytes_of(column);
-    memory = PyCapsule_New(column->at, NULL, free_memory);
-    if (!memory)
-        return NULL;
-    found = Py_BuildValue("(NKn)", memory, (unsigned long long)(uintptr_t)column->at, (Py_ssize_t)column->used);
-    memset(column, 0, sizeof *column);
-    return found;
-}
 
 /* Kinds seen, kinds, values, letters and offsets of each column that is wanted, in the order of the columns. */
 static PyObject *cells_of(struct table *table) {
@@ -173,8 +23,8 @@ static PyObject *cells_of(struct table *table) {
         PyObject *column;
         if (table->wishes[at] == WISH_NONE)
             continue;
-        column = Py_BuildValue("(INNNN)", cells->seen, bytes_of(&cells->kinds), taken(&cells->values),
-                               bytes_of(&cells->letters), bytes_of(&cells->offsets));
+        column = Py_BuildValue("(INNNN)", cells->seen, values_bytes_of(&cells->kinds), values_taken(&cells->values),
+                               values_bytes_of(&cells->letters), values_bytes_of(&cells->offsets));
         if (!column || PyList_Append(found, column))
             Py_CLEAR(found);
         Py_XDECREF(column);
@@ -254,7 +104,7 @@ static PyObject *filled(PyObject *module, PyObject *given) {
     stems.numbers = (const int64_t *)(const void *)numbers_given;
     stems.n_names = (size_t)n_place_bytes / sizeof(int64_t);
     stems.n_most = stems.n_names ? (size_t)n_number_bytes / sizeof(int64_t) / stems.n_names : 0;
-    found = stems_filled(&stems, &texts) ? texts_of(&texts) : Py_NewRef(Py_None);
+    found = stems_filled(&stems, &texts) ? values_texts_of(&texts) : Py_NewRef(Py_None);
     texts_free(&texts);
     return found;
 }
@@ -285,7 +135,7 @@ static PyObject *names(PyObject *module, PyObject *given) {
         code = names_number(&stems, operator_stem(name), -1);
         is_plain = code >= 0 && column_add_int32(&codes, code) && column_add_int32(&indices, operator_index(name));
     }
-    found = is_plain ? Py_BuildValue("(NNN)", bytes_of(&codes), names_of(&stems), bytes_of(&indices)) : Py_NewRef(Py_None);
+    found = is_plain ? Py_BuildValue("(NNN)", values_bytes_of(&codes), values_names_of(&stems), values_bytes_of(&indices)) : Py_NewRef(Py_None);
     free(codes.at);
     free(indices.at);
     names_free(&stems);
@@ -308,14 +158,15 @@ static PyObject *number(PyObject *module, PyObject *content) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"operators", operators, METH_O, "Return the columns of a communication.json, None where Python must read it."},
-    {"links", links, METH_O, "Return the columns of a communication_matrix.json, None where Python must read it."},
+    {"operators", module_operators, METH_VARARGS, "Return the columns of communication.json of several ranks, and which Python must read."},
+    {"links", module_links, METH_VARARGS, "Return the columns of communication_matrix.json of several ranks, and which Python must read."},
     {"table", table, METH_VARARGS, "Return the columns of a table of a SQLite file, None where SQLite must read it."},
     {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
     {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
     {"sums", module_sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
     {"task_sums", module_task_sums, METH_VARARGS, "Return tasks summed by keys of other rows, None where NumPy must sum them."},
+    {"exact_sums", module_exact_sums, METH_VARARGS, "Return pairs of numbers summed exactly, None where Python must sum them."},
     {"regroup", module_regroup, METH_VARARGS, "Return pieces of files with their labels, None where Python must read them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},

@@ -1,6 +1,7 @@
 /* Times summed by keys, for Python: see sums.h. */
 #include "module_sums.h"
 
+#include "exact.h"
 #include "sums.h"
 
 #define MAX_KEYS 16
@@ -84,4 +85,25 @@ PyObject *module_task_sums(PyObject *module, PyObject *given) {
     is_plain = sums_join(&made, &tasks, (const int64_t *)(const void *)ids);
     Py_END_ALLOW_THREADS
     return found_of(&made, is_plain);
+}
+
+PyObject *module_exact_sums(PyObject *module, PyObject *given) {
+    const char *pairs, *order, *begins;
+    Py_ssize_t n_pairs, n_order, n_begins;
+    PyObject *sums;
+    bool is_done;
+    (void)module;
+    if (!PyArg_ParseTuple(given, "y#y#y#", &pairs, &n_pairs, &order, &n_order, &begins, &n_begins))
+        return NULL;
+    n_begins /= (Py_ssize_t)sizeof(int64_t);
+    sums = PyBytes_FromStringAndSize(NULL, n_begins * 2 * (Py_ssize_t)sizeof(double));
+    if (!sums)
+        return NULL;
+    is_done = exact_sums((const double *)(const void *)pairs, (size_t)n_pairs / (2 * sizeof(double)),
+                         (const int64_t *)(const void *)order, (size_t)n_order / sizeof(int64_t),
+                         (const int64_t *)(const void *)begins, (size_t)n_begins, (double *)(void *)PyBytes_AsString(sums));
+    if (is_done)
+        return sums;
+    Py_DECREF(sums);
+    return Py_NewRef(Py_None);
 }

@@ -12,5 +12,7 @@
 PyObject *module_sums(PyObject *module, PyObject *given);
 /* Tasks summed by the keys of the rows that have their ids; None where NumPy must sum them. */
 PyObject *module_task_sums(PyObject *module, PyObject *given);
+/* Pairs of numbers summed exactly; None where Python must sum them. */
+PyObject *module_exact_sums(PyObject *module, PyObject *given);
 
 #endif

@@ -26,6 +26,16 @@ def told_by_names(op_names: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     return op_types, pa.array(is_p2p), whole(indices, pa.int32())
 
 
+def operations_by_stem(
+    stems: npt.NDArray[np.int32], stem_names: list[str]
+) -> tuple[npt.NDArray[np.int32], list[str]] | None:
+    """Return which operation each name has by its stem, and these; None where a stem says nothing."""
+    if len(stems) and int(stems.min()) < 0:
+        return None
+    known = _operations_of(tuple(stem_names))
+    return None if known is None else (known[1][stems], known[0].to_pylist())
+
+
 def operations(
     op_names: pa.Array, stems: npt.NDArray[np.int32], stem_names: list[str]
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:

@@ -38,21 +38,34 @@ static const char *step_at(struct file *file, const char *at, int32_t step) {
 
 bool steps_read(const char *text, size_t length, struct steps *found, read_level level, void *reader) {
     struct file file = {text + length, found, level, reader};
+    int32_t n_before = found->n_rows, seen = found->n_files++;
     const char *at;
     bool is_done;
-    if (length > INT32_MAX)
+    if (length > INT32_MAX - found->n_bytes)
         return false;
+    found->n_bytes += length;
     at = json_object(json_blank(text));
     for (is_done = false; at && !is_done;) {
         struct text step;
         int32_t number;
         at = json_key(at, file.end, &step);
-        number = at ? names_number(&found->names, step, 0) : -1;
+        number = at ? names_number(&found->names, step, seen) : -1;
         at = number >= 0 ? step_at(&file, at, number) : NULL;
         at = json_next(at, '}', &is_done);
     }
     /* A file without rows is not worth a second way. */
-    return at && json_blank(at) == file.end && found->n_rows > 0;
+    return at && json_blank(at) == file.end && found->n_rows > n_before;
+}
+
+struct steps_mark steps_begin(const struct steps *steps) {
+    struct steps_mark mark = {steps->names.n_known, steps->levels.used, steps->n_rows};
+    return mark;
+}
+
+void steps_undo(struct steps *steps, const struct steps_mark *mark) {
+    names_cut(&steps->names, mark->n_names);
+    steps->levels.used = mark->levels;
+    steps->n_rows = mark->n_rows;
 }
 
 void steps_free(struct steps *steps) {

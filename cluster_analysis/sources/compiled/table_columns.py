@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.sources.compiled.arrays import Given, buffer
 from cluster_analysis.sources.compiled.cells import Cells, cells_of
 from cluster_analysis.sources.compiled.reader import compiled
 
 #: What is wanted of a column, as table.h has it.
 NOTHING, CELLS, FLOATS, CODES = range(4)
 _INTEGER, _FLOAT, _TEXT, _NULL = 1, 2, 3, 5
-#: What the compiled reader gives: bytes, or what keeps them, their address and how many they are.
-Given = bytes | tuple[object, int, int]
 _NUMBERS = {1 << _INTEGER: pa.int64(), 1 << _FLOAT: pa.float64()}
 
 
@@ -38,7 +37,7 @@ def table_columns(file: int, root: int, row_number: int, wishes: Sequence[int]) 
 
 
 def _cells(seen: int, kinds: bytes, given_values: Given, letters: bytes, offsets: bytes) -> Cells:
-    values = _buffer(given_values)
+    values = buffer(given_values)
     if offsets:
         return _coded(seen, values, letters, offsets)
     n = len(values) // 8
@@ -57,13 +56,6 @@ def _cells(seen: int, kinds: bytes, given_values: Given, letters: bytes, offsets
     ends = np.zeros(n + 1, np.int32)
     ends[1:] = np.frombuffer(values, np.int64)
     return _texts(n, [validity, pa.py_buffer(ends), pa.py_buffer(letters)], n_null)
-
-
-def _buffer(given: Given) -> pa.Buffer:
-    if isinstance(given, bytes):
-        return pa.py_buffer(given)
-    owner, address, n_bytes = given
-    return pa.foreign_buffer(address, n_bytes, owner)
 
 
 def _coded(seen: int, codes: pa.Buffer, letters: bytes, offsets: bytes) -> pa.DictionaryArray:

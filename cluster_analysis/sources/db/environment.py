@@ -31,7 +31,11 @@ def read_environment(path: Path, rank: int, _: Remark) -> pa.Table | None:
     Raises:
         BadFileError: the file cannot be read; so does the reader below.
     """
-    return _table(rank, decode(read_bytes(path), _METADATA).variables)
+    content = read_bytes(path)
+    # Most record none, and whether the file is damaged is told by whoever reads the rest of it.
+    if _KEY.encode() not in content and b"\\" not in content:
+        return None
+    return _table(rank, decode(content, _METADATA).variables)
 
 
 def read_db_environment(path: Path, rank: int, remark: Remark) -> pa.Table | None:

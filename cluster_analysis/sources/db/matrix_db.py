@@ -80,8 +80,8 @@ def _table(
     # The last place is that of a link that names no operator.
     codes = np.array([at if text else -1 for at, text in enumerate([*known_operators, None])], np.int32)
     named = codes[pc.fill_null(distinct.indices, len(known_operators)).to_numpy()]
-    keys, known_keys, files = _keys(owners, op_keys, group_keys)
-    described = LinkNames(keys, known_keys, files, named, known_operators).described()
+    keys, known_keys = _keys(op_keys, group_keys)
+    described = LinkNames(keys, known_keys, owners, named, distinct.dictionary).described()
     sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
         "rank": pa.array(np.array(ranks, np.int32)[owners]),
@@ -96,12 +96,10 @@ def _table(
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_LINKS, remark)
 
 
-def _keys(
-    owners: npt.NDArray[np.int64], op_keys: Cells, group_keys: Cells
-) -> tuple[npt.NDArray[np.int64], list[str], list[int]]:
-    """Return which of the few `name@group` each link has, these, and which database each is of."""
+def _keys(op_keys: Cells, group_keys: Cells) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return which of the few `name@group` each link has, and these."""
     both = [database_columns.coded_texts(one, "None") for one in (op_keys, group_keys)]
-    codes = codes_of([pa.array(owners), *both])
+    codes = codes_of(both)
     _, first, places = np.unique(codes, return_index=True, return_inverse=True)
     pairs = zip(*(one.take(pa.array(first)).to_pylist() for one in both), strict=True)
-    return places, ["@".join(pair) for pair in pairs], owners[first].tolist()
+    return places, ["@".join(pair) for pair in pairs]

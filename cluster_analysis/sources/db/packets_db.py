@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen
+from cluster_analysis.sources.compiled.packet_sums import packet_sums_of
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.sqlite import Tables
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packets import PacketEntries, packet_sums_of
+from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
 
 _Owners = npt.NDArray[np.int64]

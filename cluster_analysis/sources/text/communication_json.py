@@ -14,6 +14,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, compress
 from pathlib import Path
 
@@ -26,7 +27,8 @@ from msgspec.structs import astuple
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
-from cluster_analysis.sources.compiled.operator_columns import OperatorColumns, operator_columns, packets_of
+from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.compiled.packet_sums import packet_sums
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
@@ -34,7 +36,7 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
-from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries, packet_sums
+from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries
 from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
@@ -81,22 +83,8 @@ class CommunicationTables:
 
     collectives: pa.Table
     packets: pa.Table
-    spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
-    sums: pa.Table = field(default_factory=schema.TOLD_SUMS.empty_table)
-
-
-@dataclass(frozen=True)
-class PlainOperators:
-    """A plain file that was read already: its operators, their packets, and the bytes before its text."""
-
-    columns: OperatorColumns
-    packets: pa.Table
-    n_skipped: int
-
-    def tables(self, remark: Remark, *, with_spans: bool) -> CommunicationTables:
-        """Return its tables; see `read_communication`."""
-        tables = CommunicationTables(self.columns.collectives(remark), self.packets)
-        return replace(tables, spans=self.columns.spans(self.n_skipped)) if with_spans else tables
+    spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
+    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
 
 
 def read_communication(
@@ -108,10 +96,11 @@ def read_communication(
         BadFileError: nothing of the file can be used.
     """
     content, n_skipped = read_with_offset(path)
-    plain = operator_columns(content, rank, steps)
+    plain = operator_columns(content, rank, steps, with_places=with_spans)
     if plain is not None:
-        packets = packets_of([plain], remark)[0]
-        return PlainOperators(plain, packets, n_skipped).tables(remark, with_spans=with_spans)
+        packets, _ = plain.packets(remark)
+        tables = CommunicationTables(plain.collectives(remark), packets)
+        return replace(tables, spans=plain.spans([n_skipped])) if with_spans else tables
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:

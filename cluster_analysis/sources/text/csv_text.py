@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -60,7 +61,7 @@ def read_alike(paths: Sequence[str]) -> Alike:
     whole: dict[str, list[list[str]]] = {}
     for path in paths:
         try:
-            content = read_bytes(Path(path))
+            content = read_bytes(path_of(path))
             if len(content) > _SMALL_BYTES or not (content.isascii() and content.endswith(b"\n")):
                 continue
             lines = _lines(content)
@@ -91,9 +92,9 @@ def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Ta
     return text.select(list(found.values())).rename_columns(list(found))
 
 
-def has_column(text: pa.Table, name: str) -> bool:
-    """Return whether a table of text has this column; compared case-blind."""
-    return bool(_found(tuple(text.column_names), (name,)))
+def column_named(text: pa.Table, name: str) -> str | None:
+    """Return what a table of text calls a column, None where it has none; compared case-blind."""
+    return _found(tuple(text.column_names), (name,)).get(name)
 
 
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:

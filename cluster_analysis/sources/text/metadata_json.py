@@ -6,7 +6,7 @@ Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,18 +32,29 @@ _ARGUMENT_OF_SIZE = {
 _MAX_DIGITS = 18
 #: Groups whose ranks are held once for all of their members, which are mostly read one after the other.
 _MOST_SHARED = 1024
+#: The ranks of a group, and the least and the largest; of a group without ranks neither.
+_Members = tuple[tuple[Rank, ...], tuple[Rank, ...]]
 _VERSIONS = ("torch_npu_version", "cann_version", "ms_version")
 
 
 class _Group(msgspec.Struct):
     group_name: str = ""
     group_rank: object = None
-    global_ranks: list[int] = []
+    global_ranks: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _Metadata(msgspec.Struct):
     distributed_args: dict[str, object] | None = None
     parallel_group_info: dict[str, _Group] | None = None
+
+
+class _WholeGroup(_Group):
+    global_ranks: list[int] = []  # type: ignore[assignment]
+
+
+class _WholeMetadata(msgspec.Struct):
+    distributed_args: dict[str, object] | None = None
+    parallel_group_info: dict[str, _WholeGroup] | None = None
 
 
 class _Experimental(msgspec.Struct):
@@ -63,6 +74,8 @@ class _Info(msgspec.Struct):
 
 
 _METADATA: msgspec.json.Decoder[_Metadata] = msgspec.json.Decoder(_Metadata)
+_WHOLE_METADATA: msgspec.json.Decoder[_WholeMetadata] = msgspec.json.Decoder(_WholeMetadata)
+_RANKS: msgspec.json.Decoder[list[int]] = msgspec.json.Decoder(list[int])
 _INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 
@@ -80,36 +93,47 @@ def parse_metadata(content: bytes) -> RankMetadata:
     document = decode(content, _METADATA)
     arguments = document.distributed_args or {}
     sizes = {name: _whole(arguments.get(argument)) for name, argument in _ARGUMENT_OF_SIZE.items()}
+    members = _members(content, document)
     groups = tuple(
-        DeclaredGroup(as_group_hash(key), info.group_name, _shared(tuple(map(Rank, info.global_ranks))), key)
-        for key, info in (document.parallel_group_info or {}).items()
+        DeclaredGroup(as_group_hash(key), info.group_name, ranks, key)
+        for (key, info), (ranks, _) in zip((document.parallel_group_info or {}).items(), members, strict=True)
     )
     world_size = _whole(arguments.get("world_size"))
-    named = sorted(
-        {rank for one in groups for rank in one.global_ranks} | ({world_size - 1} if world_size else set())
-    )
-    if named and not 0 <= named[0] <= named[-1] < numbers.MAX_RANKS:
-        raise BadFileError(fact("impossible_rank", named=named[0] if named[0] < 0 else named[-1]))
+    ends = [end for _, own_ends in members for end in own_ends]
+    ends += [Rank(world_size - 1)] if world_size else []
+    if ends and not 0 <= min(ends) <= max(ends) < numbers.MAX_RANKS:
+        raise BadFileError(fact("impossible_rank", named=min(ends) if min(ends) < 0 else max(ends)))
     return RankMetadata(
         parallel=ParallelSizes(**sizes),
         world_size=world_size,
         groups=groups,
-        own_rank=_own_rank(arguments.get("rank"), (document.parallel_group_info or {}).values()),
+        own_rank=_own_rank(arguments.get("rank"), (document.parallel_group_info or {}).values(), members),
     )
 
 
+def _members(content: bytes, document: _Metadata) -> list[_Members]:
+    """Return the ranks of each group, and the least and the largest of these."""
+    try:
+        return [_ranks_of(bytes(one.global_ranks)) for one in (document.parallel_group_info or {}).values()]
+    except msgspec.DecodeError:
+        # With the place in the whole document.
+        decode(content, _WHOLE_METADATA)
+        raise
+
+
 @lru_cache(_MOST_SHARED)
-def _shared(ranks: tuple[Rank, ...]) -> tuple[Rank, ...]:
-    """Return the first tuple that is equal: each rank of a job lists all of them, and its groups."""
-    return ranks
+def _ranks_of(text: bytes) -> _Members:
+    """Return the same of a list; the ranks of a job list the same ones, which are held once."""
+    ranks = tuple(map(Rank, _RANKS.decode(text)))
+    return ranks, (min(ranks), max(ranks)) if ranks else ()
 
 
-def _own_rank(said: object, groups: Iterable[_Group]) -> Rank | None:
+def _own_rank(said: object, groups: Iterable[_Group], members: Sequence[_Members]) -> Rank | None:
     """Return the rank that the arguments and the place in every group agree on; None where they do not."""
-    ranks = {
-        group.global_ranks[group.group_rank]
-        for group in groups
-        if isinstance(group.group_rank, int) and 0 <= group.group_rank < len(group.global_ranks)
+    ranks: set[int] = {
+        own[group.group_rank]
+        for group, (own, _) in zip(groups, members, strict=True)
+        if isinstance(group.group_rank, int) and 0 <= group.group_rank < len(own)
     }
     if isinstance(said, int) and not isinstance(said, bool):
         ranks.add(said)

@@ -5,6 +5,8 @@ Columns are found by name, so a file with `Device_id` in front or without `Prepa
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from cluster_analysis.sources.measured import (
     without_negative,
     without_repeated_steps,
 )
-from cluster_analysis.sources.text.csv_text import named, read_columns
+from cluster_analysis.sources.text.csv_text import column_named, named, read_columns
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -74,8 +76,18 @@ def read_device_of_steps(path: Path) -> int | None:
         BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, ("Step", DEVICE), unheard)
-    found = set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else set()
-    (cell,) = found if len(found) == 1 else ("",)
+    return _device_in(set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else set())
+
+
+def devices_of(text: pa.Table, n_rows: Sequence[int]) -> list[int | None]:
+    """Return the same of files that were read together, each with so many rows of their text."""
+    name = column_named(text, DEVICE)
+    cells = text[name].to_pylist() if name else [""] * text.num_rows
+    return [_device_in(set(cells[begin:end])) for begin, end in pairwise(accumulate(n_rows, initial=0))]
+
+
+def _device_in(cells: Set[str | None]) -> int | None:
+    (cell,) = cells if len(cells) == 1 else ("",)
     return int(cell) if cell and cell.strip().isdecimal() else None
 
 

@@ -12,8 +12,10 @@ from cluster_analysis.sources.columns.links import LinkFile, table_of
 from cluster_analysis.sources.columns.operators import OperatorFile, tables_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.communication_json import CommunicationTables
-from cluster_analysis.sources.together.plain_text import FileOfRank, parts_of
+from cluster_analysis.sources.together.plain_text import FileOfRank
+from cluster_analysis.sources.together.whole import parts_of
 
 _File = TypeVar("_File", OperatorFile, LinkFile)
 
@@ -49,7 +51,7 @@ def _whole(
 ) -> dict[str, _File]:
     found = {}
     for path, rank in files:
-        columns = columns_of(Path(path))
+        columns = columns_of(path_of(path))
         try:
             one = None if columns is None else read(columns, rank, None)
         except (BadFileError, ValueError, ArithmeticError, LookupError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -14,9 +13,11 @@ from cluster_analysis.sources.db.analysis_db import STEPS, TIME, communication_o
 from cluster_analysis.sources.db.matrix_db import MATRIX, links_of
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.communication_json import CommunicationTables
-from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, parts_of, tell
+from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, tell
 from cluster_analysis.sources.together.several import Several, UnlikeError
+from cluster_analysis.sources.together.whole import parts_of
 
 _T = TypeVar("_T")
 _Make = Callable[[Several, Sequence[int]], list[_T]]
@@ -67,7 +68,7 @@ def _made(files: Sequence[FileOfRank], make: _Make[_T]) -> dict[str, _T]:
         opened = []
         for path, rank in files:
             try:
-                opened.append((path, rank, stack.enter_context(open_database(Path(path), tell))))
+                opened.append((path, rank, stack.enter_context(open_database(path_of(path), tell))))
             except (BadFileError, NotPlainError, ValueError):
                 continue
         while opened:

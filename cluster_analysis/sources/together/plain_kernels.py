@@ -26,7 +26,9 @@ from cluster_analysis.sources.db.tasks import (
 )
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.kernel_groups import kernels_of_ranks
-from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, parts_of, tell
+from cluster_analysis.sources.reading import path_of
+from cluster_analysis.sources.together.plain_text import FileOfRank, NotPlainError, tell
+from cluster_analysis.sources.together.whole import parts_of
 
 _Ints = npt.NDArray[np.int64]
 _T = TypeVar("_T")
@@ -84,8 +86,8 @@ def each_plain(
     found = []
     for path, rank in files:
         try:
-            with open_database(Path(path), tell) as database:
-                one = read(database, Path(path))
+            with open_database(path_of(path), tell) as database:
+                one = read(database, path_of(path))
         except (BadFileError, NotPlainError, ValueError, TypeError, ArithmeticError, LookupError):
             # Whoever reads the rank alone says what is wrong.
             continue

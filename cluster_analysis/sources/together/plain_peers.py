@@ -25,7 +25,8 @@ from cluster_analysis.sources.db.task_peers_db import (
 )
 from cluster_analysis.sources.db.tasks import OPERATOR, places_of, read_operators, strings
 from cluster_analysis.sources.together.plain_kernels import OfTasks, each_plain
-from cluster_analysis.sources.together.plain_text import FileOfRank, parts_of, tell
+from cluster_analysis.sources.together.plain_text import FileOfRank, tell
+from cluster_analysis.sources.together.whole import parts_of
 
 _Ints = npt.NDArray[np.int64]
 PEERS = "peers"

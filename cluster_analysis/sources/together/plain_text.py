@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.compiled.link_columns import LinkColumns, link_columns, links_of
-from cluster_analysis.sources.compiled.operator_columns import operator_columns, packets_of
+from cluster_analysis.sources.compiled.link_columns import links_of_files
+from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.api_statistic_csv import apis_of
-from cluster_analysis.sources.text.communication_json import PlainOperators
-from cluster_analysis.sources.text.csv_text import has_column, read_alike
-from cluster_analysis.sources.text.json_text import read_bytes, read_with_offset
+from cluster_analysis.sources.text.communication_json import CommunicationTables
+from cluster_analysis.sources.text.csv_text import read_alike
+from cluster_analysis.sources.text.json_text import read_with_offset
 from cluster_analysis.sources.text.op_statistic_csv import operators_of
-from cluster_analysis.sources.text.step_trace_csv import DEVICE, steps_of
+from cluster_analysis.sources.text.step_trace_csv import devices_of, steps_of
+from cluster_analysis.sources.together.whole import Whole, whole
 from cluster_run.facts import Fact
 
 #: A file's path, and whose it is.
@@ -38,67 +39,79 @@ class NotPlainError(Exception):
     """A reader had something to tell."""
 
 
-def plain_operators(files: Sequence[FileOfRank]) -> dict[str, PlainOperators]:
-    """Return the operators of communication files, by path."""
-    found = []
-    for path, rank in files:
-        try:
-            content, n_skipped = read_with_offset(Path(path))
-        except BadFileError:
-            continue
-        columns = operator_columns(content, rank, None)
-        if columns is not None:
-            found.append((path, columns, n_skipped))
-    if not found:
-        return {}
+def plain_operators(
+    files: Sequence[FileOfRank], *, with_spans: bool
+) -> tuple[dict[str, CommunicationTables], tuple[Whole, ...]]:
+    """Return the tables of communication files, by path, and those of all of them."""
+    n_skipped: list[int] = []
+    contents = _contents(files, n_skipped)
+    read = operators_of_files(contents, [rank for _, rank in files], with_places=with_spans)
+    if read is None:
+        return {}, ()
+    is_taken = np.array(read.counts) >= 0
     try:
-        packets, owners = packets_of([columns for _, columns, _ in found], tell)
+        packets, owners = read.packets(tell)
+        n_packets = np.bincount(owners, minlength=len(files))[is_taken]
+        wholes = [whole(read.collectives(tell), read.counts), whole(packets, n_packets)]
     except NotPlainError:
-        return {}
-    parts = parts_of(packets, np.bincount(owners, minlength=len(found)))
-    return {
-        path: PlainOperators(columns, own, n_skipped)
-        for (path, columns, n_skipped), own in zip(found, parts, strict=True)
-    }
+        return {}, ()
+    if with_spans:
+        wholes.append(whole(read.spans(n_skipped), read.counts))
+    found = [CommunicationTables(*one) for one in zip(*(one.parts for one in wholes), strict=True)]
+    return dict(zip(_taken(files, read.counts), found, strict=True)), tuple(wholes)
 
 
-def plain_links(files: Sequence[FileOfRank]) -> dict[str, pa.Table]:
-    """Return LINKS of matrix files, by path."""
-    found: list[tuple[str, int, LinkColumns]] = []
-    for path, rank in files:
+def plain_links(files: Sequence[FileOfRank]) -> tuple[dict[str, pa.Table], tuple[Whole, ...]]:
+    """Return LINKS of matrix files, by path, and of all of them."""
+    read = links_of_files(_contents(files, []), [rank for _, rank in files])
+    if read is None:
+        return {}, ()
+    links = whole(read.links(), read.counts)
+    return dict(zip(_taken(files, read.counts), links.parts, strict=True)), (links,)
+
+
+def _contents(files: Sequence[FileOfRank], n_skipped: list[int]) -> Iterator[bytes]:
+    """Give the text of each file, nothing of one that cannot be read; note what was skipped before it."""
+    for path, _ in files:
         try:
-            columns = link_columns(read_bytes(Path(path)), None)
+            content, skipped = read_with_offset(path_of(path))
         except BadFileError:
-            continue
-        if columns is not None and not (columns.has_missing or columns.has_negative):
-            found.append((path, rank, columns))
-    if not found:
-        return {}
-    read = [columns for _, _, columns in found]
-    links = links_of(read, [rank for _, rank, _ in found])
-    parts = parts_of(links, [len(one.steps) for one in read])
-    return {path: own for (path, _, _), own in zip(found, parts, strict=True)}
+            # Whoever reads the rank alone says what is wrong.
+            content, skipped = b"", 0
+        n_skipped.append(skipped)
+        yield content
 
 
-def plain_csv(role: str, files: Sequence[FileOfRank]) -> tuple[dict[str, pa.Table], set[str]]:
-    """Return the tables of CSV files of one of `CSV_ROLES` by path, and those that name no device."""
+def _taken(files: Sequence[FileOfRank], counts: Sequence[int]) -> list[str]:
+    return [path for (path, _), count in zip(files, counts, strict=True) if count >= 0]
+
+
+@dataclass(frozen=True)
+class PlainCsv:
+    """The tables of CSV files by path, the devices that step times name, and the table of all of them."""
+
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    devices: Mapping[str, int | None] = field(default_factory=dict)
+    wholes: tuple[Whole, ...] = ()
+
+
+def plain_csv(role: str, files: Sequence[FileOfRank]) -> PlainCsv:
+    """Return what is plain of CSV files of one of `CSV_ROLES`."""
     of_rank = dict(files)
     alike = read_alike(list(of_rank))
     if not alike.paths:
-        return {}, set()
+        return PlainCsv()
     ranks = np.repeat(np.array([of_rank[path] for path in alike.paths], np.int32), alike.n_rows)
     try:
-        table = _TABLES[role](alike.text, ranks, tell)
+        table = whole(_TABLES[role](alike.text, ranks, tell), alike.n_rows)
     except (NotPlainError, BadFileError):
-        return {}, set()
-    of_no_device: set[str] = set() if has_column(alike.text, DEVICE) else set(alike.paths)
-    return dict(zip(alike.paths, parts_of(table, alike.n_rows), strict=True)), of_no_device
-
-
-def parts_of(table: pa.Table, counts: Sequence[int] | npt.NDArray[np.int64]) -> list[pa.Table]:
-    """Cut a table into pieces of so many rows each."""
-    places = pairwise(np.cumsum([0, *counts]).tolist())
-    return [table.slice(begin, end - begin) for begin, end in places]
+        return PlainCsv()
+    devices = devices_of(alike.text, alike.n_rows) if role == STEP_TRACE else []
+    return PlainCsv(
+        dict(zip(alike.paths, table.parts, strict=True)),
+        dict(zip(alike.paths, devices, strict=False)),
+        (table,),
+    )
 
 
 def tell(why: Fact, *also: Fact) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from cluster_analysis.sources.columns.place import is_here
-from cluster_analysis.sources.compiled.reader import compiled
-from cluster_analysis.sources.text.communication_json import PlainOperators
 from cluster_analysis.sources.together.plain_columns import links_of_columns, operators_of_columns
 from cluster_analysis.sources.together.plain_databases import (
     links_of_databases,
@@ -29,30 +27,36 @@ from cluster_analysis.sources.together.plain_text import (
     plain_operators,
 )
 from cluster_analysis.sources.together.ready import Ready
+from cluster_analysis.sources.together.whole import Whole
 from cluster_analysis.tables.model import RankSource
 
 
-def read_together(sources: Sequence[RankSource]) -> Ready:
-    """Return what is plain of the files of some ranks, all steps."""
+def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> Ready:
+    """Return what is plain of the files of some ranks, all steps; `with_spans`: where operators lie, too."""
     small: dict[str, pa.Table] = {}
-    of_no_device: set[str] = set()
+    devices: dict[str, int | None] = {}
+    wholes: list[Whole] = []
     for role in CSV_ROLES:
-        tables, own = plain_csv(role, _files(sources, role))
-        small.update(tables)
-        of_no_device.update(own if role == STEP_TRACE else ())
+        plain_files = plain_csv(role, _files(sources, role))
+        small |= plain_files.tables
+        devices |= plain_files.devices
+        wholes += plain_files.wholes
     operators, links = (_files(sources, role) for role in ("communication", "matrix"))
     communications = operators_of_columns([one for one in operators if not is_here(one[0])])
     found_links = links_of_columns([one for one in links if not is_here(one[0])])
-    plain: dict[str, PlainOperators] = {}
-    if compiled() is not None:
-        plain = plain_operators([one for one in operators if is_here(one[0])])
-        found_links |= plain_links([one for one in links if is_here(one[0])])
+    plain, all_operators = plain_operators(
+        [one for one in operators if is_here(one[0])], with_spans=with_spans
+    )
+    plain_of_links, all_links = plain_links([one for one in links if is_here(one[0])])
+    communications |= plain
+    found_links |= plain_of_links
     small |= steps_of_databases(_files(sources, "analysis_db", STEP_TRACE))
     communications |= operators_of_databases(_files(sources, "analysis_db", "communication"))
     found_links |= links_of_databases(_files(sources, "analysis_db", "matrix"))
     of_tasks = kernels_of_databases(_files(sources, "profiler_db", "kernel_details"))
     of_tasks |= peers_of_databases(_files(sources, "profiler_db"))
-    return Ready(plain, communications, found_links, small, frozenset(of_no_device), of_tasks)
+    wholes += (*all_operators, *all_links)
+    return Ready(communications, found_links, small, devices, of_tasks, tuple(wholes))
 
 
 def _files(sources: Sequence[RankSource], role: str, better: str = "") -> list[tuple[str, int]]:

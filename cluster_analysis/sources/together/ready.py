@@ -9,31 +9,30 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.text.communication_json import CommunicationTables, PlainOperators
+from cluster_analysis.sources.text.communication_json import CommunicationTables
+from cluster_analysis.sources.together.whole import Whole
 
 _ReadTable = Callable[[Path, Remark], pa.Table | None]
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What was read already, by path: operators, of texts and others, links, and tables of small files.
+    """What was read already, by path: operators, links, and tables of small files.
 
-    Files of step times that name no device are in `of_no_device`. `of_tasks` has what was made of
-    databases' tasks, by what it is and path; None for what a database has nothing of.
+    `wholes` are the tables that pieces of these are of. `devices` has the device that a file of step times
+    says it is of, None where it names none or several. `of_tasks` has what was made of databases' tasks, by
+    what it is and path; None for what a database has nothing of.
     """
 
-    operators: Mapping[str, PlainOperators] = field(default_factory=dict)
     communications: Mapping[str, CommunicationTables] = field(default_factory=dict)
     links: Mapping[str, pa.Table] = field(default_factory=dict)
     small: Mapping[str, pa.Table] = field(default_factory=dict)
-    of_no_device: frozenset[str] = frozenset()
+    devices: Mapping[str, int | None] = field(default_factory=dict)
     of_tasks: Mapping[tuple[str, str], pa.Table | None] = field(default_factory=dict)
+    wholes: tuple[Whole, ...] = ()
 
-    def communication(self, path: Path, remark: Remark, *, with_spans: bool) -> CommunicationTables | None:
+    def communication(self, path: Path) -> CommunicationTables | None:
         """Return the tables of a communication file, None where they are not ready."""
-        plain = self.operators.get(str(path))
-        if plain is not None:
-            return plain.tables(remark, with_spans=with_spans)
         return self.communications.get(str(path))
 
     def or_read(self, read: _ReadTable) -> _ReadTable:

@@ -75,14 +75,14 @@ def files_of(source: RankSource, role: str) -> Path:
 @of_both_forms
 def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> None:
     sources = discover(job).sources
-    ready = read_together(sources)
+    ready = read_together(sources, with_spans=True)
     for source in sources:
         assert said(read_rank(source, ready=ready)) == said(read_rank(source))
     paths = {
         files[role] for files in (one.files for one in sources) for role in ("step_trace", "op_statistic")
     }
     assert paths <= set(ready.small)
-    assert len(ready.links) == len(ready.operators) + len(ready.communications) == len(sources)
+    assert len(ready.links) == len(ready.communications) == len(sources)
 
 
 @of_both_forms
@@ -92,7 +92,7 @@ def test_by_python_alone_ranks_that_are_read_together_give_the_same(
     sources = discover(job).sources
     wanted = [said(read_rank(source)) for source in sources]
     monkeypatch.setenv(CHOICE, "python")
-    ready = read_together(sources)
+    ready = read_together(sources, with_spans=True)
     assert [said(read_rank(source, ready=ready)) for source in sources] == wanted
 
 
@@ -108,7 +108,7 @@ def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str,
         path.write_bytes(content[: len(content) // 2])
     elif damage == "other bytes":
         path.write_bytes(content.replace(b"0", b"-", 5))
-    ready = read_together(sources)
+    ready = read_together(sources, with_spans=True)
     together = [said(read_rank(source, ready=ready)) for source in sources]
     assert together == [said(read_rank(source)) for source in sources]
 
@@ -147,7 +147,7 @@ def job_of_databases(databases: Path, tmp_path: Path) -> Path:
 
 def read_in_one_batch(sources: Sequence[RankSource]) -> tuple[Ready, list[object]]:
     with kept_open():
-        ready = read_together(sources)
+        ready = read_together(sources, with_spans=True)
         return ready, [said(read_rank(source, ready=ready)) for source in sources]
 
 
@@ -290,7 +290,7 @@ def test_a_closed_database_and_its_columns_are_gone_without_a_look_for_cycles(tm
 
 
 def test_nothing_is_ready_of_no_rank() -> None:
-    assert read_together(()) == Ready()
+    assert read_together((), with_spans=True) == Ready()
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,176 @@
+#include "module_files.h"
+
+#include "communication.h"
+#include "matrix.h"
+#include "operator_names.h"
+
+/* Reads a text behind those before it; false where Python must. */
+typedef bool (*read_text)(void *found, const char *text, size_t length);
+
+static bool read_operators(void *found, const char *text, size_t length) { return operators_read(text, length, found); }
+static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
+
+/* Read each of the contents, only one of which is in memory at a time, and note how many rows it has: -1 where Python must
+ * read it. False with an exception set. */
+static bool read_each(PyObject *contents, read_text read, void *found, const int32_t *n_rows, struct column *counts) {
+    PyObject *each = PyObject_GetIter(contents), *content;
+    bool is_done = each != NULL;
+    while (is_done && (content = PyIter_Next(each))) {
+        char *text;
+        Py_ssize_t length;
+        int32_t before = *n_rows;
+        bool is_plain;
+        is_done = !PyBytes_AsStringAndSize(content, &text, &length);
+        if (is_done) {
+            Py_BEGIN_ALLOW_THREADS
+            is_plain = read(found, text, (size_t)length);
+            Py_END_ALLOW_THREADS
+            is_done = column_add_int32(counts, is_plain ? *n_rows - before : -1);
+            if (!is_done)
+                PyErr_NoMemory();
+        }
+        Py_DECREF(content);
+    }
+    Py_XDECREF(each);
+    return is_done && !PyErr_Occurred();
+}
+
+/* Add a value to a dictionary and let go of it; false with an exception set. */
+static bool set(PyObject *columns, const char *name, PyObject *value) {
+    int failed = !value || PyDict_SetItemString(columns, name, value);
+    Py_XDECREF(value);
+    return !failed;
+}
+
+static PyObject *counts_of(const int32_t *counts, int n) {
+    PyObject *found = PyTuple_New(n);
+    int at;
+    for (at = 0; found && at < n; at++) {
+        PyObject *count = PyLong_FromLong(counts[at]);
+        if (!count || PyTuple_SetItem(found, at, count)) {
+            Py_DECREF(found);
+            return NULL;
+        }
+    }
+    return found;
+}
+
+static PyObject *figures_of(struct column *columns) {
+    PyObject *found = PyTuple_New(N_FIGURES);
+    int at;
+    for (at = 0; found && at < N_FIGURES; at++) {
+        PyObject *column = values_taken(&columns[at]);
+        if (!column || PyTuple_SetItem(found, at, column)) {
+            Py_DECREF(found);
+            return NULL;
+        }
+    }
+    return found;
+}
+
+static bool set_steps(PyObject *columns, struct steps *found, const struct column *counts) {
+    return set(columns, "counts", values_bytes_of(counts)) && set(columns, "levels", values_bytes_of(&found->levels)) &&
+           set(columns, "step_names", values_names_of(&found->names));
+}
+
+static bool set_places(PyObject *columns, struct operators *found) {
+    return set(columns, "keys", values_taken(&found->columns[KEYS])) &&
+           set(columns, "key_names", values_names_of(&found->key_names)) &&
+           set(columns, "offsets", values_taken(&found->columns[OFFSETS])) &&
+           set(columns, "lengths", values_taken(&found->columns[LENGTHS]));
+}
+
+static bool set_operators(PyObject *columns, struct operators *found) {
+    PyObject *op_names;
+    if (!set(columns, "groups", values_taken(&found->columns[GROUPS])) ||
+        !set(columns, "group_names", values_names_of(&found->group_names)) ||
+        !set(columns, "stems", values_taken(&found->columns[STEMS])) ||
+        !set(columns, "stem_names", values_names_of(&found->stem_names)) ||
+        !set(columns, "indices", values_taken(&found->columns[INDICES])) ||
+        !set(columns, "starts_ns", values_taken(&found->columns[STARTS_NS])) ||
+        !set(columns, "figures", figures_of(found->figures)) ||
+        !set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) ||
+        !set(columns, "n_negative", counts_of(found->n_negative, N_FIGURES)) ||
+        !set(columns, "packet_rows", values_taken(&found->packets[PACKET_ROWS])) ||
+        !set(columns, "packet_transports", values_taken(&found->packets[PACKET_TRANSPORTS])) ||
+        !set(columns, "packet_sizes", values_taken(&found->packets[PACKET_SIZES])) ||
+        !set(columns, "size_names", values_names_of(&found->size_names)) ||
+        !set(columns, "packet_figures", values_taken(&found->packets[PACKET_FIGURES])))
+        return false;
+    op_names = Py_BuildValue("(NN)", values_taken(&found->op_names.offsets), values_taken(&found->op_names.letters));
+    return set(columns, "op_names", op_names) && (!found->has_places || set_places(columns, found));
+}
+
+/* Which stem each known operator has, and the stems; NULL with an exception set. */
+static PyObject *stems_of(const struct names *operators) {
+    const struct name *known = (const struct name *)operators->known.at;
+    struct names stems;
+    struct column codes = {NULL, 0, 0};
+    PyObject *found = NULL;
+    size_t at;
+    bool is_done = true;
+    memset(&stems, 0, sizeof stems);
+    for (at = 0; is_done && at < operators->n_known; at++)
+        is_done = column_add_int32(&codes, names_number(&stems, operator_stem(known[at].text), -1));
+    found = is_done ? Py_BuildValue("(NN)", values_bytes_of(&codes), values_names_of(&stems)) : PyErr_NoMemory();
+    free(codes.at);
+    names_free(&stems);
+    return found;
+}
+
+static bool set_links(PyObject *columns, struct links *found) {
+    struct column *links = found->columns;
+    return set(columns, "operator_stems", stems_of(&found->operator_names)) &&
+           set(columns, "keys", values_taken(&links[KEYS_OF_LINKS])) &&
+           set(columns, "key_names", values_names_of(&found->key_names)) &&
+           set(columns, "sources", values_taken(&links[SOURCES])) &&
+           set(columns, "destinations", values_taken(&links[DESTINATIONS])) &&
+           set(columns, "transports", values_taken(&links[TRANSPORTS_OF_LINKS])) &&
+           set(columns, "transport_names", values_names_of(&found->transport_names)) &&
+           set(columns, "operators", values_taken(&links[OPERATORS_OF_LINKS])) &&
+           set(columns, "operator_names", values_names_of(&found->operator_names)) &&
+           set(columns, "sizes_bytes", values_taken(&links[SIZES_BYTES])) &&
+           set(columns, "times_us", values_taken(&links[TIMES_US])) &&
+           set(columns, "n_missing", PyLong_FromLong(found->n_missing)) &&
+           set(columns, "n_negative", PyLong_FromLong(found->n_negative));
+}
+
+PyObject *module_operators(PyObject *module, PyObject *given) {
+    struct operators found;
+    struct column counts = {NULL, 0, 0};
+    PyObject *columns = NULL, *contents;
+    int has_places;
+    (void)module;
+    memset(&found, 0, sizeof found);
+    if (!PyArg_ParseTuple(given, "OpII", &contents, &has_places, &found.needed, &found.measured))
+        return NULL;
+    found.has_places = has_places;
+    if (read_each(contents, read_operators, &found, &found.steps.n_rows, &counts)) {
+        columns = PyDict_New();
+        if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found)))
+            Py_CLEAR(columns);
+    }
+    free(counts.at);
+    operators_free(&found);
+    return columns;
+}
+
+PyObject *module_links(PyObject *module, PyObject *given) {
+    struct links found;
+    struct column counts = {NULL, 0, 0};
+    PyObject *columns = NULL, *contents;
+    int is_told;
+    (void)module;
+    memset(&found, 0, sizeof found);
+    if (!PyArg_ParseTuple(given, "Op", &contents, &is_told))
+        return NULL;
+    found.is_told = is_told;
+    if (read_each(contents, read_links, &found, &found.steps.n_rows, &counts)) {
+        columns = PyDict_New();
+        if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
+            Py_CLEAR(columns);
+    }
+    free(counts.at);
+    links_free(&found);
+    return columns;
+}

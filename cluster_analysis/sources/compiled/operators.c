@@ -1,0 +1,83 @@
+/* Operators of several files, one behind the other: each is added whole or not at all. */
+#include "communication.h"
+
+enum { N_COLUMNS = N_OPERATOR_COLUMNS + N_FIGURES + 2, N_NAMES = 4 };
+
+/* All that has a row for each operator, and the texts of their names. */
+static void columns_of(struct operators *found, struct column **columns) {
+    int at;
+    for (at = 0; at < N_OPERATOR_COLUMNS; at++)
+        *columns++ = &found->columns[at];
+    for (at = 0; at < N_FIGURES; at++)
+        *columns++ = &found->figures[at];
+    *columns++ = &found->op_names.offsets;
+    *columns = &found->op_names.letters;
+}
+
+static void names_of(struct operators *found, struct names **names) {
+    names[0] = &found->group_names;
+    names[1] = &found->stem_names;
+    names[2] = &found->size_names;
+    names[3] = &found->key_names;
+}
+
+/* Whether nobody has to be told of the figures of a file. */
+static bool is_untold(const struct operators *found, const int32_t *n_missing, const int32_t *n_negative) {
+    int at;
+    for (at = 0; at < N_FIGURES; at++)
+        if ((found->needed >> at & 1 && found->n_missing[at] != n_missing[at]) ||
+            (found->measured >> at & 1 && found->n_negative[at] != n_negative[at]))
+            return false;
+    return true;
+}
+
+bool operators_read(const char *text, size_t length, struct operators *found) {
+    struct steps_mark steps = steps_begin(&found->steps);
+    struct column *columns[N_COLUMNS];
+    struct names *names[N_NAMES];
+    size_t used[N_COLUMNS], n_known[N_NAMES];
+    int32_t n_packets = found->n_packets, n_missing[N_FIGURES], n_negative[N_FIGURES];
+    bool is_read;
+    int at;
+    columns_of(found, columns);
+    names_of(found, names);
+    for (at = 0; at < N_COLUMNS; at++)
+        used[at] = columns[at]->used;
+    for (at = 0; at < N_NAMES; at++)
+        n_known[at] = names[at]->n_known;
+    memcpy(n_missing, found->n_missing, sizeof n_missing);
+    memcpy(n_negative, found->n_negative, sizeof n_negative);
+    is_read = operators_add(text, length, found) && is_untold(found, n_missing, n_negative) &&
+              names_own(&found->steps.names);
+    /* Without places a key only tells whether it is there twice. */
+    if (!found->has_places)
+        names_cut(&found->key_names, 0);
+    for (at = 0; at < N_NAMES; at++)
+        is_read = is_read && names_own(names[at]);
+    if (is_read)
+        return true;
+    for (at = 0; at < N_COLUMNS; at++)
+        columns[at]->used = used[at];
+    for (at = 0; at < N_NAMES; at++)
+        names_cut(names[at], n_known[at]);
+    memcpy(found->n_missing, n_missing, sizeof n_missing);
+    memcpy(found->n_negative, n_negative, sizeof n_negative);
+    operators_cut_packets(found, n_packets);
+    steps_undo(&found->steps, &steps);
+    return false;
+}
+
+void operators_free(struct operators *operators) {
+    struct column *columns[N_COLUMNS];
+    struct names *names[N_NAMES];
+    int at;
+    columns_of(operators, columns);
+    names_of(operators, names);
+    for (at = 0; at < N_COLUMNS; at++)
+        free(columns[at]->at);
+    for (at = 0; at < N_PACKET_COLUMNS; at++)
+        free(operators->packets[at].at);
+    for (at = 0; at < N_NAMES; at++)
+        names_free(names[at]);
+    steps_free(&operators->steps);
+}

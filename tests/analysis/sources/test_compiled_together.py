@@ -1,0 +1,82 @@
+"""Files of several ranks that the compiled reader takes at once, and its exact sums."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import fields
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_analysis.sources.compiled import reader
+from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
+from cluster_analysis.sources.text.matrix_json import read_matrix
+from cluster_analysis.sources.together.plain_text import plain_links, plain_operators
+from cluster_run.facts import Fact
+from tests.analysis.sources.test_compiled_reader import FUZZ, MATRIX, OPERATORS, SPOILERS
+
+
+def never(*why: Fact) -> None:
+    raise AssertionError(f"nothing is to be told of a plain file: {why}")
+
+
+@pytest.mark.parametrize("with_spans", [True, False])
+@FUZZ
+@given(data=st.data())
+def test_a_spoiled_file_among_others_changes_nothing_of_them(
+    tmp_path: Path, with_spans: bool, data: st.DataObject
+) -> None:
+    files = [(str(tmp_path / f"{rank}.json"), rank) for rank in range(3)]
+    for content, plain, read in (
+        (
+            OPERATORS,
+            partial(plain_operators, with_spans=with_spans),
+            partial(read_communication, with_spans=with_spans),
+        ),
+        (MATRIX, plain_links, read_matrix),
+    ):
+        spoiled = bytearray(content)
+        place = data.draw(st.integers(0, len(spoiled)))
+        spoiled[place : place + data.draw(st.integers(0, 12))] = data.draw(st.sampled_from(SPOILERS))
+        for (path, _), own in zip(files, (content, spoiled, content), strict=True):
+            Path(path).write_bytes(own)
+        found, _ = plain(files)
+        # A key that is no step has all files read one by one.
+        assert not found or {files[0][0], files[2][0]} <= set(found)
+        for path, rank in files:
+            if path in found:
+                assert rows_of(found[path]) == rows_of(read(Path(path), rank, None, never))
+
+
+def rows_of(tables: pa.Table | CommunicationTables) -> list[object]:
+    if isinstance(tables, pa.Table):
+        return tables.to_pylist()
+    return [getattr(tables, field.name).to_pylist() for field in fields(tables)]
+
+
+@given(
+    st.lists(st.tuples(st.floats(allow_nan=True), st.floats(-1e9, 1e9)), min_size=1, max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_exact_sums_are_those_of_python_or_left_to_it(
+    pairs: list[tuple[float, float]], chance: random.Random
+) -> None:
+    order = [chance.randrange(len(pairs)) for _ in range(chance.randint(1, 80))]
+    begins = sorted({0, *(chance.randrange(len(order)) for _ in range(3))})
+    module = reader.compiled()
+    assert module is not None
+    sums = module.exact_sums(np.array(pairs), np.array(order, np.int64), np.array(begins, np.int64))
+    chosen = [pairs[place] for place in order]
+    parts = [chosen[begin:end] for begin, end in pairwise([*begins, len(order)])]
+    if sums is not None:
+        wanted = [[math.fsum(column) for column in zip(*part, strict=True)] for part in parts]
+        assert np.frombuffer(sums).reshape(-1, 2).tolist() == wanted
+    else:
+        assert max(abs(value) for pair in pairs for value in pair) > 1e300 or not np.isfinite(pairs).all()
