@@ -152,7 +152,10 @@ def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str])
     code, n_overtaken = np.unique(
         group[1:][overtakes].astype(np.int64) * width + number[1:][overtakes], return_counts=True
     )
-    is_sure = np.isin(code, group[1:][is_earlier].astype(np.int64) * width + number[1:][is_earlier])
+    sure, n_sure = np.unique(
+        group[1:][is_earlier].astype(np.int64) * width + number[1:][is_earlier], return_counts=True
+    )
+    is_sure = np.isin(code, sure[n_sure > 1])
     often = code[is_sure | (n_overtaken >= REGULAR_RANKS * n_ranks[code // width])]
     groups, at = np.unique(often // width, return_index=True)
     is_split, since = np.zeros(len(calls.groups), bool), np.zeros(len(calls.groups), np.int64)
