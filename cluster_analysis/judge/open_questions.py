@@ -95,8 +95,7 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     step_ms = view.mean_step_us / 1e3
     unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
     costs = {
-        one.id: max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0)
-        + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
+        one.id: _at_most_ms(one) + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
         for one in unsure
     }
     wide = {
@@ -116,17 +115,41 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
 
 def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
     """Whether a host could be the reason: work that is uneven from stage to stage or replica to replica looks
-    like slow hosts where each of them lies in one.
+    like slow hosts where each of them lies in one. Replicas that share a host show what is not the host's:
+    they would be late together.
     """
     if finding.kind == "stage_imbalance":
         return _lies_in_one_host(view, np.isin(view.ranks, finding.ranks))
     if finding.kind == "data_imbalance":
-        return all(_lies_in_one_host(view, view.replica == one) for one in np.unique(view.replica))
-    return finding.kind in FAULT_KINDS
+        replicas = [view.replica == one for one in np.unique(view.replica)]
+        return all(_lies_in_one_host(view, one) for one in replicas) and not _differ_in_hosts(view, replicas)
+    return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
+
+
+def _at_most_ms(finding: Finding) -> float:
+    """What a finding costs at most; where nobody can tell, what its host idles longer than others."""
+    known = [one for one in (finding.cost_ms_per_step, finding.cost_high_ms) if one is not None]
+    if known or finding.kind in FAULT_KINDS or not finding.evidence:
+        return max(known, default=0.0)
+    row = finding.evidence[0]
+    return max(row.value - row.peers_median, 0.0) / 1e3
 
 
 def _lies_in_one_host(view: JobView, inside: BoolArray) -> bool:
     return bool((view.host[inside] >= 0).all() and len(np.unique(view.host[inside])) == 1)
+
+
+def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
+    """Whether replicas of one host (each lies in one) compute as unlike as those of two: by half at least."""
+    host = np.array([view.host[one][0] for one in replicas])
+    with np.errstate(invalid="ignore"):
+        level = np.stack([median(np.log(view.computing_us[one]), 0) for one in replicas])
+        apart = np.abs(level[:, None] - level[None]).mean(axis=2)
+    together = (host[:, None] == host[None]) & ~np.eye(len(host), dtype=bool)
+    of_two = host[:, None] != host[None]
+    if not together.any() or not of_two.any():
+        return False
+    return bool(np.nanmean(apart[together]) >= HALFWAY * np.nanmean(apart[of_two]))
 
 
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
@@ -167,9 +190,10 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
 
 
 def _long_pause(view: JobView, limits: Thresholds) -> list[Fact]:
-    """A step that is long because one rank idled in it: once is no proof of a fault, and costly even so.
+    """Steps that are long because one rank idled in them: no proof of a fault, and costly even so.
 
-    Or the rank's record of the call is lost for which all others waited.
+    Or the rank's record of the call is lost for which all others waited. In a single step shorter pauses
+    happen to healthy hosts: there it takes what is an event elsewhere. Two by one rank are hardly chance.
     """
     if len(view.steps) < limits.min_steps_confident:
         return []
@@ -178,11 +202,19 @@ def _long_pause(view: JobView, limits: Thresholds) -> list[Fact]:
         longer_idle = idle - median(idle, 1)[:, None]
         longer_idle -= median(longer_idle, 0)  # all ranks may pause together
         by_step = median(view.step_us, 0)
-        longer = np.fmin(by_step - median(by_step), np.fmax.reduce(longer_idle, axis=0))
-    worst = int(np.argmax(np.nan_to_num(longer)))
-    # Shorter pauses happen to healthy hosts; this long is what else is taken for an event.
-    least_us = max(limits.open_cost_share * view.mean_step_us * len(view.steps), limits.retransmission_us)
-    if not longer[worst] >= least_us:
+        lost = np.nan_to_num(np.clip(np.fmin(by_step - median(by_step), longer_idle), 0.0, None))
+    row = int(np.argmax(lost.sum(axis=1)))
+    worst = int(np.argmax(lost[row]))
+    is_once = int((lost[row] >= HALFWAY * lost[row, worst]).sum()) < 2
+    most = float(lost[row, worst] if is_once else lost[row].sum())
+    least_us = limits.open_cost_share * view.mean_step_us * len(view.steps)
+    if not most >= max(least_us, limits.retransmission_us if is_once else 0.0):
         return []
-    rank = view.rank_ids([int(np.nanargmax(longer_idle[:, worst]))])[0]
-    return [fact("long_pause", longer_us=float(longer[worst]), step=view.steps[worst], rank=rank)]
+    return [
+        fact(
+            "long_pause",
+            longer_us=float(lost[row, worst]),
+            step=view.steps[worst],
+            rank=view.rank_ids([row])[0],
+        )
+    ]

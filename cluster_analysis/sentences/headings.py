@@ -90,8 +90,8 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "{n_ranks} 张卡的通信数据无法读取",
     ),
     "long_pause": (
-        "step {step} took {longer_us:ms} longer because rank {rank} idled, once",
-        "步 {step} 因卡 {rank} 空闲而长了 {longer_us:ms}，仅一次",
+        "step {step} took {longer_us:ms} longer because rank {rank} idled",
+        "步 {step} 因卡 {rank} 空闲而长了 {longer_us:ms}",
     ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",

@@ -66,9 +66,9 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "long_pause": (
         "step {step} took {longer_us:ms} longer than usual because rank {rank} idled, and the others waited "
-        "for it: once is no proof of a fault; look at its host at that time",
+        "for it: so seldom it is no proof of a fault; look at its host at that time",
         "步 {step} 比平常长 {longer_us:ms}：卡 {rank} 空闲，其他卡等待它；"
-        "一次不足以证明故障，请检查该时段其主机",
+        "偶发不足以证明故障，请检查该时段其主机",
     ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "

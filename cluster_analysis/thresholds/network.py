@@ -9,7 +9,3 @@ SMALL_BYTES = 100e3
 HEALTHY_QUANTILE = 0.3
 #: 910A: devices of one half of a host, meshed by HCCS; PCIe lies between the halves.
 DEVICES_PER_BOARD = 4
-
-# Slow network.
-#: An operator that takes this part of its transports' times together uses one after the other.
-IN_TURN_SHARE = 0.9

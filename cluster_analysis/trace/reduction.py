@@ -30,7 +30,12 @@ from cluster_analysis.trace.missing.imputation import moved_to, with_missing_cal
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
-from cluster_analysis.trace.streams.free import data_is_free, is_one_queue, sends_are_free
+from cluster_analysis.trace.streams.free import (
+    data_is_free,
+    is_one_queue,
+    outside_us,
+    sends_are_free,
+)
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import waited_us, with_issues
@@ -151,7 +156,10 @@ def _matched(
     moved = moved_us(calls, members, begin, transfer, topology)
     wait = calls.elapse_us - moved[operator]
     exposed = _exposed(calls, local, steps, stage)
-    waited = waited_us(calls, local, exposed.total_us - exposed.recorded_us)
+    missing = exposed.total_us - exposed.recorded_us
+    if local.fetches:
+        missing = np.full_like(missing, np.nan)  # behind the last sum all is waiting
+    waited = waited_us(calls, local, missing)
     return _Matched(
         calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
     )
@@ -272,12 +280,15 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         groups=calls.groups,
         types=calls.types,
     )
-    if not steps.num_rows or local.is_side.any() or not is_one_queue(calls):
+    if not steps.num_rows or not is_one_queue(calls, local):
         return operators
     covered, computing, idle = (
         _by_rank(steps, calls.ranks, numbers(steps[name]))
         for name in ("overlapped_us", "computing_us", "free_us")
     )
+    if local.is_side.any():  # beside sums on the second stream the gaps of the main one are computing
+        waited = np.bincount(calls.rank, seen.waited_us, len(calls.ranks))
+        covered = np.maximum(covered - np.maximum(outside_us(calls, local.is_side) - waited, 0.0), 0.0)
     queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing, idle)
     return replace(operators, queue=queue)
 
@@ -299,13 +310,16 @@ def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> 
 
     With one stream, the records do not tell what computing covers: there it is all communication.
     """
+    all_count = not local.is_side.any() or local.fetches
     elapse = np.where(local.is_side, 0.0, calls.elapse_us)
     total = np.full(len(calls.ranks), np.nan)
     if steps.num_rows:
         total = _by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"]))
-        if not local.is_side.any():
+        if all_count:
             total += _by_rank(steps, calls.ranks, np.nan_to_num(numbers(steps["overlapped_us"])))
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
+    if all_count and local.is_side.any():
+        recorded += outside_us(calls, local.is_side)
     return Exposed(total, recorded, stage)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for metric in case.metrics if alone else ():
         compared = case.common if metric.is_log else metric
         if compared is not None:
-            deviation = case.deviation(compared, of_all=True)
+            deviation = partial(case.deviation, compared, of_all=True)
             hosts = host_suspects(case.without_roles, compared, deviation, case.limits)
             yield from (_of_work(one) for one in hosts if one.hosts[0] in alone and _is_far(case, one))
 

@@ -7,8 +7,9 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from cluster_analysis.judge.measures.deviation import Deviation, levels_of
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import (
     MEDIAN_SE,
     median,
@@ -34,27 +35,33 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        hosts = host_suspects(case.view, metric, case.deviation(metric), case.limits)
+        hosts = host_suspects(case.view, metric, partial(case.deviation, metric), case.limits)
         if metric.is_log and case.steady is not None:
-            hosts += host_suspects(case.view, case.steady, case.deviation(case.steady), case.limits)
+            steady = case.steady
+            hosts += host_suspects(case.view, steady, partial(case.deviation, steady), case.limits)
         yield from (confirmed(case.view, one, case.limits) for one in surest(hosts))
 
 
-def host_suspects(view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds) -> list[Suspect]:
+def host_suspects(
+    view: JobView, metric: Metric, deviation: Callable[[BoolArray], Deviation], limits: Thresholds
+) -> list[Suspect]:
     """Return hosts that are slow in one metric, the worst first.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
-    Whether it is improbable over all hosts its p-value tells.
+    Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
+    samples of its replica, by which hosts of other stages are compared: `deviation` is without some ranks.
     """
     found: list[Suspect] = []
-    series = np.where(view.host[:, None] >= 0, deviation.host_series, np.nan)
-    n_hosts = len(np.unique(view.host[view.host >= 0]))
+    out = view.host < 0
+    n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
+        excluded = out & (view.host >= 0)
+        series = np.where(out[:, None], np.nan, deviation(excluded).host_series)
         one = _worst_host(view, metric, beside_other_hosts(series, view), limits)
         if one is None:
             break
         found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
-        series[np.isin(view.ranks, one.ranks)] = np.nan
+        out = out | np.isin(view.ranks, one.ranks)
     return found
 
 

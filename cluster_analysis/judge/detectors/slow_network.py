@@ -17,8 +17,7 @@ from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import FEWEST_PEERS
-from cluster_analysis.thresholds.network import IN_TURN_SHARE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence, FaultKind, Link
 from cluster_run.ids import HostId, Rank
@@ -141,7 +140,7 @@ def remaining_share(
     """What is left of an operator's transfer without the fault, from the median times of its links.
 
     It lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts and
-    between them, it lasts as long as the slowest links of each together: so it does if it is that long.
+    between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
 
     Args:
         entries: links, their transports and times in µs.
@@ -156,6 +155,6 @@ def remaining_share(
         np.array([times[by == one].max() for one in np.unique(by)])
         for times in (typical, typical * left[link[first]])
     )
-    if len(before) > 1 and transfer_us >= IN_TURN_SHARE * before.sum():
+    if len(before) > 1 and transfer_us >= HALFWAY * (before.sum() + before.max()):
         return float(after.sum() / before.sum())
     return float(after.max() / before.max())

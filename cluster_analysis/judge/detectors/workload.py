@@ -58,7 +58,7 @@ def _expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -
     noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(len(view.steps))
     if len(codes) <= FEWEST_PEERS or spread < max(limits.device_effect, TWICE * noise):
         return
-    worst = int(np.argmax(by_group))
+    worst = int(np.nanargmax(by_group))  # a host that is slow by itself, and its experts, have no level here
     typical, most = float(median(view.computing_us)), float(by_group[worst])
     holders = view.rank_ids(np.flatnonzero(group == worst))
     row = Evidence("computing_us", typical * float(np.exp(most)), typical, typical * spread, len(codes) - 1)

@@ -65,6 +65,15 @@ class Laid:
         return found
 
     @property
+    def until(self) -> int:
+        """Up to which place computing goes on beside calls: what waits for the last gradients waits for all.
+
+        The weights that are gathered then are those of the next step.
+        """
+        sums = np.flatnonzero(self.reduces)
+        return min(int(sums[-1]) + 2, len(self.reduces)) if len(sums) else len(self.reduces)
+
+    @property
     def chain_us(self) -> FloatArray:
         """What computing covers, with the idle time in it: as much of it as outside of calls (rows,).
 
@@ -117,7 +126,7 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
     issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
     left = laid.chain_us
     tolerance = COVERED_TOLERANCE * float(np.median(left))
-    for place in range(1, n):
+    for place in range(1, laid.until):
         start, before = laid.start_us[:, place], laid.end_us[:, place - 1]
         if place > 1 and laid.gathers[place - 2]:
             issued = np.maximum(issued, laid.end_us[:, place - 2])

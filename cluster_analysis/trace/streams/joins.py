@@ -18,7 +18,9 @@ from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     ENOUGH_PEERS,
     FEW_SHARE,
+    MOST_OVERLAPPED,
     QUEUE_US,
+    REGULAR_CALLS,
     TOLERANCE_US,
     WAIT_SCATTER,
 )
@@ -39,9 +41,10 @@ def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArra
     after = np.full(len(calls), -1, np.int32)
     join = np.full(len(calls), -1, np.int32)
     latest = np.full(len(calls), -1, np.int32)
-    _chain(calls, main, after)
-    for queue in (side[sends], side[~sends]):
-        _chain(calls, queue, join)
+    chain(calls, main, after)
+    receives = calls.is_receive[side]
+    for queue in (side[sends], side[receives], side[~sends & ~receives]):
+        chain(calls, queue, join)
     if len(main):
         main_end = running_maxima(calls.surely_ended_us[main], calls.rank[main])
         begin, end = _own_slices(calls, main, side)
@@ -52,10 +55,27 @@ def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArra
     return after, join, latest
 
 
-def _chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
-    """Say of the calls of a queue (sorted) which one of their rank stands before them in it."""
+def chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
+    """Say of calls (sorted) which one of their rank stands before them in their queue.
+
+    Where calls regularly begin while the one before still goes on, there are several queues, one for each
+    neighbour say: then it is the one that had ended last.
+    """
     same = ~begins(calls.rank[queue])[1:]
-    before[queue[1:][same]] = queue[:-1][same]
+    here, other = queue[1:][same], queue[:-1][same]
+    before[here] = other
+    ended = calls.surely_ended_us
+    goes_on = ended[other] > calls.start_us[here] + TOLERANCE_US
+    if not goes_on.any() or int(goes_on.sum()) < REGULAR_CALLS * len(queue):
+        return
+    before[here[goes_on]] = -1
+    latest = np.full(len(queue), -np.inf)
+    for back in range(1, min(MOST_OVERLAPPED + 2, len(queue))):
+        here, other = queue[back:], queue[:-back]
+        fits = (calls.rank[here] == calls.rank[other]) & (ended[other] <= calls.start_us[here] + TOLERANCE_US)
+        fits &= ended[other] > latest[back:]
+        before[here[fits]] = other[fits]
+        latest[back:][fits] = ended[other[fits]]
 
 
 def _own_slices(calls: Calls, main: IntArray, side: IntArray) -> tuple[IntArray, IntArray]:
@@ -195,6 +215,11 @@ def _unlikeness(gap_us: FloatArray, together: IntArray) -> float:
 def moves_gradients(calls: Calls) -> BoolArray:
     """Calls that add up what the ranks have computed (V,): none of them has anything to send before."""
     return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
+
+
+def moves_weights(calls: Calls) -> BoolArray:
+    """Calls that fetch what the ranks will compute with (V,)."""
+    return np.array(["gather" in name for name in calls.types], bool)[calls.kind]
 
 
 def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, stable_order
+from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS
 from cluster_analysis.trace.evidence import StepOperators
@@ -80,8 +80,9 @@ def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
         queue = step.queue
         if queue is None or not step.n_instances:
             continue
-        begin = np.flatnonzero(begins(step.instance_rank))
-        count = np.diff(np.r_[begin, step.n_instances])
+        main = np.flatnonzero(~step.instance_is_side)
+        count = np.bincount(step.instance_rank[main], minlength=len(step.ranks))
+        begin = np.cumsum(count) - count
         for one in np.unique(queue.stage).tolist():
             ranks = np.flatnonzero(
                 (queue.stage == one)
@@ -91,7 +92,8 @@ def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
             n = int(np.bincount(count[ranks]).argmax()) if len(ranks) else 0
             ranks = ranks[count[ranks] == n]
             if len(ranks) >= ENOUGH_PEERS and n > 1:
-                found.setdefault((one, n), []).append((number, begin[ranks][:, None] + np.arange(n)))
+                at = main[begin[ranks][:, None] + np.arange(n)]
+                found.setdefault((one, n), []).append((number, at))
     yield from found.values()
 
 
@@ -130,6 +132,7 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside) -> Non
     chain = none
     for place in range(at.shape[1]):
         call, own = at[:, place], woven.gap_us[at[:, place]]
+        beside = woven.join[call]  # what it waits for of a second stream
         ended = at[:, place - 1] if place else none
         worked = told.worked_us[:, place]
         if place == 0:
@@ -143,7 +146,7 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside) -> Non
             own = np.maximum(own - told.beyond_us[:, place], 0.0)
         else:
             first = woven.add(call, woven.after[call], worked, none, waits_last=False)
-        chain = woven.add(call, first, own, none, waits_last=False)
+        chain = woven.add(call, first, own, beside, waits_last=True)
         woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, 0.0
 
 

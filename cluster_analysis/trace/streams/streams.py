@@ -25,9 +25,11 @@ from cluster_analysis.thresholds.streams import (
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import (
     begins_with,
+    chain,
     count_from_wait,
     keep_likely_joins,
     moves_gradients,
+    moves_weights,
     running_maxima,
     scatter,
     split,
@@ -41,7 +43,8 @@ class Sequence:
     `after` is the call that the gap counts from; `join` a call of the other stream that must have
     ended too. `gap_us` is the local time from the later of the two, or from `after` where the call
     `waits_last`: once its rank is done with what lies between, as on a side stream. A side call that is
-    `queued` behind another one waited for that alone.
+    `queued` behind another one waited for that alone. Where the main stream `fetches` weights, the second
+    one is that of the sums beside it.
     """
 
     after: IntArray
@@ -50,6 +53,7 @@ class Sequence:
     is_side: BoolArray
     waits_last: BoolArray
     is_queued: BoolArray
+    fetches: bool = False
 
 
 def among_others(local: Sequence, source: IntArray, order: IntArray) -> Sequence:
@@ -75,6 +79,7 @@ def among_others(local: Sequence, source: IntArray, order: IntArray) -> Sequence
         with_more(local.is_side),
         with_more(local.waits_last),
         with_more(local.is_queued),
+        local.fetches,
     )
 
 
@@ -99,12 +104,15 @@ def sequence(
         return Sequence(after, join, np.full(n, np.nan), nothing, nothing, nothing)
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
+    if _asked_ahead(calls, data_groups):
+        is_side = is_side | calls.is_receive
     if data_is_free:
         is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
         is_side = is_side | (is_data & ~calls.is_point_to_point)
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
-    is_side = _split_groups(calls, is_side, data_groups)
+    sums = _sums_beside_fetching(calls, data_groups)
+    is_side = sums if sums is not None else _split_groups(calls, is_side, data_groups)
     waits_last = is_side
     if is_side.any():
         is_side &= ~_awaited_at_begin(calls, is_side, stage)
@@ -119,7 +127,31 @@ def sequence(
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
     queued = is_side & begins_with(calls, join)
     gap[queued] = 0.0
-    return Sequence(after, join, gap, is_side, waits_last, queued)
+    return Sequence(after, join, gap, is_side, waits_last, queued, sums is not None)
+
+
+def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArray | None:
+    """Return sums of gradients (V,) that go on while another group fetches weights; None in any other job.
+
+    Whoever computes needs the weights, so that fetching them is the main stream's. No more is summed than was
+    fetched.
+    """
+    fetches, sums = moves_weights(calls), moves_gradients(calls)
+    if not fetches.any() or calls.is_point_to_point.any():
+        return None
+    n = len(calls.groups)
+    n_ranks = np.maximum(_ranks_of_groups(calls), 1)
+    n_fetched = np.bincount(calls.group[fetches], minlength=n)
+    main = (n_fetched > 0)[calls.group]
+    fetched = np.unique(calls.rank[main].astype(np.int64) * n + calls.group[main])
+    if not (main | sums).all() or not np.array_equal(fetched // n, np.arange(len(calls.ranks))):
+        return None  # calls of another kind, or ranks that fetch in several groups
+    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    n_calls = np.bincount(calls.group, minlength=n)
+    n_early = np.bincount(calls.group[_begun_early(calls, ~main, main)], minlength=n)
+    beside = is_data & (n_fetched == 0) & (n_early > 0) & (n_early >= REGULAR_CALLS * n_calls)
+    beside &= n_calls / n_ranks <= (n_fetched / n_ranks).max()
+    return beside[calls.group] if beside.any() else None
 
 
 def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str]) -> BoolArray:
@@ -196,6 +228,20 @@ def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
     return n_early > 0 and n_early >= REGULAR_CALLS * int(sends.sum())
 
 
+def _asked_ahead(calls: Calls, data_groups: frozenset[str]) -> bool:
+    """Whether receives are regularly asked for early: calls of what is computed first begin beside them.
+
+    Gradients that have a stream of their own, and sends that queue behind others, begin beside any receive.
+    """
+    receives = calls.is_receive
+    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+    before = np.full(len(calls), -1, np.int32)
+    chain(calls, np.flatnonzero(calls.is_send), before)
+    others = ~receives & ~(is_data & ~calls.is_point_to_point) & ~begins_with(calls, before)
+    n_early = int(_begun_early(calls, others, receives).sum())
+    return n_early > 0 and n_early >= REGULAR_CALLS * int(receives.sum())
+
+
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
     """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
@@ -206,6 +252,8 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
         return np.zeros(len(calls), bool)
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
+    exchanges = np.zeros(len(calls.groups), bool)
+    exchanges[calls.group[np.array(["alltoall" in name for name in calls.types], bool)[calls.kind]]] = True
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (
@@ -214,7 +262,9 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
             before -= 1
         if calls.group[before] != calls.group[here]:
             groups = {int(calls.group[call]): call for call in (before, here)}
-            hit[groups[min(groups, key=lambda group: (not is_data[group], per_rank[group], group))]] = True
+            # What experts exchange is computed with at once.
+            first = min(groups, key=lambda one: (not is_data[one], exchanges[one], per_rank[one], one))
+            hit[groups[first]] = True
     # A kind of call is on another stream when it is there regularly, not when one record overlaps.
     # Data-parallel calls are of one stream, whatever they move.
     unit = np.where(is_data[calls.group], 0, 1 + calls.group * len(calls.types) + calls.kind)

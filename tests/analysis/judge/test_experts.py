@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cluster_analysis.judge.detectors.workload import _expert_imbalance
 from cluster_analysis.judge.measures.dense import dense_us
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import judged
 
@@ -99,3 +103,17 @@ def test_without_experts_all_computing_counts() -> None:
     view = view_of(spec=replace(BUSY, ep=1, healthy=Healthy()))
     assert view.dense_us is None
     assert dense_of(view) is None
+
+
+def test_the_busiest_experts_are_named_though_those_of_a_slow_host_have_no_level() -> None:
+    """A host that is slow by itself is left out of what its experts are compared by."""
+    raw = np.repeat(np.linspace(-0.2, 0.2, 16)[:, None], 5, axis=1)
+    raw[4:6] = np.nan
+    view: Any = SimpleNamespace(
+        has_experts=True, tp_cp_peers=np.arange(16) // 2, steps=tuple(range(5)),
+        computing_us=np.full((16, 5), 1e5), rank_ids=lambda rows: tuple(rows.tolist()),
+    )  # fmt: skip
+    deviation: Any = SimpleNamespace(raw=raw, step_sigma=np.full(5, 0.001))
+    (found,) = _expert_imbalance(view, deviation, Thresholds())
+    assert found.ranks == (14, 15)
+    assert np.isfinite(found.evidence[0].value)

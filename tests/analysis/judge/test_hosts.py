@@ -75,3 +75,15 @@ def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_a
     )
     found = detect(evidence, replace(where, stages=stages))
     assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])
+
+
+@pytest.mark.parametrize("tp", [4, 8])
+@pytest.mark.parametrize("seed", [11, 12, 13, 14])
+def test_a_slow_host_makes_no_slow_host_of_another_stage_that_works_on_other_samples(
+    seed: int, tp: int
+) -> None:
+    """Host 2 seems to have long samples, so that hosts that share them seem to be quick, and host 3 slow."""
+    healthy = Healthy(sequence_sigma=0.02)
+    spec = JobSpec(tp=tp, pp=2, dp=16 // tp, ranks_per_host=8, steps=8, microbatches=4, healthy=healthy)
+    found = judged(spec, "slow_host:1.1@2,cause=compute", seed=seed).detection.findings
+    assert [one.hosts for one in found if one.kind == "slow_host"] == [("2",)]

@@ -163,6 +163,7 @@ def test_operators_of_r1_with_one_name_in_several_groups_are_not_joined_and_not_
     ("name", "role"),
     [
         ("tp", "tp"), ("TP", "tp"), ("dp_cp", "dp"), ("pp_new_stream", "pp"), ("exp", "ep"), ("cp", "cp"),
+        ("dp_shard", "dp"), ("dp_replicate", "dp"), ("fsdp", "dp"), ("hsdp", "dp"),
         ("default_group", "world"), ("hccl_world_group", "world"), ("tp-0-1-2-3", "tp"),
         ("tp_dp", "unknown"), ("mp", "unknown"), ("embd", "unknown"), ("", "unknown"),
     ],

@@ -143,3 +143,22 @@ def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_comput
     assert found.worked_us[:, 1] == pytest.approx(beside_us, abs=1.0)
     assert found.beyond_us[is_last, 1] == pytest.approx(beside_us - 1_000.0, abs=1.0)
     assert found.beyond_us[~is_last, 1] == pytest.approx(0.0)
+
+
+def test_nothing_is_computed_beside_weights_that_are_gathered_behind_the_last_sum() -> None:
+    """Sums of gradients hide computing; behind them come a norm, the optimizer, the next step's weights."""
+    rows = N_RANKS * N_STEPS
+    takes = np.array([SLOW_US, SLOW_US, SLOW_US, 50.0, SLOW_US, SLOW_US, 50.0])
+    pause = np.array([BLOCK_US, 0.0, 0.0, 0.0, QUICK_US, 0.0, 0.0])
+    end = np.tile(np.cumsum(takes + pause), (rows, 1))
+    start = end - takes
+    sums = np.array([True] * 3 + [False] * 4)
+    gathers = np.array([False] * 4 + [True] * 2 + [False])
+    covered = np.full(rows, 2 * BLOCK_US)
+    laid = Laid(
+        np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, sums, covered,
+        covered + BLOCK_US + QUICK_US, np.zeros(rows),
+    )  # fmt: skip
+    worked = told(laid).worked_us
+    assert worked[:, 1:3] == pytest.approx(BLOCK_US, abs=1.0)
+    assert worked[:, 3:] == pytest.approx(0.0)

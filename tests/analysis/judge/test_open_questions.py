@@ -1,0 +1,76 @@
+"""What is too costly to call a job healthy, and what is the work's own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_analysis.judge.open_questions import _long_pause, _unexplained
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.findings import Evidence, Finding
+from cluster_run.ids import HostId, Rank
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.jobs import judged
+
+N_RANKS, N_STEPS, STEP_US, PAUSE_US = 16, 5, 400e3, 110e3
+UNEVEN = Healthy(sequence_sigma=0.4)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_samples_that_differ_among_the_replicas_of_a_host_are_not_the_hosts(seed: int) -> None:
+    found = judged(JobSpec(tp=2, pp=1, dp=16, steps=5, microbatches=1, healthy=UNEVEN), seed=seed).detection
+    (uneven,) = [one for one in found.findings if one.kind == "data_imbalance"]
+    assert uneven.cost_share is not None
+    assert uneven.cost_share > 0.05
+    assert found.verdict == "healthy"
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_samples_of_replicas_that_are_a_host_each_may_be_slow_hosts(seed: int) -> None:
+    found = judged(JobSpec(tp=8, pp=1, dp=8, steps=5, microbatches=1, healthy=UNEVEN), seed=seed).detection
+    assert found.verdict == "unknown"
+
+
+def paused(steps: tuple[int, ...], pause_us: float = PAUSE_US) -> list[str]:
+    """What is asked of a job in which one rank idles in these steps, and all wait for it."""
+    free: FloatArray = np.full((N_RANKS, N_STEPS), 20e3)
+    step = np.full((N_RANKS, N_STEPS), STEP_US)
+    for one in steps:
+        free[3, one] += pause_us
+        step[:, one] += pause_us
+    view: Any = SimpleNamespace(
+        steps=tuple(range(N_STEPS)), free_us=free, preparing_us=np.zeros_like(free), step_us=step,
+        mean_step_us=float(step.mean()), rank_ids=tuple,
+    )  # fmt: skip
+    return [one.kind for one in _long_pause(view, Thresholds())]
+
+
+def test_two_pauses_of_one_rank_that_cost_much_leave_a_question_though_each_is_short() -> None:
+    assert paused((0, 3)) == ["long_pause"]
+
+
+def test_two_short_pauses_or_a_single_one_are_chance() -> None:
+    assert paused((0, 3), pause_us=40e3) == []
+    assert paused((2,)) == []
+
+
+def test_a_single_pause_is_a_question_once_it_is_an_event() -> None:
+    assert paused((2,), pause_us=250e3) == ["long_pause"]
+
+
+@pytest.mark.parametrize(("idle_us", "asked"), [(250e3, ["costly_unexplained"]), (25e3, [])])
+def test_a_host_that_is_a_stage_and_idles_leaves_a_question_though_nobody_can_tell_its_cost(
+    idle_us: float, asked: list[str]
+) -> None:
+    row = Evidence("free_us", idle_us, 18e3, 5e3, 24)
+    found = Finding(
+        id="host_bound-host-3", kind="host_bound", severity="info", ranks=tuple(map(Rank, range(16, 24))),
+        hosts=(HostId("3"),), links=(), cause="dispatch", pattern="persistent", steps=(), confidence="low",
+        cost_ms_per_step=None, cost_share=None, cumulative_saving_ms=None, evidence=(row,), separable=False,
+    )  # fmt: skip
+    view: Any = SimpleNamespace(mean_step_us=700e3)
+    assert [one.kind for one in _unexplained(view, [found], Thresholds())] == asked
