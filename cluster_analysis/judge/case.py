@@ -63,9 +63,9 @@ class Case:
 
     @cached_property
     def common(self) -> Metric | None:
-        """Computing by what all types of kernels have in common, whatever the stage; None where not known."""
+        """Computing by what kernels show whatever the stage; None where not known."""
         of_all = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
-        return None if of_all is None else self._told_by(of_all.in_common())
+        return None if of_all is None else self._told_by(of_all.whatever_stage(self.view.role))
 
     @cached_property
     def _measured(self) -> tuple[Metric, ...]:

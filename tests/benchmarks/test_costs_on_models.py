@@ -77,3 +77,25 @@ def test_a_slow_link_is_not_taken_for_waiting_where_the_late_rank_lost_its_recor
     (fault,) = known.faults
     found = next(one for one in said.findings if one.is_alarm)
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.005 * known.step_ms)
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed", "fault_class"),
+    [
+        ("hard", 171_042, "link"),  # the last sends of a step are lost, and a message is what comes before
+        ("hard", 176_054, "host is a stage"),  # in one step ends of two stages coincide 4 ms apart, too
+        ("plain", 76_044, "rank, some kernels"),  # most batches wait for nobody
+        ("hard", 176_061, "healthy"),  # a busy network's long sends, and no send waits
+    ],
+)
+def test_pipelines_are_replayed_as_they_were(mode: str, seed: int, fault_class: str) -> None:
+    said = modelled.judge("streams", mode, seed, None if fault_class == "healthy" else fault_class)[1]
+    assert said.replay_error_share is not None
+    assert said.replay_error_share < 0.01
+
+
+def test_a_lost_record_of_a_late_host_does_not_hide_what_its_ranks_lose_in_other_steps() -> None:
+    known, said = modelled.judge("streams", "hard", 171_080, "host, dispatch")
+    (fault,) = known.faults
+    found = next(one for one in said.findings if one.is_alarm)
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.015 * known.step_ms)

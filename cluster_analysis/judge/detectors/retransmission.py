@@ -67,9 +67,8 @@ def _usual_us(graph: Graph, limits: Thresholds) -> FloatArray:
     of_all = beyond_class(each, like, took, limits.link_effect)
     of_group = beyond_class(each, (*like, graph.operator_group), took, limits.link_effect)
     usual_us = np.exp(took - np.fmin(of_all, of_group))
-    usual_us[graph.operator[graph.is_p2p & (np.minimum(graph.sender, graph.receiver) == len(graph.rank))]] = (
-        np.nan
-    )
+    is_alone = graph.is_p2p & (np.minimum(graph.sender, graph.receiver) == len(graph.rank))
+    usual_us[graph.operator[is_alone]] = np.nan
     return np.asarray(usual_us)
 
 

@@ -33,6 +33,7 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "nic_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
     "nic_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
     "host_pair": ("slow_host_pair", "host_pair", "operators_between_hosts"),
+    "groups": ("slow_link", "operators_of_group", "operators_of_group"),
     "uplink": ("slow_uplink", "uplink", "operators_across_host"),
 }
 
@@ -80,7 +81,7 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
         cause="bandwidth",
         evidence=(Evidence(metric, ratio, 1.0, spread, n_others),),
         facts=(told, *doubt) if case.links is not None else (told, *doubt, fact("no_matrix")),
-        confidence="low" if part.name == "group" else "medium" if case.links is None else "high",
+        confidence="low" if part.name in ("group", "groups") else "medium" if case.links is None else "high",
         separable=not doubt,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
@@ -90,7 +91,7 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
 
 def _name(part: Part, links: Sequence[Link], hosts: Sequence[HostId], transport: str) -> str:
     """A part's name in the finding's id."""
-    if part.name in ("link", "group"):
+    if part.name in ("link", "group", "groups"):
         return f"{links[0].src}-{links[0].dst}" if len(links) == 1 else f"{part.ranks[0]}-{part.ranks[-1]}"
     if hosts:
         return "-".join(hosts)
@@ -114,12 +115,12 @@ def _factors(graph: Graph, case: Case, units: Units, slow: list[int]) -> FloatAr
     left = np.ones(len(units.members))
     left[slow] = np.exp(-units.level[slow])
     teams = teams_of(graph)
-    healthy = {(units.members[at], bool(units.is_group[at])): float(left[at]) for at in slow}
-    of_team = [healthy.get((one, at < teams.n_groups), 1.0) for at, one in enumerate(teams.members)]
-    factor = np.array([*of_team, 1.0])[teams.of_operator]
     seen = case.links
-    if seen is None:
-        return factor
+    if seen is None:  # units are teams
+        return np.append(left, 1.0)[teams.of_operator]
+    of_pair = {units.members[at]: float(left[at]) for at in slow}
+    of_team = [of_pair.get(one, 1.0) if at >= teams.n_groups else 1.0 for at, one in enumerate(teams.members)]
+    factor = np.array([*of_team, 1.0])[teams.of_operator]
     step = np.searchsorted(np.array(case.view.steps), seen.step)
     link = combined(seen.transport, seen.pair)[1]
     hit = np.isin(link, slow)

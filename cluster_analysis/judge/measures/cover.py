@@ -1,10 +1,10 @@
 """Which part is broken: the shortest description that covers the slow units of the network.
 
 Every hypothesis - a link, a group, a rank's port (all its links inside the host), its NIC (all its RDMA
-links), one direction of them, a pair of hosts, the uplink of a host - claims what would be slow then. It is
-worth the slow units it explains, less one, less two for each that is healthy. Of two that explain as much, it
-is the smaller part. A group shows its slowest link only: it may be slow because of a part that it only
-touches, and acquits none.
+links), one direction of them, a pair of hosts, all groups over the same hosts, the uplink of a host - claims
+what would be slow then. It is worth the slow units it explains, less one, less two for each that is healthy.
+Of two that explain as much, it is the smaller part. A group shows its slowest link only: it may be slow
+because of a part that it only touches, and acquits none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cluster_analysis.judge.measures.slow_units import Units
 
 #: From the smallest to the largest.
 PartName = Literal[
-    "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "uplink"
+    "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "groups", "uplink"
 ]
 
 _UNKNOWN = -1
@@ -100,7 +100,7 @@ def _worth(part: Part, left: set[int], seen: _Seen) -> float:
     may_be = bool(part.claimed & left) and len({frozenset(seen.members[at]) for at in covered}) > 1
     if part.name == "uplink":
         may_be &= len({frozenset(seen.hosts[at]) for at in part.claimed}) > 1
-    elif part.name != "host_pair":
+    elif part.name not in ("host_pair", "groups"):
         may_be &= n_healthy == 0
     if part.name in ("link", "group") and not may_be:
         return 0.0
@@ -120,10 +120,15 @@ def _parts(left: set[int], seen: _Seen) -> Iterator[Part]:
         yield from _parts_of_rank(rank, seen)
     # Ranks whose hosts are not known may be of several: what they have in common is no host.
     far = {at: frozenset(hosts) for at, hosts in seen.hosts.items() if seen.is_remote(at)}
-    for both in sorted(tuple(sorted(far[at])) for at in left & far.keys() if len(far[at] - {_UNKNOWN}) == 2):
-        pair = frozenset(both)
-        exactly = frozenset(at for at, hosts in far.items() if hosts == pair)
-        yield Part("host_pair", (), both, exactly, frozenset(at for at in far if far[at] > pair))
+    among = {far[at] for at in left & far.keys() if len(far[at]) > 1 and _UNKNOWN not in far[at]}
+    for hosts in sorted(among, key=sorted):
+        exactly = frozenset(at for at, own in far.items() if own == hosts)
+        wider = frozenset(at for at, own in far.items() if own > hosts)
+        if len(hosts) == 2:
+            yield Part("host_pair", (), tuple(sorted(hosts)), exactly, wider)
+        else:
+            everybody = sorted({rank for at in exactly for rank in seen.members[at]})
+            yield Part("groups", tuple(everybody), (), exactly, wider)
     for host in sorted({host for at in left & far.keys() for host in far[at]} - {_UNKNOWN}):
         yield Part("uplink", (), (host,), frozenset(at for at, hosts in far.items() if host in hosts))
 

@@ -54,15 +54,21 @@ class Kernels:
         usual_us = np.nan_to_num(view.computing_us).mean(axis=1) / (1.0 + more)
         return device * usual_us, beyond * usual_us
 
-    def in_common(self) -> FloatArray:
-        """Return how much longer all kernels of a rank take, as logarithms (R,): the least of all types.
+    def whatever_stage(self, role: IntArray) -> FloatArray:
+        """Return how much longer a rank computes than all others (R,), as logarithms, whatever its stage.
 
-        Nothing, where one of them is quicker. What few types have in common may be their shapes: NaN where
-        they are not half of the time.
+        That is the least of all types, and nothing where one of them is quicker. What few types have in
+        common may be their shapes: NaN where they are not half of the time. And it is what one type shows
+        beyond that on no other rank of its `role` (R,): a stage's work is that of all its ranks.
         """
+        if not len(self.total_us):
+            return np.full(len(self.longer), np.nan)
         is_most = np.isfinite(self.longer) @ self.total_us >= HALFWAY * self.total_us.sum()
         least = np.maximum(np.fmin.reduce(self.longer, axis=1, initial=np.inf), 0.0)
-        return np.asarray(np.where(is_most, least, np.nan))
+        # Longer samples lengthen most types alike.
+        beyond = np.nan_to_num(self.longer - median(self.longer, 1)[:, None])
+        own = self._share_of_all(_alone_in_role(beyond, role))
+        return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
@@ -104,6 +110,20 @@ class Kernels:
 def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
     """What all types (R, T) may take longer by on each rank (R,), for all that scatter (T,) says."""
     return np.asarray(np.fmin.reduce(longer + CLEAR_SIGMAS * scatter, axis=1, initial=np.inf))
+
+
+def _alone_in_role(values: FloatArray, role: IntArray) -> FloatArray:
+    """A rank's values (R, T) without what others of its role have as well; 0 without others.
+
+    Nobody lies below because a peer lies above.
+    """
+    found = np.zeros(values.shape)
+    for one in np.unique(role).tolist():
+        inside = np.flatnonzero(role == one)
+        for rank in inside.tolist() if len(inside) > 1 else ():
+            shared = np.maximum(values[inside[inside != rank]].max(axis=0), 0.0)
+            found[rank] = np.maximum(values[rank] - shared, np.minimum(values[rank], 0.0))
+    return found
 
 
 def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | None:

@@ -181,13 +181,19 @@ def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str])
     first = begins(calls.rank[own]) | begins(group)
     run = np.cumsum(first, dtype=np.int64)  # of one rank in one group
     overtakes = ~first[1:] & (calls.start_us[own[1:]] < running_maxima(ended[own], run)[:-1])
+    latest = running_maxima(calls.start_us[own], run)[:-1]
+    is_earlier = overtakes & (calls.start_us[own[1:]] < latest - TOLERANCE_US)
     n_ranks = np.bincount(group[first], minlength=len(calls.groups))
     # A code a group and number, those of one group side by side.
     width = int(number.max()) + 1
     code, n_overtaken = np.unique(
         group[1:][overtakes].astype(np.int64) * width + number[1:][overtakes], return_counts=True
     )
-    often = code[n_overtaken >= REGULAR_RANKS * n_ranks[code // width]]
+    sure, n_sure = np.unique(
+        group[1:][is_earlier].astype(np.int64) * width + number[1:][is_earlier], return_counts=True
+    )
+    is_sure = np.isin(code, sure[n_sure > 1])
+    often = code[is_sure | (n_overtaken >= REGULAR_RANKS * n_ranks[code // width])]
     groups, at = np.unique(often // width, return_index=True)
     is_split, since = np.zeros(len(calls.groups), bool), np.zeros(len(calls.groups), np.int64)
     is_split[groups], since[groups] = True, often[at] % width

@@ -13,7 +13,9 @@ from cluster_analysis.judge.detectors.slow_rank import rank_suspects
 from cluster_analysis.judge.gates import finding_of
 from cluster_analysis.judge.measures.deviation import deviations
 from cluster_analysis.judge.measures.metrics import metrics
+from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Severity
@@ -232,3 +234,42 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     finding = finding_of(view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0)
     assert finding.is_alarm == is_alarm
     assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("times_alone", "confidence"),
+    [(1.4, "high"), (1.6, "medium")],
+    ids=["nearly as much alone", "half as much again"],
+)
+def test_a_cost_that_is_far_higher_once_others_are_repaired_is_less_sure(
+    times_alone: float, confidence: str
+) -> None:
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= 1.12
+    view, limits = build_view(evidence_of_computing(computing, ONE_HOST), ONE_HOST), Thresholds()
+    metric = next(one for one in metrics(view, limits) if one.is_log)
+    found = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
+    (suspect,) = rank_suspects(view, metric, found, limits, np.zeros(16, bool))
+    alone = 0.03 * STEP_US
+    saving = Saving(alone, alone, times_alone * alone, bound_us=alone)
+    finding = finding_of(
+        view, replace(suspect, confidence="high"), saving, limits, step_us=STEP_US, chance_us=0.0
+    )
+    assert finding.confidence == confidence
+
+
+@pytest.mark.parametrize(("high_ms", "is_open"), [(14.0, False), (16.0, True)])
+def test_a_job_is_not_healthy_where_what_a_fault_costs_may_be_far_more_than_it_seems(
+    high_ms: float, is_open: bool
+) -> None:
+    evidence = evidence_of_computing(peers_agree(16, 6), ONE_HOST)
+    found = judged_by_computing(_one_a_little_slow(), ONE_HOST).findings[0]
+    finding = replace(found, severity="info", cost_ms_per_step=10.0, cost_low_ms=10.0, cost_high_ms=high_ms)
+    asked = open_questions(build_view(evidence, ONE_HOST), evidence, [finding], Thresholds())
+    assert ("costly_unexplained" in [one.kind for one in asked]) == is_open
+
+
+def _one_a_little_slow() -> FloatArray:
+    computing = peers_agree(16, 6, share=0.2)
+    computing[SLOW] *= 1.04
+    return computing

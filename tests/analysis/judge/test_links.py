@@ -107,6 +107,10 @@ def test_a_healthy_group_whose_traffic_may_leave_by_a_neighbour_acquits_no_card(
     assert ("nic", (0,)) not in of_teams((0, 1), (0, 2), (0, 6), (0, 3, 4))
 
 
+def test_groups_over_the_same_hosts_that_are_all_slow_are_one_finding() -> None:
+    assert of_teams((0, 1), (0, 2, 4), (1, 3, 5), (0, 6), (1, 7)) == [("groups", (0, 1, 2, 3, 4, 5))]
+
+
 def test_slow_groups_with_nothing_in_common_are_named_one_by_one() -> None:
     assert of_teams((0, 1), (0, 2, 4), (1, 3, 7), (1, 2, 7)) == [("group", (1, 3, 7)), ("group", (0, 2, 4))]
 

@@ -105,11 +105,14 @@ def exchanged(
     lost: int,
     late: int | None = None,
     links_us: float | None = None,
+    unread: int | None = None,
+    kinds: tuple[str, str] = ("batchsendrecv", "batchsendrecv"),
 ) -> list[Finding]:
     """Four stages that exchange in turn, (number, one end, other end), work between each, and meet.
 
     One exchange is sent again; or one stage comes four seconds late to it. With `links_us` there are link
-    entries, and that of the exchange lasts so long.
+    entries, and that of the exchange lasts so long. The files of the stage `unread` are missing. `kinds` are
+    those of the one end's and of the other's call.
     """
     where = small_topology(
         {"p": tuple(range(4)), "w": tuple(range(4))},
@@ -128,7 +131,7 @@ def exchanged(
             if step == 2 and number == lost and late is None:
                 ended += LOST_US
             is_hit = step == 2 and number == lost
-            for rank in (one, other):
+            for rank, kind in zip((one, other), kinds, strict=True):
                 peer = one + other - rank
                 entries.append({
                     "rank": rank, "step": step, "group": "p", "is_p2p": True, "op_type": "batchsendrecv",
@@ -136,9 +139,7 @@ def exchanged(
                     "src_rank": rank, "dst_rank": peer, "transport": "RDMA", "size_bytes": 1e7,
                     "time_us": links_us if is_hit else USUAL_US,
                 })  # fmt: skip
-                calls.append(
-                    Call(rank, "batchsendrecv", clock[rank], ended - clock[rank], "p", number, step=step)
-                )
+                calls.append(Call(rank, kind, clock[rank], ended - clock[rank], "p", number, step=step))
                 clock[rank] = ended
         meet = float(clock.max()) + 100.0
         calls += [
@@ -148,7 +149,8 @@ def exchanged(
         clock[:] = meet
         steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
     links = NO_LINKS if links_us is None else pa.Table.from_pylist(entries, schema=LINKS)
-    parts = reduce_all(pa.concat_tables(steps), collectives_table(calls), links, where)
+    read = [call for call in calls if call.rank != unread]
+    parts = reduce_all(pa.concat_tables(steps), collectives_table(read), links, where)
     found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
     return [one for one in found.findings if one.kind == "retransmission"]
 
@@ -173,6 +175,10 @@ def test_an_exchange_was_sent_again_only_if_its_link_took_as_long(links_us: floa
 @pytest.mark.parametrize("late", [1, 2])
 def test_exchanges_with_a_stage_that_came_seconds_late_were_not_sent_again(late: int) -> None:
     assert exchanged(TURNS, lost=2, late=late) == []
+
+
+def test_a_message_whose_sender_is_not_known_may_have_been_waited_for() -> None:
+    assert exchanged(TURNS, lost=1, late=0, unread=0, kinds=("send", "receive")) == []
 
 
 def test_a_group_whose_operators_all_last_long_has_slow_links_and_no_event() -> None:

@@ -93,6 +93,18 @@ def test_a_device_with_a_single_peer_is_known_by_what_all_its_kernels_have_in_co
     assert not alarms(slow(range(22, 23), 1.3), where=PAIRS, with_kernels=False)
 
 
+def test_a_device_with_a_single_peer_is_known_by_one_type_of_kernels_that_is_slow_on_it_alone() -> None:
+    (alarm,) = alarms(
+        np.ones(N_RANKS), where=PAIRS, by_step=np.ones(SAMPLES.shape),
+        MatMulV3=slow(range(22, 23), 1.3) * slow(range(10, 12), 1.5),
+    )  # fmt: skip
+    assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
+
+
+def test_unequal_samples_of_two_peers_are_nobody_s_fault() -> None:
+    assert not alarms(np.ones(N_RANKS), where=PAIRS)
+
+
 def test_what_a_device_with_a_single_peer_loses_follows_its_own_course_over_the_steps() -> None:
     course = np.array([1.0, 1.0, 1.5, 1.8, 1.8])
     (alarm,) = alarms(

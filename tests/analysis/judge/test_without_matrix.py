@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.judge.detectors import slow_network
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import SMALL, Judged, judged
@@ -41,6 +45,20 @@ def test_what_the_slow_groups_have_in_common_is_named(
     assert "Without communication_matrix.json the link itself cannot be told" in summary(finding)
     assert finding.confidence == "medium"
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
+
+
+def test_two_groups_of_the_same_ranks_are_mended_by_what_each_of_them_loses() -> None:
+    whole = judged(replace(PAIRS, ep=4), "slow_nic:6@5")
+    evidence = replace(whole.evidence, links=whole.evidence.links.slice(0, 0))
+    case = build_case(evidence, whole.topology, Thresholds())
+    (found,) = slow_network.detect(case, ())
+    graph, left = case.view.graph, found.link_factor
+    assert graph is not None
+    assert left is not None
+    collectives = graph.operator[(graph.rank == 5) & ~graph.is_p2p]
+    groups = np.unique(graph.operator_group[collectives]).tolist()
+    one, other = sorted({left[graph.operator_group == group].min() for group in groups} - {1.0})
+    assert other > 1.1 * one
 
 
 def test_a_slow_link_of_a_group_of_two_is_that_link() -> None:

@@ -11,6 +11,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.graph import build_graph
 from cluster_analysis.replay.message_times import is_eager
 from cluster_analysis.replay.replay import Repair
+from cluster_analysis.thresholds.replay import HELD_UP_FACTOR
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Rank, Step
 from cluster_simulate.api import Healthy, JobSpec, Noise
@@ -187,6 +188,13 @@ def test_sends_in_a_busy_network_do_not_wait_for_their_receivers() -> None:
     busy = np.arange(40) % 10 == 0
     assert is_eager(np.where(busy, 700.0, transfer), np.where(busy, 1900.0, 1200.0))
     assert is_eager(np.where(busy, 700.0, transfer), np.full(40, 5.0))
+
+
+def test_receivers_that_send_themselves_do_not_tell_a_busy_network_from_sends_that_wait() -> None:
+    transfer = np.full(40, 400.0)
+    busy = np.arange(40) % 10 == 0
+    assert is_eager(np.where(busy, 700.0, transfer), transfer, HELD_UP_FACTOR)
+    assert not is_eager(np.where(busy, 9_000.0, transfer), transfer, HELD_UP_FACTOR)
 
 
 def test_a_rank_that_never_waits_costs_what_it_does_though_all_compute_beside_their_calls() -> None:
