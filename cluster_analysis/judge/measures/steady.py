@@ -26,7 +26,7 @@ from cluster_analysis.trace.calls import codes, numbers
 class Kernels:
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
-    NaN where it is called more or less often. `total_us` (T,) is what each type takes on all ranks together.
+    NaN where it is called more or less often, or took no time. `total_us` (T,) is what each type takes on all ranks together.
     """
 
     longer: FloatArray
@@ -139,8 +139,8 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     with np.errstate(divide="ignore", invalid="ignore"):
         a_call = np.log(spent / calls)
         often = np.abs(calls / group_medians(calls, role) - 1.0)
-    # Other numbers of calls are other work; a few are lost with their records.
-    a_call[~(often <= TOLERANCE_SHARE)] = np.nan
+    # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.
+    a_call[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
     longer = a_call - group_medians(a_call, role)
     matters = (np.isfinite(longer).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
     return Kernels(longer[:, matters], spent.sum(0)[matters])

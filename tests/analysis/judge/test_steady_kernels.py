@@ -101,6 +101,18 @@ def test_a_device_with_a_single_peer_is_known_by_one_type_of_kernels_that_is_slo
     assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
 
 
+def test_a_type_of_kernels_without_times_on_a_rank_does_not_hide_its_device() -> None:
+    slower = slow(range(22, 23), 1.3)
+    evidence = computed(slower, SAMPLES)
+    rows = evidence.operators.to_pylist()
+    for row in rows:
+        if (row["rank"], row["op_type"]) == (22, "Add"):
+            row["total_us"] = 0.0
+    untimed = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    (alarm,) = (one for one in detect(untimed, WHERE).findings if one.is_alarm)
+    assert (alarm.kind, alarm.ranks) == ("slow_rank", (22,))
+
+
 def test_unequal_samples_of_two_peers_are_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS), where=PAIRS)
 
