@@ -17,8 +17,6 @@ _MAX_PADDING = 8
 _MANY = 64
 #: Makes the median absolute deviation the standard deviation of a normal distribution.
 MAD_TO_SIGMA = 1.4826
-#: A median absolute deviation says as much as a standard deviation of this share of the samples.
-MAD_EFFICIENCY = 0.37
 #: Standard error of a median over that of a mean, for normal samples.
 MEDIAN_SE = 1.2533
 
