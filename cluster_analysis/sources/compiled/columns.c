@@ -113,17 +113,20 @@ bool names_texts(const struct names *names, struct texts *texts) {
 bool names_own(struct names *names) {
     struct name *known = (struct name *)names->known.at;
     const char *at;
-    size_t number;
-    for (number = names->n_owned; number < names->n_known; number++)
-        if (!column_add(&names->letters, known[number].text.at, known[number].text.length))
-            return false;
+    size_t number, used = names->letters.used;
+    bool is_done = true;
+    for (number = names->n_owned; is_done && number < names->n_known; number++)
+        is_done = column_add(&names->letters, known[number].text.at, known[number].text.length);
+    if (is_done)
+        names->n_owned = names->n_known;
+    else
+        names->letters.used = used;
     /* They may have moved; without a single letter there is no place. */
-    for (number = 0, at = names->letters.at; at && number < names->n_known; at += known[number++].text.length)
-        known[number].text.at = at;
-    for (number = 0; !names->letters.at && number < names->n_known; number++)
-        known[number].text.at = "";
-    names->n_owned = names->n_known;
-    return true;
+    for (number = 0, at = names->letters.at; number < names->n_owned; number++) {
+        known[number].text.at = at ? at : "";
+        at = at ? at + known[number].text.length : NULL;
+    }
+    return is_done;
 }
 
 void names_cut(struct names *names, size_t n_kept) {
