@@ -94,6 +94,8 @@ def late(
     at = np.ix_(own, np.arange(len(view.steps)) if inside is None else np.flatnonzero(inside))
     own_us = float(median(metric.time_us[at]))
     peers_us = own_us - float(median(excess_us[at]))
+    if metric.is_log:  # of what is longer by more digits than there are nothing would be left
+        peers_us = max(peers_us, own_us * float(np.finfo(np.float64).eps))
     more = {"slower_share": own_us / peers_us - 1.0} if metric.is_log else {"more_us": own_us - peers_us}
     hosts = view.hosts_of(own)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"

@@ -44,3 +44,10 @@ def test_small_events_of_other_ranks_do_not_make_large_ones_an_accident() -> Non
     computing[others[:4], [1, 2, 4, 5]] *= 1.08
     (finding,) = [one for one in judged_by_computing(computing, on_hosts(16, 16)).findings if one.is_alarm]
     assert (finding.ranks, finding.pattern) == ((SLOW,), "intermittent")
+
+
+def test_a_total_that_no_device_can_have_is_judged_as_others_are() -> None:
+    computing = peers_agree(16, 5)
+    computing[SLOW] = 1e30
+    (finding,) = [one for one in judged_by_computing(computing, on_hosts(16, 16)).findings if one.is_alarm]
+    assert finding.ranks == (SLOW,)
