@@ -108,7 +108,8 @@ def _irregular_groups(calls: Calls, place: IntArray) -> tuple[BoolArray, BoolArr
 def _numbers_fit_better(calls: Calls, members: IntArray, place: IntArray) -> bool:
     """Whether ends of calls with one number differ by clocks alone, and not those of calls in one place.
 
-    Ranks may count from anywhere: only times tell whether other numbers are other calls.
+    Ranks may count from anywhere: only times tell whether other numbers are other calls. Two calls alone differ
+    by nothing else than the clocks, whatever they are.
     """
     if not calls.has_clock:
         return False
@@ -120,7 +121,7 @@ def _numbers_fit_better(calls: Calls, members: IntArray, place: IntArray) -> boo
         for own in by_rank[1:]:
             _, one, other = np.intersect1d(key[lead], key[own], return_indices=True)
             apart = end[lead[one]] - end[own[other]]
-            total += float(np.median(np.abs(apart - np.median(apart)))) if len(apart) else np.inf
+            total += float(np.median(np.abs(apart - np.median(apart)))) if len(apart) > 1 else np.inf
         return total
 
     return unlikeness(number) < unlikeness(place)

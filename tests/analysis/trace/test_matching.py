@@ -76,6 +76,23 @@ def test_ranks_that_count_from_elsewhere_are_matched_by_their_ends() -> None:
     }
 
 
+def test_a_single_number_that_ranks_have_in_common_matches_no_calls_that_ended_at_other_times() -> None:
+    jitter = [0.0, 2.0, 1.0, 0.0, 1.0, 2.0]
+    calls = [
+        Call(
+            one.rank,
+            one.op_type,
+            one.start_us,
+            one.elapse_us + late * one.rank,
+            number=one.number + 5 * one.rank,
+        )
+        for one, late in zip(rounds(6, ranks=2), np.repeat(jitter, 2).tolist(), strict=True)
+    ]
+    assert partners(collectives_table(calls)) == {
+        frozenset({(0, number), (1, number + 5)}) for number in range(6)
+    }
+
+
 def test_numbers_that_close_over_a_lost_record_are_not_believed_but_the_ends_are() -> None:
     kept = [one for one in rounds(6) if (one.rank, one.number) != (1, 2)]
     renumbered = [
