@@ -120,6 +120,11 @@ def shrink(scale: FloatArray, pooled: FloatArray | float, df: FloatArray | float
     return result
 
 
+def beyond_chance(seen: float, chance: float) -> float:
+    """Which part of a variance that is seen is not the one that chance makes (empirical Bayes)."""
+    return max(0.0, 1.0 - chance / seen) if seen > 0 else 0.0
+
+
 def student_tail(t: FloatArray, df: FloatArray | float) -> FloatArray:
     """P(T > t) by Wallace's normal approximation, good to 3 digits for df >= 3."""
     t = np.asarray(t, np.float64)

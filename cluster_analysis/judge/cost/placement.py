@@ -15,7 +15,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct, rows_at
-from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
@@ -267,8 +267,7 @@ def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatA
 
 def _real(values: FloatArray, chance: FloatArray) -> float:
     """Which part of values' variance is no chance, by the mean squares of both."""
-    seen = float(np.mean(np.square(values)))
-    return max(0.0, 1.0 - float(np.mean(np.square(chance)) / seen)) if seen > 0 else 0.0
+    return beyond_chance(float(np.mean(np.square(values))), float(np.mean(np.square(chance))))
 
 
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
@@ -296,7 +295,6 @@ def _profile(lost: FloatArray) -> FloatArray:
     if n_steps < 2:
         return mean
     noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
-    seen = float(mean.var())
-    real = max(0.0, 1.0 - noise / seen) if seen > 0 else 0.0
+    real = beyond_chance(float(mean.var()), noise)
     profile: FloatArray = mean.mean() + real * (mean - mean.mean())
     return profile

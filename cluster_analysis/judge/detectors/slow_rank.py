@@ -14,7 +14,7 @@ from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import benjamini_hochberg, median, theil_sen
+from cluster_analysis.numeric.stats import benjamini_hochberg, beyond_chance, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Pattern
@@ -178,7 +178,7 @@ def _course(series: FloatArray, level: float, rank: int, deviation: Deviation, p
     noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
     if len(healthy):
         noise = max(noise, float(np.quantile((scatter**2).mean(axis=1), MOSTLY)))
-    own = max(0.0, 1.0 - noise / seen) if seen > 0 and len(series) > 2 else 0.0
+    own = beyond_chance(seen, noise) if len(series) > 2 else 0.0
     return np.asarray(level + own * (known - level))
 
 

@@ -26,7 +26,8 @@ from cluster_analysis.trace.calls import codes, numbers
 class Kernels:
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
-    NaN where it is called more or less often, or took no time. `total_us` (T,) is what each type takes on all ranks together.
+    NaN where it is called more or less often, or took no time. `total_us` (T,) is what each type takes on all
+    ranks together.
     """
 
     longer: FloatArray
