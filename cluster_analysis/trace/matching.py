@@ -108,8 +108,8 @@ def _irregular_groups(calls: Calls, place: IntArray) -> tuple[BoolArray, BoolArr
 def _numbers_fit_better(calls: Calls, members: IntArray, place: IntArray) -> bool:
     """Whether ends of calls with one number differ by clocks alone, and not those of calls in one place.
 
-    Ranks may count from anywhere: only times tell whether other numbers are other calls. Two calls alone differ
-    by nothing else than the clocks, whatever they are.
+    Ranks may count from anywhere: only times tell whether other numbers are other calls. Two calls alone
+    differ by nothing else than the clocks, whatever they are.
     """
     if not calls.has_clock:
         return False
