@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
-from cluster_analysis.numeric.stats import median, medians_by
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US, UNUSUAL_FACTOR
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Sequence
@@ -68,12 +69,7 @@ class UsualGaps:
 
 def medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:
     """Median of the finite values of each code, for every entry (N,); NaN where there is none."""
-    usual = np.full(int(code.max(initial=0)) + 1, np.nan)
-    known = np.isfinite(values)
-    if known.any():
-        present = np.unique(code[known])
-        usual[present] = medians_by(values[known], np.searchsorted(present, code[known]))
-    return np.asarray(usual[code])
+    return np.asarray(medians_of(values, code)[code])
 
 
 def _gaps(calls: Calls) -> FloatArray:
