@@ -87,30 +87,28 @@ def open_questions(
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
-    """What may cost much and may be a fault, though it is no alarm: healthy is a promise.
-
-    What is of low confidence may cost more than it says, by what is costly. Of what may cost far more than
-    it costs at least nobody knows whether that is much.
-    """
+    """What may cost much and may be a fault, though it is no alarm: healthy is a promise."""
     step_ms = view.mean_step_us / 1e3
-    unsure = [one for one in findings if not one.is_alarm and _may_be_a_fault(view, one)]
-    costs = {
-        one.id: _at_most_ms(one) + (limits.sure_cost_share * step_ms if one.confidence == "low" else 0.0)
-        for one in unsure
-    }
-    wide = {
-        one.id
-        for one in unsure
-        if one.cost_low_ms is not None
-        and one.cost_high_ms is not None
-        and lie_apart(one.cost_low_ms, one.cost_high_ms, step_ms)
-    }
     costly = {
-        name: cost for name, cost in costs.items() if cost >= limits.open_cost_share * step_ms or name in wide
+        one.id: _at_most_ms(one)
+        for one in findings
+        if not one.is_alarm and _may_be_a_fault(view, one) and _may_be_costly(one, limits, step_ms)
     }
     if not costly or not step_ms > 0:
         return []
     return [fact("costly_unexplained", findings=tuple(costly), step_share=max(costly.values()) / step_ms)]
+
+
+def _may_be_costly(finding: Finding, limits: Thresholds, step_ms: float) -> bool:
+    """Whether it costs much at most, by what is costly more than that where confidence is low.
+
+    Of what may cost far more than it costs at least nobody knows whether that is much.
+    """
+    low, high = finding.cost_low_ms, finding.cost_high_ms
+    if low is not None and high is not None and lie_apart(low, high, step_ms):
+        return True
+    doubt = limits.sure_cost_share if finding.confidence == "low" else 0.0
+    return _at_most_ms(finding) >= (limits.open_cost_share - doubt) * step_ms
 
 
 def _may_be_a_fault(view: JobView, finding: Finding) -> bool:

@@ -16,6 +16,7 @@ N_NAMED = 3
 # Steady kernels.
 #: Types whose times scatter among peers by up to this much do the same work on all of them, where samples
 #: hardly differ from step to step (devices of one kind do by up to a percent). Where they do, types know no
-#: samples whose times scatter by so many times less than usual.
+#: samples whose times scatter by so many times less than usual. Slower than half of it on the whole, or there
+#: is nothing for kernels to explain.
 STEADY_SIGMA = 0.02
 STEADIER_FACTOR = 1.5
