@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import pyarrow as pa
@@ -135,6 +136,28 @@ class Topology:
     tp_index: Mapping[Rank, int] = field(default_factory=dict)
     dp_index: Mapping[Rank, int] = field(default_factory=dict)
     confidence: Confidence = "high"
+
+    @cached_property
+    def rank_sets(self) -> tuple[tuple[tuple[Rank, ...], ...], ...]:
+        """Ranks of the groups in order, those of one role and size together: the largest groups first."""
+        found: dict[tuple[str, int], set[tuple[Rank, ...]]] = defaultdict(set)
+        for group in self.groups.values():
+            found[group.role, len(group.ranks)].add(tuple(sorted(group.ranks)))
+        return tuple(tuple(sorted(found[key])) for key in sorted(found, key=lambda one: (-one[1], one[0])))
+
+    @cached_property
+    def stages_in_groups(self) -> Mapping[str, Mapping[int, int]]:
+        """The place of each rank in the pipeline of each group, of one stage as the group has them."""
+        stage_of = self.stages
+        return {
+            name: {
+                rank: stage
+                for stage, rank in enumerate(
+                    sorted(dict.fromkeys(group.ranks), key=lambda rank: stage_of.get(rank, 0))
+                )
+            }
+            for name, group in self.groups.items()
+        }
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,19 +54,25 @@ class Unseen:
 
 @dataclass(frozen=True)
 class _Begun:
-    """The main streams' calls (M,), by rank; `came_us` is the end of the one before, on one clock.
+    """The main streams' calls (M,), by rank; `came_us` is the end of the one before, on one clock."""
 
-    `program` (R,) is the same for ranks that make the same kinds of calls one after the other.
-    """
-
+    calls: Calls
+    topology: Topology
     call: IntArray
     rank: IntArray
     came_us: FloatArray
     went_us: FloatArray
     begin: IntArray
-    program: IntArray
     idle_us: FloatArray
     least_us: float
+
+    @cached_property
+    def program(self) -> IntArray:
+        """The same number (R,) for ranks that make the same kinds of calls one after the other.
+
+        Few steps need it: where somebody waits for long, and others begin when it does.
+        """
+        return _programs(self.calls, self.call, self.begin, self.topology)
 
 
 def unseen_waits(
@@ -97,8 +104,7 @@ def unseen_waits(
     gap[np.isnan(gap)] = 0.0
     bounds = np.searchsorted(rank, np.arange(len(calls.ranks) + 1))
     went = start + np.repeat(offset_us, np.diff(bounds))
-    program = _programs(calls, main, bounds, topology)
-    begun = _Begun(main, rank, went - gap, went, bounds, program, idle, least)
+    begun = _Begun(calls, topology, main, rank, went - gap, went, bounds, idle, least)
     found: list[IntArray] = []
     taken: set[int] = set()
     for sets in _candidates(calls, topology):
@@ -135,13 +141,9 @@ def _candidates(calls: Calls, topology: Topology) -> Iterator[list[IntArray]]:
     """Sets of ranks that may wait for each other: all, then the groups, those of one purpose together."""
     yield [np.arange(len(calls.ranks))]
     position = {rank: at for at, rank in enumerate(calls.ranks.tolist())}
-    by_purpose: dict[tuple[str, int], set[tuple[int, ...]]] = defaultdict(set)
-    for group in topology.groups.values():
-        members = tuple(sorted([position[rank] for rank in group.ranks if rank in position]))
-        if 2 <= len(members) < len(calls.ranks):
-            by_purpose[group.role, len(group.ranks)].add(members)
-    for purpose in sorted(by_purpose, key=lambda one: (-one[1], one[0])):
-        yield [np.array(members) for members in sorted(by_purpose[purpose])]
+    for sets in topology.rank_sets:
+        found = {tuple([position[rank] for rank in ranks if rank in position]) for ranks in sets}
+        yield [np.array(one) for one in sorted(found) if 2 <= len(one) < len(calls.ranks)]
 
 
 def _waits(begun: _Begun, sets: Sequence[IntArray]) -> list[IntArray]:

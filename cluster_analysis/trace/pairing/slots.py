@@ -7,7 +7,7 @@ slot a call is in, if the profiler counts what was lost; else groups are familie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -125,15 +125,10 @@ def _runs(calls: Calls, topology: Topology) -> tuple[_Runs, IntArray]:
     return runs, sizes
 
 
-def _stages(name: str, ranks: list[int], topology: Topology) -> dict[int, int]:
+def _stages(name: str, ranks: list[int], topology: Topology) -> Mapping[int, int]:
     """The place of each rank in the group's pipeline; of a group that nobody knows, the ranks in order."""
-    group = topology.groups.get(name)
-    if group is None:
-        return {rank: place for place, rank in enumerate(sorted(set(ranks)))}
-    stage_of = topology.stages
-    # Of one stage as the group has them.
-    ordered = sorted(dict.fromkeys(group.ranks), key=lambda rank: stage_of.get(rank, 0))
-    return {int(rank): stage for stage, rank in enumerate(ordered)}
+    known = topology.stages_in_groups.get(name)
+    return {rank: place for place, rank in enumerate(sorted(set(ranks)))} if known is None else known
 
 
 def _family(runs: _Runs, own: IntArray, groups: IntArray, n_stages: int) -> tuple[Family, BoolArray]:
