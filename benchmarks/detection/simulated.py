@@ -156,11 +156,15 @@ def ranks_of(fault: Fault) -> set[int]:
 
 
 def true_saving_share(finding: Finding, job: SimulatedJob) -> float:
-    """What making a device or host as its peers truly saves, as share of the step; 0 for all other findings.
+    """What making a rank or host as its peers truly saves, as share of the step; 0 for all other findings.
 
-    They differ by nature: one device in a hundred computes a few percent longer, and one host of a few idles
-    half as long again as the others. Some of them cost as much as a fault.
+    They differ by nature: one device in a hundred computes a few percent longer, one host of a few idles
+    half as long again as the others, and a rank pauses now and then. Some of them cost as much as a fault.
     """
+    if finding.kind == "periodic_pause":
+        healthy = replace(job.spec.healthy, hiccup_free=tuple(map(int, finding.ranks)))
+        spec = replace(job.spec, healthy=healthy)
+        return 1.0 - simulate(spec, list(job.faults), seed=job.seed).step_ms / job.step_ms
     if finding.kind not in ("slow_rank", "slow_host") or finding.cause not in ("compute", "dispatch"):
         return 0.0
     row, ranks = finding.evidence[0], tuple(map(int, finding.ranks))

@@ -54,7 +54,8 @@ class Healthy:
     lognormals shared by the ranks that work on the same data. `missing_records` is the share of
     operators that a rank's files lack (None: 5 % in the second noise family, else nothing);
     `uneven_counts` ranks lack one operator of one step. `hiccup_share` of all (rank, step) pause for
-    `hiccup_ms` (None: 0.4 %, in large jobs as many ranks a step as in one of 64).
+    `hiccup_ms` (None: 0.4 %, in large jobs as many ranks a step as in one of 64), but none of `hiccup_free`:
+    the pauses of all other ranks are the same with and without it.
     """
 
     stage_work: tuple[float, ...] = ()
@@ -64,6 +65,7 @@ class Healthy:
     silicon_sigma: float = 0.003
     silicon_tail: float = 0.01
     hiccup_share: float | None = None
+    hiccup_free: tuple[int, ...] = ()
     hiccup_ms: tuple[float, float] = (20.0, 120.0)
     gc_every: int = 0
     gc_ms: float = 60.0

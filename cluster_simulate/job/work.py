@@ -114,7 +114,7 @@ def _pauses(spec: JobSpec, rng: np.random.Generator, step: int, n_passes: int) -
     """Return each rank's pause and the pass it falls into: hiccups, garbage collection, checkpoints."""
     healthy = spec.healthy
     n = spec.n_ranks
-    hit = rng.random(n) < spec.hiccup_share
+    hit = (rng.random(n) < spec.hiccup_share) & ~np.isin(np.arange(n), healthy.hiccup_free)
     pause = np.where(hit, rng.uniform(*healthy.hiccup_ms, n), 0.0) * 1e3
     at = rng.integers(0, n_passes, n)
     spread = rng.uniform(0.8, 1.2, n)

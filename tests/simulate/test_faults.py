@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_simulate.api import Healthy, JobSpec, Noise, parse_scenario, simulate, truth
+from cluster_simulate.job.effects import effects_of
 from cluster_simulate.job.job import RDMA, SimulatedJob
+from cluster_simulate.job.work import step_work
 
 SPEC = JobSpec(
     tp=2, pp=2, dp=4, microbatches=4, steps=4, ranks_per_host=4, healthy=Healthy(hiccup_share=0.0)
@@ -245,3 +247,17 @@ def test_two_drawn_ranks_are_two_ranks() -> None:
     for seed in range(10):
         one, other = simulate(SPEC, [parse_scenario("slow_rank"), parse_scenario("slow_rank")], seed).faults
         assert one.ranks != other.ranks
+
+
+def test_a_rank_without_pauses_of_its_own_changes_those_of_no_other_rank() -> None:
+    often = dataclasses.replace(SPEC, healthy=Healthy(hiccup_share=0.5))
+    spared = dataclasses.replace(SPEC, healthy=Healthy(hiccup_share=0.5, hiccup_free=(5,)))
+    before, after = (
+        np.array([one.pause_us for one in step_work(spec, effects_of(spec, (), 11), 11, 0)])
+        for spec in (often, spared)
+    )
+    others = np.arange(SPEC.n_ranks) != 5
+
+    np.testing.assert_array_equal(after[:, others], before[:, others])
+    assert before[:, 5].any()
+    assert not after[:, 5].any()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.detection.simulated import is_unseen, true_saving_share
+from benchmarks.detection.simulated import is_unseen, judge, true_saving_share
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
 from tests.analysis.jobs import judged
 
@@ -32,6 +32,13 @@ def test_what_is_no_device_saves_nothing_by_being_made_one_of_its_peers() -> Non
     case = judged(DATA_PARALLEL, "slow_rank:1.2@5,cause=input")
     (finding,) = case.alarms
     assert true_saving_share(finding, case.job) == 0.0
+
+
+def test_two_pauses_of_a_healthy_rank_that_are_alike_and_in_a_rhythm_truly_cost_what_is_said() -> None:
+    job, said = judge("plain", 700_805, None)
+    (finding,) = [one for one in said.findings if one.is_alarm]
+    assert finding.kind == "periodic_pause"
+    assert finding.cost_ms_per_step == pytest.approx(job.saving_ms(finding), rel=0.01)
 
 
 @pytest.mark.parametrize(("missing", "unseen"), [(8, True), (9, False)])
