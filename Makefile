@@ -59,7 +59,7 @@ fuzz: setup      ## hostile texts and databases for the compiled reader, under s
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
 
 picture: setup   ## take all pictures of README and docs anew, from the demo's job
-	@bash tools/system_packages.sh browser
+	@bash tools/system_packages.sh browser fonts
 	$(BIN)/python -m tools.renew_picture
 
 bundle: setup    ## dist/bundle-VERSION: all wheels for clusters without network (x86_64 and aarch64, Python 3.10 to 3.13)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages of the named sets that are missing, where this user may; otherwise says what is
-# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser] [bench] [prometheus] [fuzz]
+# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser] [bench] [prometheus] [fuzz] [fonts]
 set -euo pipefail
 
 missing=()
@@ -23,6 +23,7 @@ for set_name in "$@"; do
     bench) need rsync rsync ;;
     fuzz) need gcc gcc libc6-dev ;;
     browser) need chromium chromium; need pdftotext poppler-utils; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
+    fonts) fc-list :lang=zh 2>/dev/null | grep -q . || missing+=(fontconfig fonts-noto-cjk) ;; # pictures of the page in Chinese
     *) echo "system_packages: unknown set '$set_name'" >&2; exit 2 ;;
   esac
 done
