@@ -71,9 +71,8 @@ def issue_as_peers(calls: Calls, is_side: BoolArray, after: IntArray, stage: Int
         n_places = instances.shape[1]
         place[instances] = np.arange(n_places)
         before = np.where(after[sides] >= 0, place[after[sides]], -1)
-        unsure = np.pad(
-            is_filled[instances], ((0, 0), (1, 1))
-        )  # nothing before the first one and behind the last
+        # Nothing was filled in before the first call and behind the last.
+        unsure = np.pad(is_filled[instances], ((0, 0), (1, 1)))
         rows = np.arange(len(before))[:, None]
         unsure = is_filled[sides] | unsure[rows, before + 1] | unsure[rows, before + 2]
         for number in np.flatnonzero(unsure.any(axis=0)).tolist():
