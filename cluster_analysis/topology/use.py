@@ -18,11 +18,13 @@ def group_use(collectives: pa.Table, links: pa.Table) -> pa.Table:
     """Return which groups ranks use, and how (GROUP_USE).
 
     Args:
-        collectives: COLLECTIVES of some ranks.
+        collectives: COLLECTIVES of some ranks, or USES of them.
         links: LINKS of the same ranks.
     """
     uses, number = _uses(collectives)
-    counts = dict(zip(uses, np.bincount(number, minlength=len(uses)).tolist(), strict=True))
+    n = collectives["n"].to_numpy() if "n" in collectives.column_names else None
+    n_calls = np.bincount(number, n, len(uses)).astype(np.int64)
+    counts = dict(zip(uses, n_calls.tolist(), strict=True))
     own: dict[tuple[int, str], set[int]] = {}
     n_local: dict[tuple[int, str], int] = {}
     peers: dict[_Use, set[int]] = {}

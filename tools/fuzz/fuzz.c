@@ -192,7 +192,7 @@ static void read_text(const uint8_t *given, size_t length, struct operators *ope
     free(text);
 }
 
-/* Read a text, its first half, and the whole again: what the first has left is met by those behind it. */
+/* Read a text, its first half, and the whole again: what the first has left is met by those behind it. Then lay them. */
 static void read_texts(const uint8_t *given, size_t length) {
     struct operators operators;
     struct links links;
@@ -205,6 +205,8 @@ static void read_texts(const uint8_t *given, size_t length) {
     read_text(given, length, &operators, &links);
     read_text(given, length / 2, &operators, &links);
     read_text(given, length, &operators, &links);
+    (void)operators_lay(&operators);
+    (void)links_lay(&links);
     operators_free(&operators);
     links_free(&links);
 }

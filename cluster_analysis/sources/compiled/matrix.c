@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "laid.h"
 #include "members.h"
 
 #define US_PER_MS 1e3
@@ -118,9 +119,10 @@ static const char *links_at(struct reader *reader, const char *at, int32_t key) 
     return at;
 }
 
-static const char *level_at(void *given, const char *at) {
+static const char *level_at(void *given, const char *at, const struct level *level) {
     struct reader *reader = given;
     bool is_done;
+    (void)level;
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;
@@ -176,6 +178,16 @@ bool links_read(const char *text, size_t length, struct links *found) {
     found->n_negative = n_negative;
     steps_undo(&found->steps, &steps);
     return false;
+}
+
+bool links_lay(struct links *found) {
+    struct runs runs;
+    bool is_done = runs_find(&runs, &found->steps);
+    int at;
+    for (at = 0; is_done && at < N_LINK_COLUMNS; at++)
+        is_done = runs_lay(&runs, &found->columns[at], at < SIZES_BYTES ? sizeof(int32_t) : sizeof(double));
+    runs_free(&runs);
+    return is_done;
 }
 
 void links_free(struct links *links) {

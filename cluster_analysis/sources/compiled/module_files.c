@@ -1,6 +1,7 @@
 #include "module_files.h"
 
 #include "communication.h"
+#include "content.h"
 #include "matrix.h"
 #include "operator_names.h"
 
@@ -10,27 +11,44 @@ typedef bool (*read_text)(void *found, const char *text, size_t length);
 static bool read_operators(void *found, const char *text, size_t length) { return operators_read(text, length, found); }
 static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
 
-/* Read each of the contents, only one of which is in memory at a time, and note how many rows it has: -1 where Python must
- * read it. False with an exception set. */
-static bool read_each(PyObject *contents, read_text read, void *found, const int32_t *n_rows, struct column *counts) {
-    PyObject *each = PyObject_GetIter(contents), *content;
-    bool is_done = each != NULL;
-    while (is_done && (content = PyIter_Next(each))) {
-        char *text;
-        Py_ssize_t length;
-        int32_t before = *n_rows;
-        bool is_plain;
-        is_done = !PyBytes_AsStringAndSize(content, &text, &length);
-        if (is_done) {
-            Py_BEGIN_ALLOW_THREADS
-            is_plain = read(found, text, (size_t)length);
-            Py_END_ALLOW_THREADS
-            is_done = column_add_int32(counts, is_plain ? *n_rows - before : -1);
-            if (!is_done)
-                PyErr_NoMemory();
-        }
-        Py_DECREF(content);
+/* Read a text (bytes) or the file at a path (str): 1, 0 where Python must read it, -1 with an exception set. */
+static int read_one(PyObject *given, read_text read, void *found, struct content *content) {
+    PyObject *path = PyUnicode_Check(given) ? PyUnicode_EncodeFSDefault(given) : Py_NewRef(given);
+    char *text;
+    Py_ssize_t length;
+    bool is_plain, is_path = path != given;
+    if (!path || PyBytes_AsStringAndSize(path, &text, is_path ? NULL : &length)) {
+        Py_XDECREF(path);
+        return -1;
     }
+    Py_BEGIN_ALLOW_THREADS
+    if (is_path)
+        /* An unreadable file is one without a text: each has a number. */
+        is_plain = content_read(content, text) ? read(found, content->at, content->length) : read(found, "", 0);
+    else
+        is_plain = read(found, text, (size_t)length);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    return is_plain;
+}
+
+/* Read each of the texts or files, only one of which is in memory at a time, and note how many rows it has: -1 where Python
+ * must read it. False with an exception set. */
+static bool read_each(PyObject *contents, read_text read, void *found, const int32_t *n_rows, struct column *counts) {
+    PyObject *each = PyObject_GetIter(contents), *given;
+    struct content content = {NULL, 0, 0};
+    bool is_done = each != NULL;
+    while (is_done && (given = PyIter_Next(each))) {
+        int32_t before = *n_rows;
+        int is_plain = read_one(given, read, found, &content);
+        is_done = is_plain >= 0;
+        if (is_done && !column_add_int32(counts, is_plain ? *n_rows - before : -1)) {
+            is_done = false;
+            PyErr_NoMemory();
+        }
+        Py_DECREF(given);
+    }
+    content_free(&content);
     Py_XDECREF(each);
     return is_done && !PyErr_Occurred();
 }
@@ -88,6 +106,8 @@ static bool set_operators(PyObject *columns, struct operators *found) {
         !set(columns, "stem_names", values_names_of(&found->stem_names)) ||
         !set(columns, "indices", values_taken(&found->columns[INDICES])) ||
         !set(columns, "starts_ns", values_taken(&found->columns[STARTS_NS])) ||
+        !set(columns, "totals", values_bytes_of(&found->sums.totals)) ||
+        !set(columns, "uses", values_bytes_of(&found->sums.uses)) ||
         !set(columns, "figures", figures_of(found->figures)) ||
         !set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) ||
         !set(columns, "n_negative", counts_of(found->n_negative, N_FIGURES)) ||
@@ -146,7 +166,7 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
         return NULL;
     found.has_places = has_places;
     if (read_each(contents, read_operators, &found, &found.steps.n_rows, &counts)) {
-        columns = PyDict_New();
+        columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found)))
             Py_CLEAR(columns);
     }
@@ -166,7 +186,7 @@ PyObject *module_links(PyObject *module, PyObject *given) {
         return NULL;
     found.is_told = is_told;
     if (read_each(contents, read_links, &found, &found.steps.n_rows, &counts)) {
-        columns = PyDict_New();
+        columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
             Py_CLEAR(columns);
     }
