@@ -33,10 +33,10 @@ enum { SIZE_NAME, TIME_NAME, SIZES_NAME = 4, N_CARRIED_NAMES };
 static const struct text PARTS[] = {NAME("Communication Time Info"), NAME("Communication Bandwidth Info")};
 enum { TIME_PART, BANDWIDTH_PART, N_PARTS };
 
-/* What stands behind an entry that carried something: entries that did not, of these transports. */
+/* Entries that carried nothing, of these transports, and which members were seen at their begin, or behind those in front. */
 struct tail {
     struct text text;
-    unsigned seen, nothing; /* members that came before, and transports */
+    unsigned seen, nothing;
 };
 
 struct reader {
@@ -48,8 +48,11 @@ struct reader {
     int32_t group_number, stem_number;
     /* How this file writes that a transport carried nothing, once it is known. */
     struct text nothing;
-    /* How it wrote the times last, and what a transport carried. */
-    struct shape times, carried;
+    /* How it wrote an operator last, its times, and what a transport carried. */
+    struct shape parts, times, carried;
+    /* What stood last before the first transport that carried something: entries of others that carried nothing. */
+    struct tail head;
+    int head_of;
     /* What stood last behind a transport that carried something: that all others carried nothing. */
     struct tail tails[N_TRANSPORT_NAMES];
 };
@@ -184,18 +187,29 @@ static void carried_nothing(struct call *call, unsigned transports) {
 }
 
 static const char *bandwidths(struct reader *reader, const char *at, struct call *call) {
+    const char *begin = at;
     unsigned seen = 0, nothing = 0;
-    int guess = 0, which;
+    int guess = 0, which = -1;
     struct tail *tail = NULL, found = {{NULL, 0}, 0, 0};
-    bool is_done;
-    at = json_object(at);
-    if (at && *at == '}')
-        return at + 1;
-    for (is_done = false; at && !is_done;) {
+    bool is_done, is_begun = at && reader->head.text.length && shape_goes_on(at, reader->end, reader->head.text);
+    if (is_begun) {
+        at += reader->head.text.length;
+        seen = reader->head.seen;
+        nothing = reader->head.nothing;
+        which = reader->head_of;
+        guess = which + 1;
+    } else {
+        at = json_object(at);
+        if (at && *at == '}')
+            return at + 1;
+    }
+    for (is_done = false; at && !is_done; is_begun = false) {
         int transport;
-        at = member(at, reader->end, TRANSPORTS, N_TRANSPORT_NAMES, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
+        if (!is_begun) {
+            at = member(at, reader->end, TRANSPORTS, N_TRANSPORT_NAMES, &guess, &which);
+            if (!at || !first_time(&seen, which))
+                return NULL;
+        }
         transport = which < 0 ? -1 : TRANSPORT_OF[which];
         if (reader->nothing.length && json_goes_on(at, reader->end, reader->nothing.at, reader->nothing.length)) {
             /* An operator has an entry for each transport and uses one or none. */
@@ -204,8 +218,15 @@ static const char *bandwidths(struct reader *reader, const char *at, struct call
             found.nothing |= transport < 0 ? 0 : 1u << transport;
         } else if (which < 0) {
             tail = NULL;
+            begin = NULL;
             at = json_skip(at, reader->end, 0);
         } else {
+            if (begin && !is_begun) {
+                struct tail head = {{begin, (size_t)(at - begin)}, seen, nothing};
+                reader->head = head;
+                reader->head_of = which;
+            }
+            begin = NULL;
             at = carried(reader, at, transport, &call->figures[N_TIMES + 2 * (transport < 0 ? 0 : transport)]);
             tail = &reader->tails[which];
             if (at && tail->seen == seen && json_goes_on(at, reader->end, tail->text.at, tail->text.length)) {
@@ -226,28 +247,33 @@ static const char *bandwidths(struct reader *reader, const char *at, struct call
     return at;
 }
 
+struct parts {
+    struct reader *reader;
+    struct call *call;
+    int32_t n_packets; /* of all operators before */
+    bool has_times;
+};
+
+static const char *part_at(void *given, const char *at, int which) {
+    struct parts *parts = given;
+    parts->has_times = parts->has_times || which == TIME_PART;
+    if (which == TIME_PART)
+        return times(parts->reader, at, parts->call);
+    if (which != BANDWIDTH_PART)
+        return json_skip(at, parts->reader->end, 0);
+    operators_cut_packets(parts->reader->found, parts->n_packets);
+    return bandwidths(parts->reader, at, parts->call);
+}
+
 static const char *operator_at(struct reader *reader, const char *at, struct call *call) {
-    unsigned seen = 0;
-    int guess = 0, which, figure;
-    bool is_done;
+    struct parts parts = {reader, call, reader->found->n_packets, false};
+    int figure;
     call->has_start = false;
     for (figure = 0; figure < N_FIGURES; figure++)
         call->figures[figure] = NAN;
-    at = json_object(at);
+    at = shape_object(&reader->parts, at, reader->end, PARTS, N_PARTS, part_at, &parts);
     /* Without times there is no such operator, which Python tells. */
-    for (is_done = false; at && !is_done;) {
-        at = member(at, reader->end, PARTS, N_PARTS, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
-        if (which == TIME_PART)
-            at = times(reader, at, call);
-        else if (which == BANDWIDTH_PART)
-            at = bandwidths(reader, at, call);
-        else
-            at = json_skip(at, reader->end, 0);
-        at = json_next(at, '}', &is_done);
-    }
-    return seen & (1u << TIME_PART) ? at : NULL;
+    return parts.has_times ? at : NULL;
 }
 
 /* Whether a name has the stem of the one before: that ends with the first `__`. */

@@ -33,6 +33,9 @@ struct operators {
 /* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False, and
  * nothing of it is kept, where Python must read it. */
 bool operators_read(const char *text, size_t length, struct operators *found);
+/* Make place for so many times what was read, so that columns need not move again and again; without effect where there is
+ * no memory. */
+void operators_reserve(struct operators *found, size_t n_times);
 /* Lay the rows by step, when all is read, but for what has a place in the text; false where there is no memory. */
 bool operators_lay(struct operators *found);
 void operators_free(struct operators *operators);

@@ -57,16 +57,17 @@ class Layout:
         begins = np.empty(len(laid), np.int64)
         begins[self.order] = np.cumsum(laid) - laid
         runs = zip(self.files.tolist(), begins.tolist(), self.n_rows.tolist(), strict=True)
-        return {file: _pieces(table, [run[1:] for run in own]) for file, own in groupby(runs, itemgetter(0))}
+        # A batch is cut in a fraction of the time of a table.
+        (batch,) = table.to_batches()
+        return {file: _pieces(batch, [run[1:] for run in own]) for file, own in groupby(runs, itemgetter(0))}
 
 
-def _pieces(table: pa.Table, runs: list[tuple[int, int]]) -> pa.Table:
-    """Return these rows (begin and number) as one table; what lies side by side is one piece."""
+def _pieces(batch: pa.RecordBatch, runs: list[tuple[int, int]]) -> pa.Table:
+    """Return these rows (begin and number); what lies side by side is one piece."""
     found: list[list[int]] = []
     for begin, n_rows in runs:
         if found and sum(found[-1]) == begin:
             found[-1][1] += n_rows
         else:
             found.append([begin, n_rows])
-    pieces = [table.slice(begin, n_rows) for begin, n_rows in found]
-    return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+    return pa.Table.from_batches([batch.slice(begin, n_rows) for begin, n_rows in found], batch.schema)

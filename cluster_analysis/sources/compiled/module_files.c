@@ -1,15 +1,25 @@
 #include "module_files.h"
 
+#include "alike.h"
 #include "communication.h"
 #include "content.h"
 #include "matrix.h"
 #include "operator_names.h"
 
+/* Larger files Arrow reads as fast. */
+#define MAX_CSV_BYTES (1 << 16)
+
 /* Reads a text behind those before it; false where Python must. */
 typedef bool (*read_text)(void *found, const char *text, size_t length);
+/* Makes place for so many texts like the one that was read. */
+typedef void (*reserve)(void *found, size_t n_texts);
 
 static bool read_operators(void *found, const char *text, size_t length) { return operators_read(text, length, found); }
+static void reserve_operators(void *found, size_t n_texts) { operators_reserve(found, n_texts); }
 static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
+static bool read_csv(void *found, const char *text, size_t length) {
+    return length <= MAX_CSV_BYTES && alike_read(text, length, found);
+}
 
 /* Read a text (bytes) or the file at a path (str): 1, 0 where Python must read it, -1 with an exception set. */
 static int read_one(PyObject *given, read_text read, void *found, struct content *content) {
@@ -34,10 +44,11 @@ static int read_one(PyObject *given, read_text read, void *found, struct content
 
 /* Read each of the texts or files, only one of which is in memory at a time, and note how many rows it has: -1 where Python
  * must read it. False with an exception set. */
-static bool read_each(PyObject *contents, read_text read, void *found, const int32_t *n_rows, struct column *counts) {
+static bool read_each(PyObject *contents, read_text read, reserve reserve, void *found, const int32_t *n_rows, struct column *counts) {
     PyObject *each = PyObject_GetIter(contents), *given;
     struct content content = {NULL, 0, 0};
-    bool is_done = each != NULL;
+    Py_ssize_t n_texts = each ? PyObject_Size(contents) : -1;
+    bool is_done = n_texts >= 0;
     while (is_done && (given = PyIter_Next(each))) {
         int32_t before = *n_rows;
         int is_plain = read_one(given, read, found, &content);
@@ -46,6 +57,8 @@ static bool read_each(PyObject *contents, read_text read, void *found, const int
             is_done = false;
             PyErr_NoMemory();
         }
+        if (is_plain > 0 && !before && n_texts > 1 && reserve)
+            reserve(found, (size_t)n_texts - 1);
         Py_DECREF(given);
     }
     content_free(&content);
@@ -165,7 +178,7 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "OpII", &contents, &has_places, &found.needed, &found.measured))
         return NULL;
     found.has_places = has_places;
-    if (read_each(contents, read_operators, &found, &found.steps.n_rows, &counts)) {
+    if (read_each(contents, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts)) {
         columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found)))
             Py_CLEAR(columns);
@@ -185,7 +198,7 @@ PyObject *module_links(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "Op", &contents, &is_told))
         return NULL;
     found.is_told = is_told;
-    if (read_each(contents, read_links, &found, &found.steps.n_rows, &counts)) {
+    if (read_each(contents, read_links, NULL, &found, &found.steps.n_rows, &counts)) {
         columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
             Py_CLEAR(columns);
@@ -193,4 +206,29 @@ PyObject *module_links(PyObject *module, PyObject *given) {
     free(counts.at);
     links_free(&found);
     return columns;
+}
+
+/* Header, rows of each file (-1 where Python must read it) and columns. */
+PyObject *module_csv(PyObject *module, PyObject *contents) {
+    struct alike *found = calloc(1, sizeof *found);
+    struct column counts = {NULL, 0, 0};
+    PyObject *columns = NULL, *given = NULL;
+    int at;
+    (void)module;
+    if (!found)
+        return PyErr_NoMemory();
+    if (read_each(contents, read_csv, NULL, found, &found->n_rows, &counts)) {
+        columns = PyTuple_New(found->n_columns);
+        for (at = 0; columns && at < found->n_columns; at++) {
+            PyObject *column = values_texts_of(&found->columns[at]);
+            if (!column || PyTuple_SetItem(columns, at, column))
+                Py_CLEAR(columns);
+        }
+    }
+    if (columns)
+        given = Py_BuildValue("(NNN)", values_bytes_of(&found->header), values_bytes_of(&counts), columns);
+    free(counts.at);
+    alike_free(found);
+    free(found);
+    return given;
 }

@@ -2,6 +2,9 @@
 #include "communication.h"
 #include "laid.h"
 
+/* No more than this is set aside for a column. */
+#define MAX_RESERVED (1 << 23)
+
 enum { N_COLUMNS = N_OPERATOR_COLUMNS + N_FIGURES + 2, N_NAMES = 4 };
 
 /* All that has a row for each operator, and the texts of their names. */
@@ -67,6 +70,17 @@ bool operators_read(const char *text, size_t length, struct operators *found) {
     operator_sums_cut(&found->sums, n_totals, n_uses);
     steps_undo(&found->steps, &steps);
     return false;
+}
+
+void operators_reserve(struct operators *found, size_t n_times) {
+    struct column *columns[N_COLUMNS];
+    int at;
+    columns_of(found, columns);
+    for (at = 0; at < N_COLUMNS; at++) {
+        size_t more = columns[at]->used <= MAX_RESERVED / n_times ? columns[at]->used * n_times : 0;
+        if (more > columns[at]->size - columns[at]->used)
+            (void)column_grow(columns[at], more);
+    }
 }
 
 bool operators_lay(struct operators *found) {

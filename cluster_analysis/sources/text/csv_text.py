@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from cluster_analysis.sources.compiled.csv_columns import csv_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.json_text import read_bytes
@@ -57,6 +58,16 @@ class Alike:
 
 def read_alike(paths: Sequence[str]) -> Alike:
     """Return those of small files that have the header of the first, and rows, and nothing that is amiss."""
+    read = csv_columns(paths)
+    if read is not None:
+        counts = zip(paths, read.counts, strict=True)
+        is_any = bool(read.columns) and len(read.columns[0]) > 0
+        text = pa.Table.from_arrays(read.columns, names=list(_header(read.header))) if is_any else pa.table({})
+        return Alike(
+            tuple(path for path, count in counts if count > 0),
+            text,
+            tuple(count for count in read.counts if count > 0),
+        )
     header: tuple[str, ...] = ()
     whole: dict[str, list[list[str]]] = {}
     for path in paths:
