@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -158,8 +158,7 @@ def _taken(values: Sequence[str], places: _IntArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes[places]), pa.array(known, pa.string()))
 
 
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """An entry's key: `kind-variant@group`, or `base@group` with the variant of one operator."""
 
     base: str
@@ -168,10 +167,13 @@ class _Key:
     variant: str
 
 
-@lru_cache(maxsize=1 << 12)
 def _key(text: str) -> _Key:
     base, mark, group = text.rpartition("@")
-    if not mark:
-        base, group = text, ""
+    return _Key(base, group, *_sample(base)) if mark else _Key(text, "", *_sample(text))
+
+
+@lru_cache(maxsize=1 << 12)
+def _sample(base: str) -> tuple[str | None, str]:
+    """Return kind and variant; the groups of a job have the same few."""
     match = _SAMPLE.match(base)
-    return _Key(base, group, *(match.groups() if match else (None, OPERATOR_VARIANT)))
+    return (match[1], match[2]) if match else (None, OPERATOR_VARIANT)

@@ -28,7 +28,7 @@ class CsvColumns:
 
 
 def csv_columns(paths: Sequence[str]) -> CsvColumns | None:
-    """Return those of some files that have the header of the first, and are plain; None without the reader."""
+    """Return those of the header of the first that are plain; None without the compiled reader."""
     module = compiled()
     if module is None:
         return None
