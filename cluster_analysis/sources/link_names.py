@@ -77,9 +77,11 @@ class LinkNames:
             texts = [*self.known_operators.to_pylist(), *values]
             return _coded([names.operation_of(text) for text in texts])
         codes, operations = self.operations
+        # There are few kinds of entries, or each is an operator of its own.
+        kinds, distinct = _coded(values)
         known = {operation: code for code, operation in enumerate(operations)}
-        more = [known.setdefault(names.operation_of(value), len(known)) for value in values]
-        return np.concatenate([codes, np.array(more, np.int32)]), list(known)
+        more = [known.setdefault(names.operation_of(value), len(known)) for value in distinct]
+        return np.concatenate([codes, np.array(more, np.int32)[kinds]]), list(known)
 
     def _agreed(
         self, known: Sequence[_Key], operations: npt.NDArray[np.int32], is_named: npt.NDArray[np.bool_]
@@ -136,9 +138,9 @@ def _encoded(texts: pa.Array) -> tuple[_IntArray, pa.Array]:
 
 def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:
     """Return which of the distinct values each is, and these in the order in which they come first."""
-    known: dict[_T, int] = {}
-    codes = np.array([known.setdefault(value, len(known)) for value in values], np.int32)
-    return codes, list(known)
+    known = list(dict.fromkeys(values))
+    code_of = dict(zip(known, range(len(known)), strict=True))
+    return np.fromiter(map(code_of.__getitem__, values), np.int32, len(values)), known
 
 
 def _in_order_of_rows(codes: npt.NDArray[np.int32], values: Sequence[str]) -> pa.DictionaryArray:

@@ -14,6 +14,7 @@
 #include "exact.h"
 #include "matrix.h"
 #include "packed.h"
+#include "packet_totals.h"
 #include "regroup.h"
 #include "sums.h"
 #include "table.h"
@@ -197,6 +198,7 @@ static void read_text(const uint8_t *given, size_t length, struct operators *ope
 static void read_texts(const uint8_t *given, size_t length) {
     struct operators operators;
     struct links links;
+    struct column totals = {NULL, 0, 0};
     memset(&operators, 0, sizeof operators);
     memset(&links, 0, sizeof links);
     operators.has_places = length % 2;
@@ -206,10 +208,12 @@ static void read_texts(const uint8_t *given, size_t length) {
     read_text(given, length, &operators, &links);
     read_text(given, length / 2, &operators, &links);
     read_text(given, length, &operators, &links);
+    (void)packet_totals(&operators, &totals);
     (void)operators_lay(&operators);
     (void)links_lay(&links);
     operators_free(&operators);
     links_free(&links);
+    free(totals.at);
 }
 
 /* Take a text for CSV files: the whole, its first half, most of it with an end, and the whole again. */

@@ -28,7 +28,7 @@ class Layout:
 
     files: _Ints
     keys: _Ints
-    steps: _Ints
+    steps: npt.NDArray[np.int64]
     n_rows: _Ints
     order: _Ints
 

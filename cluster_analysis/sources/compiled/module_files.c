@@ -5,6 +5,7 @@
 #include "content.h"
 #include "matrix.h"
 #include "operator_names.h"
+#include "packet_totals.h"
 
 /* Larger files Arrow reads as fast. */
 #define MAX_CSV_BYTES (1 << 16)
@@ -170,7 +171,7 @@ static bool set_links(PyObject *columns, struct links *found) {
 
 PyObject *module_operators(PyObject *module, PyObject *given) {
     struct operators found;
-    struct column counts = {NULL, 0, 0};
+    struct column counts = {NULL, 0, 0}, totals = {NULL, 0, 0};
     PyObject *columns = NULL, *contents;
     int has_places;
     (void)module;
@@ -179,11 +180,14 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
         return NULL;
     found.has_places = has_places;
     if (read_each(contents, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts)) {
+        bool are_summed = packet_totals(&found, &totals);
         columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
-        if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found)))
+        if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found) &&
+                         set(columns, "packet_totals", are_summed ? values_bytes_of(&totals) : Py_NewRef(Py_None))))
             Py_CLEAR(columns);
     }
     free(counts.at);
+    free(totals.at);
     operators_free(&found);
     return columns;
 }

@@ -19,7 +19,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.arrays import array, figures, named, texts, whole
 from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.operator_names import operations
-from cluster_analysis.sources.compiled.packet_sums import packet_sums_of
+from cluster_analysis.sources.compiled.packet_sums import packet_sums_of, packets_of_totals
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import (
@@ -96,7 +96,12 @@ class OperatorColumns:
 
     def packets(self, remark: Remark) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """Return PACKETS, and the file of each row."""
-        given = self._given
+        given, summed = self._given, None
+        if given["packet_totals"] is not None and self.layout.are_distinct():
+            groups, sizes = texts(given["group_names"]), texts(given["size_names"])
+            summed = packets_of_totals(self.ranks, given["packet_totals"], self.layout.steps, groups, sizes)
+        if summed is not None:
+            return summed
         rows = array(given["packet_rows"], np.int32)
         groups = array(given["groups"], np.int32)[rows]
         entries = PacketEntries(
