@@ -41,7 +41,7 @@ from cluster_run.problem import Problem
 
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
 #: small enough that the last task does not keep one worker busy alone.
-BATCH_BYTES = 32 * 1024 * 1024
+BATCH_BYTES = 64 * 1024 * 1024
 _COLLECTIVES_SUFFIX = ".collectives.arrow"
 _LINKS_SUFFIX = ".links.arrow"
 _SPANS_SUFFIX = ".spans.arrow"
