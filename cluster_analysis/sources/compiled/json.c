@@ -37,7 +37,8 @@ static inline uint64_t no_digits(uint64_t word) {
     return (((word & ~(JSON_ONES * 0x80)) + JSON_ONES * (0x80 - 10)) | word) & (JSON_ONES * 0x80);
 }
 
-/* Most numbers have up to seven letters, whose lengths nobody can foresee: read them without a loop. NULL for another. */
+/* Most numbers have up to seven letters, whose lengths nobody can foresee: read them without a loop. NULL for another one;
+ * without `found` its value is not asked for. */
 static inline const char *short_number(const char *at, const char *end, struct number *found) {
     uint64_t word, others, whole, parts;
     int dot, behind;
@@ -63,6 +64,8 @@ static inline const char *short_number(const char *at, const char *end, struct n
     }
     if ((at[behind] | 0x20) == 'e')
         return NULL;
+    if (!found)
+        return at + behind;
     found->digits = eight_digits(parts << (64 - 8 * behind));
     found->exponent = dot == behind ? 0 : dot + 1 - behind;
     found->is_negative = found->has_exponent = false;
@@ -220,6 +223,7 @@ static const char *skip_members(const char *at, const char *end, char closing, i
 const char *json_skip(const char *at, const char *end, int depth) {
     struct number number;
     struct text text;
+    const char *behind;
     if (!at || depth > JSON_MAX_DEPTH)
         return NULL;
     switch (*at) {
@@ -236,6 +240,7 @@ const char *json_skip(const char *at, const char *end, int depth) {
     case 'n':
         return json_goes_on(at, end, "null", 4) ? at + 4 : NULL;
     default:
-        return json_number(at, end, &number);
+        behind = short_number(at, end, NULL);
+        return behind ? behind : json_number(at, end, &number);
     }
 }
