@@ -33,12 +33,13 @@ bool content_read(struct content *content, const char *path) {
     content->length = 0;
     if (file < 0)
         return false;
-    if (!fstat(file, &status) && status.st_size >= 0 && reserve(content, (size_t)status.st_size)) {
+    if (!fstat(file, &status) && status.st_size >= 0 && (uintmax_t)status.st_size <= content->most &&
+        reserve(content, (size_t)status.st_size)) {
         /* A file that grows meanwhile is read to its end. */
         do {
             n = read(file, content->at + content->length, content->size - content->length - 1);
             content->length += n > 0 ? (size_t)n : 0;
-        } while (n > 0 && reserve(content, 1));
+        } while (n > 0 && content->length <= content->most && reserve(content, 1));
     }
     close(file);
     if (n != 0)

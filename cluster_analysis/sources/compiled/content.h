@@ -8,9 +8,10 @@
 struct content {
     char *at; /* the byte behind the end is 0 */
     size_t length, size;
+    size_t most; /* longer files are not read */
 };
 
-/* Read a file in place of the one before; false where it cannot be read. */
+/* Read a file in place of the one before; false where it cannot be read, or is too long. */
 bool content_read(struct content *content, const char *path);
 void content_free(struct content *content);
 

@@ -9,6 +9,8 @@
 
 /* Larger files Arrow reads as fast. */
 #define MAX_CSV_BYTES (1 << 16)
+/* All of them together have no more, so that no count of anything in them overflows. */
+#define MAX_BYTES INT32_MAX
 
 /* Reads a text behind those before it; false where Python must. */
 typedef bool (*read_text)(void *found, const char *text, size_t length);
@@ -18,9 +20,7 @@ typedef void (*reserve)(void *found, size_t n_texts);
 static bool read_operators(void *found, const char *text, size_t length) { return operators_read(text, length, found); }
 static void reserve_operators(void *found, size_t n_texts) { operators_reserve(found, n_texts); }
 static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
-static bool read_csv(void *found, const char *text, size_t length) {
-    return length <= MAX_CSV_BYTES && alike_read(text, length, found);
-}
+static bool read_csv(void *found, const char *text, size_t length) { return alike_read(text, length, found); }
 
 /* Read a text (bytes) or the file at a path (str): 1, 0 where Python must read it, -1 with an exception set. */
 static int read_one(PyObject *given, read_text read, void *found, struct content *content) {
@@ -45,9 +45,10 @@ static int read_one(PyObject *given, read_text read, void *found, struct content
 
 /* Read each of the texts or files, only one of which is in memory at a time, and note how many rows it has: -1 where Python
  * must read it. False with an exception set. */
-static bool read_each(PyObject *contents, read_text read, reserve reserve, void *found, const int32_t *n_rows, struct column *counts) {
+static bool read_each(PyObject *contents, size_t most, read_text read, reserve reserve, void *found, const int32_t *n_rows,
+                      struct column *counts) {
     PyObject *each = PyObject_GetIter(contents), *given;
-    struct content content = {NULL, 0, 0};
+    struct content content = {NULL, 0, 0, most};
     Py_ssize_t n_texts = each ? PyObject_Size(contents) : -1;
     bool is_done = n_texts >= 0;
     while (is_done && (given = PyIter_Next(each))) {
@@ -179,7 +180,7 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "OpII", &contents, &has_places, &found.needed, &found.measured))
         return NULL;
     found.has_places = has_places;
-    if (read_each(contents, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts)) {
+    if (read_each(contents, MAX_BYTES, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts)) {
         bool are_summed = packet_totals(&found, &totals);
         columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found) &&
@@ -202,7 +203,7 @@ PyObject *module_links(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "Op", &contents, &is_told))
         return NULL;
     found.is_told = is_told;
-    if (read_each(contents, read_links, NULL, &found, &found.steps.n_rows, &counts)) {
+    if (read_each(contents, MAX_BYTES, read_links, NULL, &found, &found.steps.n_rows, &counts)) {
         columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
             Py_CLEAR(columns);
@@ -221,7 +222,7 @@ PyObject *module_csv(PyObject *module, PyObject *contents) {
     (void)module;
     if (!found)
         return PyErr_NoMemory();
-    if (read_each(contents, read_csv, NULL, found, &found->n_rows, &counts)) {
+    if (read_each(contents, MAX_CSV_BYTES, read_csv, NULL, found, &found->n_rows, &counts)) {
         columns = PyTuple_New(found->n_columns);
         for (at = 0; columns && at < found->n_columns; at++) {
             PyObject *column = values_texts_of(&found->columns[at]);
