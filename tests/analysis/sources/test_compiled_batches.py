@@ -170,6 +170,17 @@ def test_step_files_of_a_batch_are_those_of_python(tmp_path: Path) -> None:
         assert said(read_batch(batch, Wanted(spans=False), f"{tmp_path}/python-")) == found
 
 
+def test_the_tables_of_a_step_hold_no_memory_of_other_steps(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    steps = [f"step{number}" for number in range(8)]
+    files = [(communication(chance, steps, 1.0), matrix(chance, steps, 1.0)) for _ in range(8)]
+    _, bulk = read_batch(batch_of(tmp_path, files), Wanted(spans=False))
+    for tables in (bulk.by_step[number].load() for number in range(8)):
+        for table in (tables.collectives, tables.links):
+            # What one of eight steps takes, and not what all of them do.
+            assert table.get_total_buffer_size() < 3 * table.nbytes + 2000
+
+
 @pytest.mark.parametrize(
     "lines",
     [
