@@ -6,107 +6,113 @@ event, not a property of the link's bandwidth, which the other operators show to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.links import Observations
-from cluster_analysis.judge.measures.slow_units import beyond_class
+from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import half_octaves
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import TWICE
-from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence, Link
-from cluster_run.ids import Rank
+from cluster_run.ids import HostId, Rank
+
+
+@dataclass(frozen=True)
+class _Stalled:
+    """Ranks whose operators (positions) are events, and the link whose entry shows that, if one does."""
+
+    ranks: tuple[int, ...]
+    operators: IntArray
+    links: tuple[Link, ...]
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give operators that lasted far too long; groups that stood still in the same steps are one event.
+    """Give operators that lasted far too long.
 
-    Fixed one by one they save nothing, as each waits for the other.
+    Groups that stood still in the same steps, and have a host in common, are one event: mended one by one
+    they save nothing, as each waits for the other.
     """
-    graph = case.view.graph
-    if graph is None or not (graph.transfer_us > case.limits.retransmission_us).any():
+    graph, limits = case.view.graph, case.limits
+    if graph is None or not (graph.transfer_us > limits.retransmission_us).any():
         return
-    usual_us = _usual_us(graph, case.limits)
-    hit = _is_event(graph.transfer_us, usual_us, case.limits)
-    by_steps: dict[tuple[int, ...], list[tuple[IntArray, tuple[Link, ...]]]] = {}
-    for group in np.unique(graph.operator_group[hit]):
-        operators = np.flatnonzero(hit & (graph.operator_group == group))
-        steps = tuple(sorted(set(graph.operator_step[operators].tolist())))
-        in_steps = [case.view.steps[step] for step in steps]
-        links, is_shown = _links_of(case.links, graph.groups[group], in_steps, case.limits)
+    seen = case.operators
+    assert seen is not None
+    # A group of which all operators last long has slow links and no event.
+    alike = seen.kind, half_octaves(seen.size_bytes), seen.unit
+    own = beyond_class(np.arange(len(seen.unit)), alike, np.log(seen.time_us), limits.link_effect)
+    seen = replace(seen, excess=np.fmin(seen.excess, own))
+    hit = seen.are_events(limits)
+    by_steps: dict[tuple[int, ...], list[_Stalled]] = {}
+    for team in np.unique(seen.unit[hit]).tolist():
+        operators = np.flatnonzero(hit & (seen.unit == team))
+        steps = tuple(np.unique(seen.step[operators]).tolist())
+        links = _links_of(case, graph.groups[graph.operator_group[operators[0]]], steps)
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
-        if is_shown or not links or not graph.is_message[operators].all():
-            by_steps.setdefault(steps, []).append((operators, links))
-    for steps, groups in by_steps.items():
-        yield _suspect(case.view, graph, groups, steps, usual_us)
+        if seen.is_group[team] or links or case.links is None:
+            by_steps.setdefault(steps, []).append(_Stalled(seen.members[team], operators, links))
+    for steps, stalled in by_steps.items():
+        for together in _of_one_cause(stalled, case.view.topology.hosts):
+            yield _suspect(case.view, seen, together, steps)
 
 
-def _is_event(time_us: FloatArray, usual_us: FloatArray | float, limits: Thresholds) -> BoolArray:
-    """Whether times are beyond what contention makes of the usual ones, and by so much longer: an event."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray((time_us > TWICE * usual_us) & (time_us - usual_us > limits.retransmission_us))
+def _links_of(case: Case, group: str, steps: Sequence[int]) -> tuple[Link, ...]:
+    """The slowest link of a group's operators in these steps, if its entry shows the event."""
+    if case.links is None:
+        return ()
+    seen = case.links
+    is_own = (np.array(seen.groups) == group)[seen.group] & np.isin(seen.step, steps)
+    at = np.flatnonzero(is_own & seen.are_events(case.limits))
+    if not len(at):
+        return ()
+    unit = int(seen.unit[at[np.argmax(seen.time_us[at])]])
+    src, dst = seen.members[unit]
+    return (Link(Rank(src), Rank(dst), seen.transport[unit]),)
 
 
-def _usual_us(graph: Graph, limits: Thresholds) -> FloatArray:
-    """What operators of the same kind, size and number of ranks usually take (O,), and those of its group.
-
-    A group of which all operators last long has slow links and no event. NaN where nobody knows, and of
-    messages whose other end is not known: all that they took may be waiting.
-    """
-    took = np.log(np.maximum(graph.transfer_us, 1e-3))  # one of no time has no logarithm
-    like = (graph.operator_type, half_octaves(graph.operator_bytes), graph.operator_n_ranks)
-    each = np.arange(len(took))
-    of_all = beyond_class(each, like, took, limits.link_effect)
-    of_group = beyond_class(each, (*like, graph.operator_group), took, limits.link_effect)
-    usual_us = np.exp(took - np.fmin(of_all, of_group))
-    is_alone = graph.is_p2p & (np.minimum(graph.sender, graph.receiver) == len(graph.rank))
-    usual_us[graph.operator[is_alone]] = np.nan
-    return np.asarray(usual_us)
+def _of_one_cause(stalled: Iterable[_Stalled], host_of: Mapping[Rank, HostId]) -> Iterator[list[_Stalled]]:
+    """Those that share a host, or a rank whose host is not known: the most first."""
+    left = {one.ranks: one for one in stalled}
+    while left:
+        where = {ranks: {host_of.get(Rank(rank), rank) for rank in ranks} for ranks in left}
+        shared = Counter(place for places in where.values() for place in places).most_common(1)[0][0]
+        yield [left.pop(ranks) for ranks, places in where.items() if shared in places]
 
 
-def _suspect(
-    view: JobView,
-    graph: Graph,
-    groups: list[tuple[IntArray, tuple[Link, ...]]],
-    steps: tuple[int, ...],
-    usual_us: FloatArray,
-) -> Suspect:
-    """The suspect of operators of groups, and of their links; `usual_us` (O,) is what each usually takes."""
-    operators = np.concatenate([own for own, _ in groups])
-    links = tuple(dict.fromkeys(link for _, own in groups for link in own))
-    ranks_of = [graph.ranks[np.unique(graph.rank[np.isin(graph.operator, own)])] for own, _ in groups]
-    ids = tuple(Rank(rank) for rank in np.unique(np.concatenate(ranks_of)).tolist())
-    factor = np.ones(len(graph.transfer_us))
-    factor[operators] = usual_us[operators] / graph.transfer_us[operators]
-    worst = int(operators[np.argmax(graph.transfer_us[operators])])
-    alike = graph.operator_type == graph.operator_type[worst]
-    took, usual = float(graph.transfer_us[worst]), float(usual_us[worst])
-    spread = float(np.nan_to_num(sigma(graph.transfer_us[alike])))
-    kind = graph.types[graph.operator_type[worst]]
+def _suspect(view: JobView, seen: Observations, stalled: list[_Stalled], steps: tuple[int, ...]) -> Suspect:
+    """The suspect of what stood still together in some steps."""
+    operators = np.concatenate([one.operators for one in stalled])
+    links = tuple(dict.fromkeys(link for one in stalled for link in one.links))
+    ranks = tuple(sorted({Rank(rank) for one in stalled for rank in one.ranks}))
+    factor = np.ones(len(seen.unit))
+    factor[operators] = np.exp(-seen.excess[operators])
+    worst = int(operators[np.argmax(seen.time_us[operators])])
+    alike = seen.kind == seen.kind[worst]
+    took = float(seen.time_us[worst])
+    usual, kind = took * float(factor[worst]), seen.kinds[seen.kind[worst]]
     long = {"n_operators": len(operators), "op_type": kind, "took_us": took, "usual_us": usual}
     if len(links) == 1:
         one, other = links[0].src, links[0].dst
         said = fact("operators_took_long_between", **long, src=one, dst=other)
     else:
-        one, other = ids[0], ids[-1]
+        one, other = ranks[0], ranks[-1]
         said = fact("operators_took_long", **long, first=one, last=other)
     # Inside a host no network is between ranks.
-    is_inside = all(len(view.hosts_of_ranks(ranks.tolist())) == 1 for ranks in ranks_of)
+    is_inside = all(len(view.hosts_of_ranks(one.ranks)) == 1 for one in stalled)
     facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]
-    if len(groups) > 1:
-        facts.append(fact("stood_still_together", n_groups=len(groups)))
+    if len(stalled) > 1:
+        facts.append(fact("stood_still_together", n_groups=len(stalled)))
+    spread = float(np.nan_to_num(sigma(seen.time_us[alike])))
     return Suspect(
         key=f"retransmission-{one}-{other}",
         kind="retransmission",
-        ranks=ids,
+        ranks=ranks,
         cause="bandwidth",
         pattern="transient" if len(steps) == 1 else "intermittent",
         step_positions=steps,
@@ -115,21 +121,6 @@ def _suspect(
         links=links,
         link_factor=factor,
     )
-
-
-def _links_of(
-    seen: Observations | None, group: str, steps: Sequence[int], limits: Thresholds
-) -> tuple[tuple[Link, ...], bool]:
-    """The slowest link of a group where its entry shows the event, else all of them; and whether one does."""
-    if seen is None:
-        return (), False
-    at = np.flatnonzero((np.array(seen.groups) == group)[seen.group] & np.isin(seen.step, steps))
-    is_shown = bool(_is_event(seen.time_us[at], median(seen.time_us[at]), limits).any())
-    if is_shown:
-        at = at[[np.argmax(seen.time_us[at])]]
-    found = zip(seen.src[at].tolist(), seen.dst[at].tolist(), seen.transport[at].tolist(), strict=True)
-    links = (Link(Rank(src), Rank(dst), seen.transports[code]) for src, dst, code in sorted(set(found)))
-    return tuple(links), is_shown
 
 
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:

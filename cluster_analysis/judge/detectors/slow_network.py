@@ -8,15 +8,12 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.cover import Part, PartName, cover
-from cluster_analysis.judge.measures.links import judge_links
-from cluster_analysis.judge.measures.operators import judge_operators, teams_of
-from cluster_analysis.judge.measures.slow_units import Units
+from cluster_analysis.judge.measures.slow_units import Units, judged
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence, FaultKind, Link
@@ -40,13 +37,10 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the broken parts of the network: told from links, or where none was observed from operators."""
-    view = case.view
-    if case.links is not None:
-        units = judge_links(case.links, case.limits)
-    elif view.graph is not None:
-        units = judge_operators(view.graph, view.topology.hosts, case.limits)
-    else:
+    view, seen = case.view, case.links or case.operators
+    if seen is None:
         return
+    units = judged(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
     for part in cover(units, host_of):
@@ -55,37 +49,39 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     """The suspect of a part that explains slow units."""
-    view, slow = case.view, list(part.explained)
+    slow = list(part.explained)
     transport = units.transport[min(part.claimed.intersection(slow))]
     kind, by_link, by_operators = _SAID[part.name]
     others = np.isfinite(units.level) & ~units.slow & (np.array(units.transport) == transport)
     n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
     ratio = float(np.exp(median(units.level[slow])))
     ends = {(units.members[at], units.transport[at]) for at in slow if len(units.members[at]) == 2}
-    ends |= {(units.members[at][::-1], units.transport[at]) for at in slow if units.is_group[at]}
-    links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends) if len(pair) == 2)
-    hosts = tuple(view.hosts[host] for host in part.hosts)
+    ends |= {(pair[::-1], by) for pair, by in ends if case.links is None}
+    links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
+    hosts = tuple(case.view.hosts[host] for host in part.hosts)
     doubt = _doubt(part, transport)
-    is_one_way = part.name == "link" and len(links) == 1
     if case.links is not None:
-        said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
-        known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
+        said = "link_one_way" if part.name == "link" and len(links) == 1 else by_link
+        metric, known = "link_time_ratio", {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
     else:
         said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
+        doubt = (*doubt, fact("no_matrix"))
     told = fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known)
+    left = np.ones(len(units.level))
+    left[slow] = np.exp(-units.level[slow])
     return Suspect(
         key=f"{kind}-{_name(part, links, hosts, transport)}",
         kind=kind,
         ranks=tuple(Rank(rank) for rank in part.ranks),
-        hosts=hosts or view.hosts_of_ranks(part.ranks),
+        hosts=hosts or case.view.hosts_of_ranks(part.ranks),
         cause="bandwidth",
         evidence=(Evidence(metric, ratio, 1.0, spread, n_others),),
-        facts=(told, *doubt) if case.links is not None else (told, *doubt, fact("no_matrix")),
+        facts=(told, *doubt),
         confidence="low" if part.name in ("group", "groups") else "medium" if case.links is None else "high",
-        separable=not doubt,
+        separable=all(one.kind == "no_matrix" for one in doubt),
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
-        link_factor=None if view.graph is None else _factors(view.graph, case, units, slow),
+        link_factor=_factors(case, left),
     )
 
 
@@ -107,39 +103,37 @@ def _doubt(part: Part, transport: str) -> tuple[Fact, ...]:
     return () if is_one_unit or len(part.claimed) >= FEWEST_PEERS else (fact("only_two_links"),)
 
 
-def _factors(graph: Graph, case: Case, units: Units, slow: list[int]) -> FloatArray:
-    """Transfer of each operator (O,) without the fault, relative to now.
+def _factors(case: Case, left: FloatArray) -> FloatArray | None:
+    """Transfer of each operator (O,) if so much of each unit's time were left (U,), relative to now.
 
-    A message lasts as long as its own link, an operator of a group as long as its slowest one.
+    A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
+    entries of its step have them.
     """
-    left = np.ones(len(units.members))
-    left[slow] = np.exp(-units.level[slow])
-    teams = teams_of(graph)
-    seen = case.links
+    graph, seen, teams = case.view.graph, case.links, case.operators
+    if graph is None or teams is None:
+        return None
     if seen is None:  # units are teams
-        return np.append(left, 1.0)[teams.of_operator]
-    of_pair = {units.members[at]: float(left[at]) for at in slow}
-    of_team = [of_pair.get(one, 1.0) if at >= teams.n_groups else 1.0 for at, one in enumerate(teams.members)]
-    factor = np.array([*of_team, 1.0])[teams.of_operator]
-    step = np.searchsorted(np.array(case.view.steps), seen.step)
-    link = combined(seen.transport, seen.pair)[1]
-    hit = np.isin(link, slow)
-    for group, kind in sorted(set(zip(seen.group[hit].tolist(), seen.kind[hit].tolist(), strict=True))):
-        is_of_group = np.array([name == seen.groups[group] for name in graph.groups])[graph.operator_group]
-        is_of_kind = np.array([name == seen.kinds[kind] for name in graph.types])[graph.operator_type]
-        operators = is_of_group & is_of_kind & ~graph.is_message
-        if operators.any():
-            at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
-            entries = (link[at], seen.transport[at], seen.time_us[at])
-            took = float(median(graph.transfer_us[operators]))
-            factor[operators] = remaining_share(entries, left, took)
-            # A step's only one of its kind has entries of its own: what held up other links then.
-            n_operators = np.bincount(graph.operator_step[operators], minlength=graph.n_steps)
-            for own in np.flatnonzero(operators & (n_operators[graph.operator_step] == 1)).tolist():
-                of_step = at[step[at] == graph.operator_step[own]]
-                if hit[of_step].any():
-                    entries = (link[of_step], seen.transport[of_step], seen.time_us[of_step])
-                    factor[own] = remaining_share(entries, left, float(graph.transfer_us[own]))
+        return left[teams.unit]
+    of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
+    own = zip(teams.members, teams.is_group, strict=True)
+    factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in own])[teams.unit]
+    carrier = np.unique(seen.transport, return_inverse=True)[1]
+    groups, kinds = sorted({*teams.groups, *seen.groups}), sorted({*teams.kinds, *seen.kinds})
+    of_operator, of_entry = (
+        (
+            np.searchsorted(groups, one.groups)[one.group] * len(kinds)
+            + np.searchsorted(kinds, one.kinds)[one.kind]
+        )
+        * graph.n_steps
+        + one.step
+        for one in (teams, seen)
+    )
+    of_operator[graph.is_message] = -1
+    for call in np.unique(of_entry[left[seen.unit] < 1.0]).tolist():
+        operators, at = np.flatnonzero(of_operator == call), np.flatnonzero(of_entry == call)
+        if len(operators):
+            entries = seen.unit[at], carrier[seen.unit[at]], seen.time_us[at]
+            factor[operators] = remaining_share(entries, left, float(median(graph.transfer_us[operators])))
     return factor
 
 
