@@ -44,11 +44,11 @@ def finding_of(
     elif cost is None and is_known and saving.bound_us is not None:
         facts.append(fact("cost_not_replayable"))
     weight = cost if cost is not None else saving.bound_us
+    hidden = saving.after_others_us or 0.0
     seen_us = seen_in_its_steps(view, suspect)
-    if seen_us > TWICE * (cost or 0.0):
+    if seen_us > TWICE * max(cost or 0.0, hidden):
         cost, weight = None, seen_us
         facts.append(fact("cost_not_explained"))
-    hidden = saving.after_others_us or 0.0
     if weight is not None and hidden >= TWICE * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
