@@ -7,8 +7,8 @@ event, not a property of the link's bandwidth, which the other operators show to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,81 +21,66 @@ from cluster_analysis.numeric.sorting import half_octaves
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence, Link
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import Rank
 
-
-@dataclass(frozen=True)
-class _Stalled:
-    """Ranks whose operators (positions) are events, and the link whose entry shows that, if one does."""
-
-    ranks: tuple[int, ...]
-    operators: IntArray
-    links: tuple[Link, ...]
+#: What may have stopped operators: positions of the steps, and a host, or a rank whose host is not known.
+_Cause = tuple[tuple[int, ...], "str | int"]
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give operators that lasted far too long.
+    """Give operators that lasted far too long: by as few causes as explain all of them.
 
-    Groups that stood still in the same steps, and have a host in common, are one event: mended one by one
-    they save nothing, as each waits for the other.
+    What stood still in the same steps and shares a host is one event. Mended one by one they save nothing, as
+    each waits for the other.
     """
     graph, limits = case.view.graph, case.limits
     if graph is None or not (graph.transfer_us > limits.retransmission_us).any():
         return
-    seen = case.operators
+    seen, host_of = case.operators, case.view.topology.hosts
     assert seen is not None
     # A group of which all operators last long has slow links and no event.
     alike = seen.kind, half_octaves(seen.size_bytes), seen.unit
     own = beyond_class(np.arange(len(seen.unit)), alike, np.log(seen.time_us), limits.link_effect)
     seen = replace(seen, excess=np.fmin(seen.excess, own))
     hit = seen.are_events(limits)
-    by_steps: dict[tuple[int, ...], list[_Stalled]] = {}
+    left: dict[int, set[_Cause]] = {}
     for team in np.unique(seen.unit[hit]).tolist():
-        operators = np.flatnonzero(hit & (seen.unit == team))
-        steps = tuple(np.unique(seen.step[operators]).tolist())
-        links = _links_of(case, graph.groups[graph.operator_group[operators[0]]], steps)
+        at = np.flatnonzero(hit & (seen.unit == team))
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
-        if seen.is_group[team] or links or case.links is None:
-            by_steps.setdefault(steps, []).append(_Stalled(seen.members[team], operators, links))
-    for steps, stalled in by_steps.items():
-        for together in _of_one_cause(stalled, case.view.topology.hosts):
-            yield _suspect(case.view, seen, together, steps)
-
-
-def _links_of(case: Case, group: str, steps: Sequence[int]) -> tuple[Link, ...]:
-    """The slowest link of a group's operators in these steps, if its entry shows the event."""
-    if case.links is None:
-        return ()
-    seen = case.links
-    is_own = (np.array(seen.groups) == group)[seen.group] & np.isin(seen.step, steps)
-    at = np.flatnonzero(is_own & seen.are_events(case.limits))
-    if not len(at):
-        return ()
-    unit = int(seen.unit[at[np.argmax(seen.time_us[at])]])
-    src, dst = seen.members[unit]
-    return (Link(Rank(src), Rank(dst), seen.transport[unit]),)
-
-
-def _of_one_cause(stalled: Iterable[_Stalled], host_of: Mapping[Rank, HostId]) -> Iterator[list[_Stalled]]:
-    """Those that share a host, or a rank whose host is not known: the most first."""
-    left = {one.ranks: one for one in stalled}
+        if seen.is_group[team] or case.links is None or _links_of(case, seen, at):
+            steps = tuple(np.unique(seen.step[at]).tolist())
+            left[team] = {(steps, host_of.get(Rank(rank), rank)) for rank in seen.members[team]}
     while left:
-        where = {ranks: {host_of.get(Rank(rank), rank) for rank in ranks} for ranks in left}
-        shared = Counter(place for places in where.values() for place in places).most_common(1)[0][0]
-        yield [left.pop(ranks) for ranks, places in where.items() if shared in places]
+        ((cause, _),) = Counter(one for causes in left.values() for one in causes).most_common(1)
+        teams = [team for team, causes in left.items() if cause in causes]
+        yield _suspect(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
+        left = {team: causes for team, causes in left.items() if team not in teams}
 
 
-def _suspect(view: JobView, seen: Observations, stalled: list[_Stalled], steps: tuple[int, ...]) -> Suspect:
-    """The suspect of what stood still together in some steps."""
-    operators = np.concatenate([one.operators for one in stalled])
-    links = tuple(dict.fromkeys(link for one in stalled for link in one.links))
-    ranks = tuple(sorted({Rank(rank) for one in stalled for rank in one.ranks}))
-    factor = np.ones(len(seen.unit))
-    factor[operators] = np.exp(-seen.excess[operators])
+def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link, ...]:
+    """Of each group of some operators the slowest link whose entry shows the event."""
+    links = case.links
+    if links is None:
+        return ()
+    found, shows = [], links.are_events(case.limits) & np.isin(links.step, seen.step[operators])
+    for group in np.unique(seen.group[operators]).tolist():
+        at = np.flatnonzero(shows & (np.array(links.groups) == seen.groups[group])[links.group])
+        if len(at):
+            unit = int(links.unit[at[np.argmax(links.time_us[at])]])
+            src, dst = links.members[unit]
+            found.append(Link(Rank(src), Rank(dst), links.transport[unit]))
+    return tuple(dict.fromkeys(found))
+
+
+def _suspect(case: Case, seen: Observations, operators: IntArray) -> Suspect:
+    """The suspect of operators that stood still together."""
+    links, steps = _links_of(case, seen, operators), tuple(np.unique(seen.step[operators]).tolist())
+    teams = [seen.members[team] for team in np.unique(seen.unit[operators]).tolist()]
+    ranks = tuple(sorted({Rank(rank) for one in teams for rank in one}))
     worst = int(operators[np.argmax(seen.time_us[operators])])
-    alike = seen.kind == seen.kind[worst]
-    took = float(seen.time_us[worst])
-    usual, kind = took * float(factor[worst]), seen.kinds[seen.kind[worst]]
+    alike = seen.time_us[seen.kind == seen.kind[worst]]
+    took, usual = float(seen.time_us[worst]), float(seen.time_us[worst] * np.exp(-seen.excess[worst]))
+    kind = seen.kinds[seen.kind[worst]]
     long = {"n_operators": len(operators), "op_type": kind, "took_us": took, "usual_us": usual}
     if len(links) == 1:
         one, other = links[0].src, links[0].dst
@@ -104,11 +89,12 @@ def _suspect(view: JobView, seen: Observations, stalled: list[_Stalled], steps: 
         one, other = ranks[0], ranks[-1]
         said = fact("operators_took_long", **long, first=one, last=other)
     # Inside a host no network is between ranks.
-    is_inside = all(len(view.hosts_of_ranks(one.ranks)) == 1 for one in stalled)
+    is_inside = all(len(case.view.hosts_of_ranks(team)) == 1 for team in teams)
     facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]
-    if len(stalled) > 1:
-        facts.append(fact("stood_still_together", n_groups=len(stalled)))
-    spread = float(np.nan_to_num(sigma(seen.time_us[alike])))
+    if len(teams) > 1:
+        facts.append(fact("stood_still_together", n_groups=len(teams)))
+    factor = np.ones(len(seen.unit))
+    factor[operators] = np.exp(-seen.excess[operators])
     return Suspect(
         key=f"retransmission-{one}-{other}",
         kind="retransmission",
@@ -116,7 +102,7 @@ def _suspect(view: JobView, seen: Observations, stalled: list[_Stalled], steps: 
         cause="bandwidth",
         pattern="transient" if len(steps) == 1 else "intermittent",
         step_positions=steps,
-        evidence=(Evidence("transfer_us", took, usual, spread, int(alike.sum()) - 1),),
+        evidence=(Evidence("transfer_us", took, usual, float(np.nan_to_num(sigma(alike))), len(alike) - 1),),
         facts=tuple(facts),
         links=links,
         link_factor=factor,
