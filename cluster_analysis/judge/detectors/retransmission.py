@@ -112,17 +112,13 @@ def _suspect(case: Case, seen: Observations, operators: IntArray) -> Suspect:
 def seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
     """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
 
-    At most what its operator lost, and less what those ranks have caught up in the step after it. Ranks that
-    were not part of it show the delay a step later, if it came at the end of one. Zero for all other kinds,
-    if in doubt, and where every step has one.
+    At most what its operator lost. Ranks that were not part of it show the delay a step later, if it came at
+    the end of one. Zero for all other kinds, and where every step has one.
     """
-    at = np.array(suspect.positions(len(view.steps)), np.int64)
     own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
-    others = np.delete(own, at)
-    if suspect.kind != "retransmission" or suspect.confidence != "high" or not len(at) or not len(others):
+    is_hit = np.isin(np.arange(len(own)), suspect.positions(len(own)))
+    if suspect.kind != "retransmission" or is_hit.all():
         return 0.0
-    usual = float(median(others))
-    after = np.r_[own, usual][at + 1]
-    longer = own[at] - usual + np.minimum(np.nan_to_num(after - usual), 0.0)
     row = suspect.evidence[0]
-    return max(0.0, float(np.nan_to_num(min(longer.max(), row.value - row.peers_median)))) / len(view.steps)
+    longer = float(own[is_hit].max()) - float(median(own[~is_hit]))
+    return max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(own)
