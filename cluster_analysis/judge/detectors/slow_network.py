@@ -12,12 +12,12 @@ from cluster_analysis.judge.measures.slow_units import Units, judged
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import combined, first_positions
+from cluster_analysis.numeric.sorting import distinct
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
-from cluster_run.facts import Fact, FindingFact, fact
+from cluster_run.facts import FindingFact, fact
 from cluster_run.findings import Evidence, FaultKind, Link
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import Rank
 
 #: What a part is called, and what is said of it: where links were observed, and where only operators were.
 _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
@@ -59,48 +59,37 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     ends |= {(pair[::-1], by) for pair, by in ends if case.links is None}
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
     hosts = tuple(case.view.hosts[host] for host in part.hosts)
-    doubt = _doubt(part, transport)
+    is_one_way = part.name == "link" and len(links) == 1
+    named = hosts or dict.fromkeys(next(iter(ends))[0] if is_one_way else (part.ranks[0], part.ranks[-1]))
+    facts = []
+    # What the job's traffic cannot tell apart.
+    if part.may_be_of:
+        facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
+    elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
+        facts = [fact("only_two_links")]
+    separable = not facts
     if case.links is not None:
-        said = "link_one_way" if part.name == "link" and len(links) == 1 else by_link
-        metric, known = "link_time_ratio", {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
+        said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
+        known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
     else:
         said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
-        doubt = (*doubt, fact("no_matrix"))
-    told = fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known)
+        facts.append(fact("no_matrix"))
     left = np.ones(len(units.level))
     left[slow] = np.exp(-units.level[slow])
     return Suspect(
-        key=f"{kind}-{_name(part, links, hosts, transport)}",
+        key="-".join(map(str, (kind, *named, *([transport.lower()] if "port" in part.name else ())))),
         kind=kind,
         ranks=tuple(Rank(rank) for rank in part.ranks),
         hosts=hosts or case.view.hosts_of_ranks(part.ranks),
         cause="bandwidth",
         evidence=(Evidence(metric, ratio, 1.0, spread, n_others),),
-        facts=(told, *doubt),
+        facts=(fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known), *facts),
         confidence="low" if part.name in ("group", "groups") else "medium" if case.links is None else "high",
-        separable=all(one.kind == "no_matrix" for one in doubt),
+        separable=separable,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
         link_factor=_factors(case, left),
     )
-
-
-def _name(part: Part, links: Sequence[Link], hosts: Sequence[HostId], transport: str) -> str:
-    """A part's name in the finding's id."""
-    if part.name in ("link", "group", "groups"):
-        return f"{links[0].src}-{links[0].dst}" if len(links) == 1 else f"{part.ranks[0]}-{part.ranks[-1]}"
-    if hosts:
-        return "-".join(hosts)
-    return f"{part.ranks[0]}-{transport.lower()}" if "port" in part.name else f"{part.ranks[0]}"
-
-
-def _doubt(part: Part, transport: str) -> tuple[Fact, ...]:
-    """What the job's traffic cannot tell apart; nothing where it can."""
-    if part.may_be_of:
-        kind: FindingFact = "may_be_nic" if transport.upper() == "RDMA" else "may_be_port"
-        return (fact(kind, ranks=part.may_be_of),)
-    is_one_unit = part.name in ("link", "group")
-    return () if is_one_unit or len(part.claimed) >= FEWEST_PEERS else (fact("only_two_links"),)
 
 
 def _factors(case: Case, left: FloatArray) -> FloatArray | None:
@@ -117,47 +106,35 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
     own = zip(teams.members, teams.is_group, strict=True)
     factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in own])[teams.unit]
-    carrier = np.unique(seen.transport, return_inverse=True)[1]
     groups, kinds = sorted({*teams.groups, *seen.groups}), sorted({*teams.kinds, *seen.kinds})
-    of_operator, of_entry = (
-        (
-            np.searchsorted(groups, one.groups)[one.group] * len(kinds)
-            + np.searchsorted(kinds, one.kinds)[one.kind]
-        )
-        * graph.n_steps
-        + one.step
-        for one in (teams, seen)
-    )
+    of_operator, of_entry = (one.calls(groups, kinds, graph.n_steps) for one in (teams, seen))
     of_operator[graph.is_message] = -1
+    carrier = np.unique(seen.transport, return_inverse=True)[1]
     for call in np.unique(of_entry[left[seen.unit] < 1.0]).tolist():
         operators, at = np.flatnonzero(of_operator == call), np.flatnonzero(of_entry == call)
         if len(operators):
-            entries = seen.unit[at], carrier[seen.unit[at]], seen.time_us[at]
-            factor[operators] = remaining_share(entries, left, float(median(graph.transfer_us[operators])))
+            unit, number = distinct(seen.unit[at])
+            typical, took = medians_of(seen.time_us[at], number), float(median(graph.transfer_us[operators]))
+            factor[operators] = remaining_share(typical, left[unit], carrier[unit], took)
     return factor
 
 
-def remaining_share(
-    entries: tuple[IntArray, IntArray, FloatArray], left: FloatArray, transfer_us: float
-) -> float:
-    """What is left of an operator's transfer without the fault, from the median times of its links.
+def remaining_share(time_us: FloatArray, left: FloatArray, carrier: IntArray, transfer_us: float) -> float:
+    """What is left of an operator's transfer without the fault.
 
     It lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts and
     between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
 
     Args:
-        entries: links, their transports and times in µs.
-        left: what would be left of the time of each link.
-        transfer_us: how long it takes.
+        time_us: the time that each of its links takes.
+        left: what would be left of that.
+        carrier: a number for what carries each link's data.
+        transfer_us: how long the operator takes.
     """
-    link, transport, time_us = entries
-    number = combined(link)[1]
-    first = first_positions(number)
-    typical, by = medians_of(time_us, number), transport[first]
     before, after = (
-        np.array([times[by == one].max() for one in np.unique(by)])
-        for times in (typical, typical * left[link[first]])
+        np.array([times[carrier == one].max() for one in np.unique(carrier)])
+        for times in (time_us, time_us * left)
     )
-    if len(before) > 1 and transfer_us >= HALFWAY * (before.sum() + before.max()):
+    if transfer_us >= HALFWAY * (before.sum() + before.max()):
         return float(after.sum() / before.sum())
     return float(after.max() / before.max())

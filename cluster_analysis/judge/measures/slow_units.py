@@ -6,6 +6,7 @@ observations are 40 % slow on healthy links; the median over a unit's independen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,11 @@ class Observations:
     members: tuple[tuple[int, ...], ...]
     is_group: BoolArray
     transport: tuple[str, ...]
+
+    def calls(self, groups: Sequence[str], kinds: Sequence[str], n_steps: int) -> IntArray:
+        """A number for the group, the kind and the step of each; `groups` and `kinds` are sorted."""
+        group, kind = np.searchsorted(groups, self.groups), np.searchsorted(kinds, self.kinds)
+        return (group[self.group] * len(kinds) + kind[self.kind]) * n_steps + self.step
 
     def are_events(self, limits: Thresholds) -> BoolArray:
         """Which last longer than contention makes of what is usual, and by so much: an event."""

@@ -207,6 +207,5 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
 def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
     transfer_us: float, left: float
 ) -> None:
-    links, transports = np.array([0, 1]), np.array([0, 1])
-    entries = (links, transports, np.array([3000.0, 2000.0]))
-    assert remaining_share(entries, np.array([1.0, 0.5]), transfer_us) == pytest.approx(left)
+    times_us, remains, transports = np.array([3000.0, 2000.0]), np.array([1.0, 0.5]), np.array([0, 1])
+    assert remaining_share(times_us, remains, transports, transfer_us) == pytest.approx(left)
