@@ -51,7 +51,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             steps = tuple(np.unique(seen.step[at]).tolist())
             left[team] = {(steps, host_of.get(Rank(rank), rank)) for rank in seen.members[team]}
     while left:
-        ((cause, _),) = Counter(one for causes in left.values() for one in causes).most_common(1)
+        n_explained = Counter(one for causes in left.values() for one in causes)
+        cause = max(n_explained, key=lambda one: (n_explained[one], str(one)))
         teams = [team for team, causes in left.items() if cause in causes]
         yield _suspect(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
         left = {team: causes for team, causes in left.items() if team not in teams}

@@ -88,7 +88,7 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
     for at in known:
         for rank in units.members[at]:
             of_rank.setdefault(rank, set()).add(at)
-    for ends in sorted({tuple(sorted(units.members[at])) for at in slow}):
+    for ends in {tuple(sorted(units.members[at])) for at in slow}:
         together = frozenset[int].intersection(*(frozenset(of_rank[rank]) for rank in ends))
         same = frozenset(at for at in together & slow if len(units.members[at]) == len(ends))
         if len(ends) == 2:  # both directions are one
@@ -98,11 +98,12 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
     hosts = {at: [host_of.get(rank, _UNKNOWN) for rank in units.members[at]] for at in known}
     remote = {at: frozenset(hosts[at]) for at in known if units.transport[at].upper() == "RDMA"}
     for rank in {rank for at in slow for rank in units.members[at]}:
+        own, host = of_rank[rank], host_of.get(rank, _UNKNOWN)
         # What a group sends to other hosts may leave by others of the rank's host.
-        own = {at: hosts[at].count(host_of.get(rank, _UNKNOWN)) for at in of_rank[rank]}
-        perhaps = frozenset(at for at, n in own.items() if units.is_group[at] and at in remote and n > 1)
-        for carrier in {units.transport[at] for at in own}:
-            claimed = frozenset(at for at in own.keys() - perhaps if units.transport[at] == carrier)
+        may = {at for at in own & remote.keys() if units.is_group[at]}
+        perhaps = frozenset(at for at in may if hosts[at].count(host) > 1)
+        for carrier in sorted({units.transport[at] for at in own}):
+            claimed = frozenset(at for at in own - perhaps if units.transport[at] == carrier)
             one_way = [
                 frozenset(at for at in claimed if units.is_group[at] or units.members[at][end] == rank)
                 for end in (0, -1)
