@@ -105,7 +105,7 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     """Transfer of each operator (O,) if so much of each unit's time were left (U,), relative to now.
 
     A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
-    entries of its step have them.
+    entries of its step have them, and where a link has none there, as it usually is.
     """
     graph, seen, teams = case.view.graph, case.links, case.operators
     if graph is None or teams is None:
@@ -116,15 +116,19 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     own = zip(teams.members, teams.is_group, strict=True)
     factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in own])[teams.unit]
     groups, kinds = sorted({*teams.groups, *seen.groups}), sorted({*teams.kinds, *seen.kinds})
-    of_operator, of_entry = (one.calls(groups, kinds, graph.n_steps) for one in (teams, seen))
+    of_operator, of_entry = (one.calls(groups, kinds) for one in (teams, seen))
     of_operator[graph.is_message] = -1
     carrier = np.unique(seen.transport, return_inverse=True)[1]
     for call in np.unique(of_entry[left[seen.unit] < 1.0]).tolist():
         operators, at = np.flatnonzero(of_operator == call), np.flatnonzero(of_entry == call)
-        if len(operators):
-            unit, number = distinct(seen.unit[at])
-            typical, took = medians_of(seen.time_us[at], number), float(median(graph.transfer_us[operators]))
-            factor[operators] = remaining_share(typical, left[unit], carrier[unit], took)
+        unit, number = distinct(seen.unit[at])
+        usual_us = medians_of(seen.time_us[at], number)
+        for step in np.unique(teams.step[operators]).tolist():
+            here = operators[teams.step[operators] == step]
+            own_us = medians_of(np.where(seen.step[at] == step, seen.time_us[at], np.nan), number)
+            link_us = np.where(np.isfinite(own_us), own_us, usual_us)
+            took = float(median(graph.transfer_us[here]))
+            factor[here] = remaining_share(link_us, left[unit], carrier[unit], took)
     return factor
 
 

@@ -44,10 +44,10 @@ class Observations:
     is_group: BoolArray
     transport: tuple[str, ...]
 
-    def calls(self, groups: Sequence[str], kinds: Sequence[str], n_steps: int) -> IntArray:
-        """A number for the group, the kind and the step of each; `groups` and `kinds` are sorted."""
+    def calls(self, groups: Sequence[str], kinds: Sequence[str]) -> IntArray:
+        """A number for the group and the kind of each; `groups` and `kinds` are sorted."""
         group, kind = np.searchsorted(groups, self.groups), np.searchsorted(kinds, self.kinds)
-        return (group[self.group] * len(kinds) + kind[self.kind]) * n_steps + self.step
+        return group[self.group] * len(kinds) + kind[self.kind]
 
     def are_events(self, limits: Thresholds) -> BoolArray:
         """Which last longer than contention makes of what is usual, and by so much: an event."""

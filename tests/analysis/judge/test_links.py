@@ -2,8 +2,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
+from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.detectors.slow_network import remaining_share
 from cluster_analysis.judge.measures.cover import Part, cover
 from cluster_analysis.judge.measures.links import observe
@@ -194,6 +196,16 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
     result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host_pair:3", seed=seed)
     (finding,) = result.alarms
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.002)
+
+
+def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too() -> None:
+    whole = judged(SMALL, "slow_nic:6@5")
+    links = whole.evidence.links
+    is_own = pc.or_(pc.equal(links["src_rank"], 5), pc.equal(links["dst_rank"], 5))
+    is_lost = pc.and_(pc.equal(links["step"], whole.evidence.steps[1]), is_own)
+    found = detect(replace(whole.evidence, links=links.filter(pc.invert(is_lost))), whole.topology)
+    (finding,) = [one for one in found.findings if one.is_alarm]
+    assert finding.cost_ms_per_step == pytest.approx(whole.alarms[0].cost_ms_per_step, rel=0.02)
 
 
 @pytest.mark.parametrize(
