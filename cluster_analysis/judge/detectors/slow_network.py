@@ -105,7 +105,7 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     """Transfer of each operator (O,) if so much of each unit's time were left (U,), relative to now.
 
     A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
-    entries of its step have them, and where a link has none there, as it usually is.
+    entries of its step have them, and of a link without one there, those of other steps.
     """
     graph, seen, teams = case.view.graph, case.links, case.operators
     if graph is None or teams is None:
@@ -113,42 +113,44 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     if seen is None:  # units are teams
         return left[teams.unit]
     of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
-    own = zip(teams.members, teams.is_group, strict=True)
-    factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in own])[teams.unit]
+    ends = zip(teams.members, teams.is_group, strict=True)
+    factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in ends])[teams.unit]
     groups, kinds = sorted({*teams.groups, *seen.groups}), sorted({*teams.kinds, *seen.kinds})
     of_operator, of_entry = (one.calls(groups, kinds) for one in (teams, seen))
     of_operator[graph.is_message] = -1
     carrier = np.unique(seen.transport, return_inverse=True)[1]
     for call in np.unique(of_entry[left[seen.unit] < 1.0]).tolist():
         operators, at = np.flatnonzero(of_operator == call), np.flatnonzero(of_entry == call)
+        of_steps = medians_of(teams.time_us[operators], teams.step[operators])
+        took_us = np.r_[of_steps, np.full(graph.n_steps - len(of_steps), np.nan)]
         unit, number = distinct(seen.unit[at])
-        usual_us = medians_of(seen.time_us[at], number)
-        for step in np.unique(teams.step[operators]).tolist():
-            here = operators[teams.step[operators] == step]
-            own_us = medians_of(np.where(seen.step[at] == step, seen.time_us[at], np.nan), number)
-            link_us = np.where(np.isfinite(own_us), own_us, usual_us)
-            took = float(median(graph.transfer_us[here]))
-            factor[here] = remaining_share(link_us, left[unit], carrier[unit], took)
+        share = seen.time_us[at] / took_us[seen.step[at]]
+        usual = medians_of(share, number)
+        for step in np.flatnonzero(np.isfinite(took_us)).tolist():
+            own = medians_of(np.where(seen.step[at] == step, share, np.nan), number)
+            of_links = np.nan_to_num(np.where(np.isfinite(own), own, usual))
+            if of_links.any():
+                here = operators[teams.step[operators] == step]
+                factor[here] = remaining_share(of_links, left[unit], carrier[unit])
     return factor
 
 
-def remaining_share(time_us: FloatArray, left: FloatArray, carrier: IntArray, transfer_us: float) -> float:
+def remaining_share(share: FloatArray, left: FloatArray, carrier: IntArray) -> float:
     """What is left of an operator's transfer without the fault.
 
     It lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts and
     between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
 
     Args:
-        time_us: the time that each of its links takes.
+        share: the time of each of its links, as a share of its own.
         left: what would be left of that.
         carrier: a number for what carries each link's data.
-        transfer_us: how long the operator takes.
     """
     before, after = (
         np.array([times[carrier == one].max() for one in np.unique(carrier)])
-        for times in (time_us, time_us * left)
+        for times in (share, share * left)
     )
-    if transfer_us >= HALFWAY * (before.sum() + before.max()):
+    if HALFWAY * (before.sum() + before.max()) <= 1.0:
         return float(after.sum() / before.sum())
     return float(after.max() / before.max())
 

@@ -27,7 +27,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
         codes(table[name]) for name in ("transport", "op_type", "group")
     )
     src, dst = (np.asarray(table[name].to_numpy(), np.int32) for name in ("src_rank", "dst_rank"))
-    step = np.searchsorted(np.unique(evidence.step_table["step"].to_numpy()), table["step"].to_numpy())
+    step = np.searchsorted(evidence.steps, table["step"].to_numpy())
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
     is_usual = is_representative(table["variant"])
     moves = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])

@@ -220,4 +220,4 @@ def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_host
     transfer_us: float, left: float
 ) -> None:
     times_us, remains, transports = np.array([3000.0, 2000.0]), np.array([1.0, 0.5]), np.array([0, 1])
-    assert remaining_share(times_us, remains, transports, transfer_us) == pytest.approx(left)
+    assert remaining_share(times_us / transfer_us, remains, transports) == pytest.approx(left)
