@@ -115,12 +115,12 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
     ends = zip(teams.members, teams.is_group, strict=True)
     factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in ends])[teams.unit]
-    groups, kinds = sorted({*teams.groups, *seen.groups}), sorted({*teams.kinds, *seen.kinds})
-    of_operator, of_entry = (one.calls(groups, kinds) for one in (teams, seen))
-    of_operator[graph.is_message] = -1
     carrier = np.unique(seen.transport, return_inverse=True)[1]
-    for call in np.unique(of_entry[left[seen.unit] < 1.0]).tolist():
-        operators, at = np.flatnonzero(of_operator == call), np.flatnonzero(of_entry == call)
+    is_hit = left[seen.unit] < 1.0
+    for group, kind in sorted(set(zip(seen.group[is_hit].tolist(), seen.kind[is_hit].tolist(), strict=True))):
+        at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
+        are_same = teams.are_of(seen.groups[group], seen.kinds[kind])
+        operators = np.flatnonzero(are_same & ~graph.is_message)
         of_steps = medians_of(teams.time_us[operators], teams.step[operators])
         took_us = np.r_[of_steps, np.full(graph.n_steps - len(of_steps), np.nan)]
         unit, number = distinct(seen.unit[at])
@@ -193,7 +193,7 @@ def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link
         return ()
     found, shows = [], links.are_events(case.limits) & np.isin(links.step, seen.step[operators])
     for group in np.unique(seen.group[operators]).tolist():
-        at = np.flatnonzero(shows & (np.array(links.groups) == seen.groups[group])[links.group])
+        at = np.flatnonzero(shows & links.are_of(seen.groups[group]))
         if len(at):
             unit = int(links.unit[at[np.argmax(links.time_us[at])]])
             src, dst = links.members[unit]

@@ -6,7 +6,6 @@ observations are 40 % slow on healthy links; the median over a unit's independen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,10 +43,10 @@ class Observations:
     is_group: BoolArray
     transport: tuple[str, ...]
 
-    def calls(self, groups: Sequence[str], kinds: Sequence[str]) -> IntArray:
-        """A number for the group and the kind of each; `groups` and `kinds` are sorted."""
-        group, kind = np.searchsorted(groups, self.groups), np.searchsorted(kinds, self.kinds)
-        return group[self.group] * len(kinds) + kind[self.kind]
+    def are_of(self, group: str, kind: str | None = None) -> BoolArray:
+        """Which are of a group, and of a kind if one is given."""
+        are_own = (np.array(self.groups) == group)[self.group]
+        return np.asarray(are_own & (True if kind is None else (np.array(self.kinds) == kind)[self.kind]))
 
     def are_events(self, limits: Thresholds) -> BoolArray:
         """Which last longer than contention makes of what is usual, and by so much: an event."""
